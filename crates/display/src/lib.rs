@@ -1,0 +1,1 @@
+//! Lines, trees and JSON from events, live and replayed alike.

@@ -1,0 +1,1 @@
+//! Incremental folds that merge the results of many agents.

@@ -1,0 +1,1 @@
+//! Child processes in groups: stop, grace, kill, capture, and nobody left behind.

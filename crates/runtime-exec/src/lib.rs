@@ -1,0 +1,1 @@
+//! The runtime for ordinary programs.

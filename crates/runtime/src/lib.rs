@@ -1,0 +1,1 @@
+//! The contract for whatever runs an agent, and its conformance tests.

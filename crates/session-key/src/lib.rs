@@ -1,0 +1,1 @@
+//! Session keys: the address of an agent session in a tree of agents.

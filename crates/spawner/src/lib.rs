@@ -1,0 +1,1 @@
+//! The engine: one supervisor that holds a whole tree of agents.

@@ -1,0 +1,1 @@
+//! Records, events, variables and results: SQLite and a folder, or memory.
