@@ -1,0 +1,61 @@
+//! What holds where nobody has said anything, and why.
+
+use std::num::{NonZeroU32, NonZeroU64};
+
+use offshoot_model::MicroUsd;
+
+use crate::{Cleanup, Fraction, MaxDepth, OnInterrupt, OnParentEnd};
+
+/// Recursion is asked for, never found by accident.
+pub const ALLOW_RECURSIVE_SPAWN: bool = false;
+/// Three levels are a plan, its parts and their helpers; deeper trees are rarely meant.
+pub const MAX_DEPTH: MaxDepth = MaxDepth::new(3).expect("3 is between 1 and 10");
+/// What a laptop carries of processes that mostly wait for a network.
+pub const MAX_CONCURRENT: NonZeroU32 = NonZeroU32::new(8).expect("8 is not zero");
+/// Enough for an honest decomposition, small enough that a runaway is noticed by its bill and not by its ruin.
+pub const MAX_SPAWNS: NonZeroU32 = NonZeroU32::new(64).expect("64 is not zero");
+/// A chain that returns to an agent is nearly always two agents handing the same task to each other.
+pub const ALLOW_CYCLES: bool = false;
+/// Twice can be a retry; the same words a fourth time are a loop.
+pub const MAX_IDENTICAL_DELEGATIONS: NonZeroU32 = NonZeroU32::new(3).expect("3 is not zero");
+/// Half an hour: the longest single task that people leave alone.
+pub const RUN_TIMEOUT_SECONDS: u64 = 1_800;
+/// Ten minutes without any sign of life: longer than a slow model call, shorter than patience.
+pub const IDLE_TIMEOUT_SECONDS: u64 = 600;
+/// What a program needs to write down where it stands.
+pub const GRACE_SECONDS: u64 = 5;
+/// An hour in view after the end.
+pub const ARCHIVE_AFTER_MINUTES: u64 = 60;
+/// Two minutes for one attempt to hand over a result: a parent between two turns answers well within it.
+pub const ANNOUNCE_TIMEOUT_MS: NonZeroU64 = NonZeroU64::new(120_000).expect("120000 is not zero");
+/// About four thousand tokens of result; what is larger reaches a parent as a reference.
+pub const RESULT_INLINE_BYTES: u64 = 16_384;
+/// A record is kept until somebody prunes it.
+pub const CLEANUP: Cleanup = Cleanup::Keep;
+/// Work under way is worth more than tidiness.
+pub const ON_PARENT_END: OnParentEnd = OnParentEnd::LetFinish;
+/// Running an agent twice may do a thing twice.
+pub const ON_INTERRUPT: OnInterrupt = OnInterrupt::Lost;
+/// The pieces of a map or a fanout are made to be run again.
+pub const ON_INTERRUPT_OF_PIECES: OnInterrupt = OnInterrupt::Rerun;
+/// A spawn without an amount of its own reserves half of what is left.
+pub const BUDGET_SHARE: Fraction = Fraction::from_millionths(500_000).expect("a half is at most 1");
+/// What many children at once leave to their parent: a fifth, to read their results with.
+pub const BUDGET_KEEP: Fraction = Fraction::from_millionths(200_000).expect("a fifth is at most 1");
+/// A budget in dollars that counts nothing is no budget.
+pub const BUDGET_ALLOW_UNKNOWN_COST: bool = false;
+/// Two faults can be chance.
+pub const BREAKER_FAILURES: u32 = 3;
+/// The time in which an overloaded provider usually recovers.
+pub const BREAKER_COOLDOWN_SECONDS: u64 = 60;
+/// Trying again costs money and is asked for.
+pub const RETRIES_COUNT: u32 = 0;
+/// The first pause; later ones double it.
+pub const RETRIES_BACKOFF_SECONDS: u64 = 1;
+/// A fifth up or down keeps runs that failed together from returning together.
+pub const RETRIES_JITTER: Fraction =
+    Fraction::from_millionths(200_000).expect("a fifth is at most 1");
+/// The cap of a paid runtime when no budget in dollars is set.
+pub const RUNTIME_DEFAULT_USD: MicroUsd = MicroUsd::from_micros(5_000_000);
+/// The agent that runs where none is named.
+pub const DEFAULT_AGENT: &str = "main";

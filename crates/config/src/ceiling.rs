@@ -1,0 +1,74 @@
+//! What it means to exceed a ceiling, for each kind of key.
+//!
+//! | keys | a value exceeds when |
+//! |---|---|
+//! | counts, sizes, shares, amounts | it is greater |
+//! | `runTimeoutSeconds`, `idleTimeoutSeconds`, `archiveAfterMinutes`, `deadlineSeconds`, `breaker.failures` | it is greater; 0 means none, which is greater than all |
+//! | `allowRecursiveSpawn`, `allowCycles`, `budget.allowUnknownCost` | it is true and the ceiling is false |
+//! | `allowAgents` | it names an agent that the ceiling does not |
+//! | `tools`, `toolsByDepth` | it permits something that the ceiling does not |
+//!
+//! The other keys have no more and less, and a ceiling that names them is an error. Where nobody sets a key whose
+//! built-in value exceeds the ceiling, the ceiling's own value holds and is named as the origin.
+
+use crate::setting::{AllowAgents, ToolList};
+
+/// How a key is bounded.
+pub(crate) struct Bound<T> {
+    pub(crate) exceeds: fn(&T, &T) -> bool,
+    /// Whether the ceiling's value stands in for a key that nobody set and that has no built-in value. Not so for
+    /// `allowAgents`, where unset is the strictest there is.
+    pub(crate) unset_is_unbounded: bool,
+}
+
+/// Greater is more.
+pub(crate) const fn count<T: Ord>() -> Bound<T> {
+    Bound { exceeds: |value, ceiling| value > ceiling, unset_is_unbounded: true }
+}
+
+/// Greater is more, and nothing is more than 0, which means none.
+pub(crate) const fn zero_is_endless<T: Ord + Default>() -> Bound<T> {
+    let exceeds = |value: &T, ceiling: &T| {
+        let none = T::default();
+        *ceiling != none && (*value == none || value > ceiling)
+    };
+    Bound { exceeds, unset_is_unbounded: true }
+}
+
+/// True is more than false.
+pub(crate) const fn permission() -> Bound<bool> {
+    Bound { exceeds: |value, ceiling| *value && !*ceiling, unset_is_unbounded: true }
+}
+
+/// More agents are more.
+pub(crate) const fn agents() -> Bound<AllowAgents> {
+    Bound { exceeds: |value, ceiling| !value.is_within(ceiling), unset_is_unbounded: false }
+}
+
+/// More rights are more.
+pub(crate) const fn tools() -> Bound<ToolList> {
+    Bound { exceeds: |value, ceiling| !value.is_within(ceiling), unset_is_unbounded: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zero_is_above_every_timeout_and_below_every_count() {
+        let timeout = zero_is_endless::<u64>().exceeds;
+        for (value, ceiling, exceeds) in [
+            (0, 60, true),
+            (61, 60, true),
+            (60, 60, false),
+            (1, 60, false),
+            (0, 0, false),
+            (u64::MAX, 0, false),
+        ] {
+            assert_eq!(timeout(&value, &ceiling), exceeds, "{value} under {ceiling}");
+        }
+        assert!(!(count::<u64>().exceeds)(&0, &60));
+        assert!((permission().exceeds)(&true, &false));
+        assert!(!(permission().exceeds)(&false, &false));
+    }
+}

@@ -1,0 +1,159 @@
+//! The configuration, frozen.
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use offshoot_session_key::AgentId;
+use serde_json::Value;
+
+use crate::agent::AgentDefinition;
+use crate::built_in;
+use crate::document::Document;
+use crate::loader::{Ignored, Loader};
+use crate::origin::Valued;
+use crate::price::Price;
+use crate::runtime::RuntimeSettings;
+use crate::section::{Field, Listing, Section, Unset};
+use crate::setting::AllowAgents;
+use crate::subagents::SubagentSettings;
+
+/// All layers as one. Frozen, and as cheap to clone as a pointer.
+#[derive(Clone, Debug)]
+pub struct Config {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    document: Document,
+    /// What flags say about the defaults: it replaces a root's own values too.
+    overrides: SubagentSettings,
+    foreign: Vec<Valued<String>>,
+    ignored: Vec<Ignored>,
+    default_agent: AgentId,
+}
+
+impl Config {
+    pub(crate) fn new(
+        document: Document,
+        overrides: SubagentSettings,
+        foreign: Vec<Valued<String>>,
+        ignored: Vec<Ignored>,
+    ) -> Self {
+        let default_agent =
+            AgentId::parse(built_in::DEFAULT_AGENT).expect("the built-in id is an id");
+        Self { inner: Arc::new(Inner { document, overrides, foreign, ignored, default_agent }) }
+    }
+
+    /// The agent that runs where none is named: `main`.
+    pub fn default_agent(&self) -> &AgentId {
+        &self.inner.default_agent
+    }
+
+    /// The defined agents, in the order in which they were first mentioned.
+    pub fn agents(&self) -> impl Iterator<Item = &AgentDefinition> {
+        self.inner.document.agents.list.0.values()
+    }
+
+    /// One defined agent.
+    pub fn agent(&self, id: &AgentId) -> Option<&AgentDefinition> {
+        self.inner.document.agents.list.0.get(id)
+    }
+
+    /// Whether there is such an agent. The default agent always exists.
+    pub fn is_defined(&self, id: &AgentId) -> bool {
+        self.agent(id).is_some() || id == self.default_agent()
+    }
+
+    /// An agent's explicit limits: its own, else those of the defaults. An agent that is not defined has those of the
+    /// defaults.
+    ///
+    /// Its preferred agents have joined `allow_agents` here.
+    pub fn settings(&self, agent: &AgentId) -> SubagentSettings {
+        let mut settings = self.inner.document.agents.defaults.subagents.clone();
+        let Some(definition) = self.agent(agent) else { return settings };
+        settings.overlay(&definition.subagents);
+        if let Some(preferred) = &definition.preferred_subagents {
+            let allowed = settings.allow_agents.get_or_insert_with(|| {
+                Valued::new(AllowAgents::List(vec![agent.clone()]), preferred.origin.clone())
+            });
+            allowed.value.join(preferred.value.agents());
+        }
+        settings
+    }
+
+    /// The same for an agent that is the root of a tree: a flag replaces its own values too.
+    pub fn root_settings(&self, agent: &AgentId) -> SubagentSettings {
+        let mut settings = self.settings(agent);
+        settings.overlay(&self.inner.overrides);
+        settings
+    }
+
+    /// What holds for a tree with this root: every limit with its origin, built-in values included, null where there
+    /// is none. Keys are dotted: `budget.share`.
+    pub fn resolve(&self, agent: &AgentId) -> impl Iterator<Item = (String, Valued<Value>)> {
+        let mut out = Listing { values: Vec::new(), unset: Unset::All };
+        self.root_settings(agent).list_keys("", &mut out);
+        out.values.into_iter()
+    }
+
+    /// Settings of a runtime, if anybody has set any.
+    pub fn runtime(&self, name: &str) -> Option<&RuntimeSettings> {
+        self.inner.document.runtimes.get(name)
+    }
+
+    /// The runtimes that have settings, by name.
+    pub fn runtimes(&self) -> impl Iterator<Item = (&str, &RuntimeSettings)> {
+        self.inner.document.runtimes.iter().map(|(name, settings)| (name.as_str(), settings))
+    }
+
+    /// What models cost, by name.
+    pub fn prices(&self) -> &IndexMap<String, Price> {
+        &self.inner.document.prices
+    }
+
+    /// Every key that has a value, with its origin: what was set, and the built-in values of the defaults. Keys are
+    /// dotted, agents are named: `agents.list[scout].subagents.maxDepth`.
+    pub fn values(&self) -> impl Iterator<Item = (String, Valued<Value>)> {
+        let document = &self.inner.document;
+        let mut out = Listing { values: Vec::new(), unset: Unset::BuiltIn };
+        document.agents.defaults.list_keys("agents.defaults", &mut out);
+        out.unset = Unset::Omitted;
+        let mut rest = document.clone();
+        rest.agents.defaults = Default::default();
+        rest.list_keys("", &mut out);
+        out.values.into_iter()
+    }
+
+    /// Keys that belong to another system and were accepted without effect.
+    pub fn foreign(&self) -> &[Valued<String>] {
+        &self.inner.foreign
+    }
+
+    /// Files that were there and took no effect.
+    pub fn ignored(&self) -> &[Ignored] {
+        &self.inner.ignored
+    }
+
+    /// A hash of the values that hold, in hexadecimal: the same for the same values, whoever set them and in whatever
+    /// order.
+    pub fn digest(&self) -> String {
+        let mut values: Vec<(String, Value)> =
+            self.values().map(|(key, valued)| (key, valued.value)).collect();
+        values.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let mut hasher = blake3::Hasher::new();
+        for (key, mut value) in values {
+            value.sort_all_objects();
+            // Neither JSON text nor a key contains a line end, so lines keep them apart.
+            hasher.update(format!("{}\n{value}\n", Value::String(key)).as_bytes());
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+}
+
+impl Default for Config {
+    /// The built-in values.
+    fn default() -> Self {
+        Loader::new().load().expect("nothing cannot be wrong")
+    }
+}

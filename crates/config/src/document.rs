@@ -1,0 +1,97 @@
+//! Everything one layer says, and everything all of them say together.
+
+use indexmap::IndexMap;
+use serde_json::{Map, Value};
+
+use crate::agent::AgentList;
+use crate::node::Node;
+use crate::price::Price;
+use crate::problem::{Problem, ProblemKind};
+use crate::reader::Reader;
+use crate::runtime::RuntimeSettings;
+use crate::section::{Field, Listing, Row, Section, section};
+use crate::subagents::SubagentSettings;
+use crate::template::Template;
+
+section! {
+    /// The whole of a configuration.
+    pub(crate) struct Document, foreign crate::foreign::TOP => {
+        /// Agents and their limits.
+        pub(crate) agents: Agents = "agents";
+        /// Settings of what runs agents, by name.
+        pub(crate) runtimes: IndexMap<String, RuntimeSettings> = "runtimes";
+        /// Dollars per million tokens, by model.
+        pub(crate) prices: IndexMap<String, Price> = "prices";
+        /// Bounds for the subagents' keys of every layer from this one on; only in the system or user file.
+        pub(crate) ceiling: Ceiling = "ceiling";
+    }
+}
+
+section! {
+    /// Agents and their limits.
+    pub(crate) struct Agents, foreign &[] => {
+        /// What holds for every agent that says nothing itself.
+        pub(crate) defaults: AgentDefaults = "defaults";
+        /// The agents, merged over the layers by id.
+        pub(crate) list: AgentList = "list";
+    }
+}
+
+section! {
+    /// What holds for every agent that says nothing itself.
+    pub(crate) struct AgentDefaults, foreign crate::foreign::AGENT_DEFAULTS => {
+        /// The limits of a tree.
+        pub(crate) subagents: SubagentSettings = "subagents";
+    }
+}
+
+/// Bounds: the keys of the limits, of which those have a meaning that have a more and a less.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Ceiling(pub(crate) SubagentSettings);
+
+impl Document {
+    /// Reports what stands above a ceiling of this layer or of one below it.
+    pub(crate) fn check_against(&self, ceiling: &Ceiling, out: &mut Vec<Problem>) {
+        self.agents.defaults.subagents.check_keys(&ceiling.0, "agents.defaults.subagents", out);
+        self.agents.list.check_all(&ceiling.0, out);
+    }
+}
+
+impl Field for Ceiling {
+    type Value = ();
+
+    fn read(&mut self, row: &Row<()>, node: &Node, cx: &mut Reader<'_>) {
+        if !cx.may_set_a_ceiling() {
+            return cx.report(node.offset, ProblemKind::MisplacedCeiling);
+        }
+        self.0.read_table(node, cx);
+        let mut problems = Vec::new();
+        self.0.check_boundable_keys(row.key, &mut problems);
+        cx.report_all(problems);
+    }
+
+    fn overlay(&mut self, over: &Self) {
+        self.0.overlay_keys(&over.0);
+    }
+
+    fn list(&self, row: &Row<()>, path: &str, out: &mut Listing) {
+        let mut set = Listing { values: Vec::new(), unset: crate::section::Unset::Omitted };
+        Field::list(&self.0, row, path, &mut set);
+        out.values.append(&mut set.values);
+    }
+
+    fn schema(row: &Row<()>, definitions: &mut Map<String, Value>) -> Value {
+        <SubagentSettings as Field>::schema(row, definitions)
+    }
+
+    fn template(row: &Row<()>, out: &mut Template) {
+        out.example_header("[ceiling]", row.doc);
+        out.example("maxConcurrent = 8");
+    }
+
+    fn check(&self, _: &Self, _: &Row<()>, _: &str, _: &mut Vec<Problem>) {}
+
+    fn fill(&mut self, _: &Self, _: &Row<()>) {}
+
+    fn check_boundable(&self, _: &Row<()>, _: &str, _: &mut Vec<Problem>) {}
+}

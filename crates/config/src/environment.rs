@@ -1,0 +1,16 @@
+//! Settings from the environment: `OFFSHOOT__AGENTS__DEFAULTS__SUBAGENTS__MAXDEPTH=4`.
+
+use crate::node::{Key, Node, NodeValue};
+
+/// What a variable of ours begins with. `OFFSHOOT_DATA_DIR` and its like, with one underscore, are not settings.
+const PREFIX: &str = "OFFSHOOT__";
+
+/// The variable as a table of one key, or `None` if it is not a setting.
+pub(crate) fn node(name: &str, value: &str) -> Option<Node> {
+    let path = name.strip_prefix(PREFIX)?;
+    let leaf = Node::new(NodeValue::Raw(value.to_owned()), 0);
+    Some(path.rsplit("__").fold(leaf, |inner, name| {
+        let key = Key { name: name.to_owned(), offset: 0, any_case: true };
+        Node::new(NodeValue::Table(vec![(key, inner)]), 0)
+    }))
+}

@@ -1,0 +1,187 @@
+//! From texts to one configuration.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::config::Config;
+use crate::document::{Ceiling, Document};
+use crate::environment;
+use crate::node::{self, Key, Node, NodeValue};
+use crate::origin::{Origin, Valued};
+use crate::problem::{ConfigErrors, Problem, ProblemKind};
+use crate::reader::Reader;
+use crate::section::{Field, Section};
+use crate::source::{Source, SourceKind};
+use crate::subagents::SubagentSettings;
+
+/// Collects what a configuration is read from, and reads it.
+///
+/// The order of the calls says nothing, except among variables, among flags and among files of one kind, where the
+/// later one holds: the layers have an order of their own.
+#[derive(Clone, Debug, Default)]
+pub struct Loader {
+    files: Vec<Source>,
+    project_trusted: bool,
+    environment: Vec<(String, String)>,
+    overrides: Vec<(String, Value, Origin)>,
+}
+
+/// What was there and took no effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ignored {
+    /// The file.
+    pub path: PathBuf,
+    /// Why: lower case, for people.
+    pub reason: String,
+}
+
+/// What has been read of all layers.
+#[derive(Default)]
+struct Reading {
+    layers: Vec<Document>,
+    problems: Vec<Problem>,
+    foreign: Vec<Valued<String>>,
+}
+
+impl Loader {
+    /// Nothing yet; loading it gives the built-in values.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A file.
+    #[must_use]
+    pub fn file(mut self, source: Source) -> Self {
+        self.files.push(source);
+        self
+    }
+
+    /// Whether what comes with the project takes effect. Without this call it does not.
+    #[must_use]
+    pub fn project_trusted(mut self, trusted: bool) -> Self {
+        self.project_trusted = trusted;
+        self
+    }
+
+    /// The environment, whole: what is not a setting of ours is passed over.
+    #[must_use]
+    pub fn environment(
+        mut self,
+        variables: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>,
+    ) -> Self {
+        let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
+        self.environment.extend(variables);
+        self
+    }
+
+    /// A flag of the command line: the key it sets, dotted, its value, and its name for messages.
+    #[must_use]
+    pub fn flag(
+        mut self,
+        key: impl Into<String>,
+        value: impl Into<Value>,
+        name: impl Into<String>,
+    ) -> Self {
+        self.overrides.push((key.into(), value.into(), Origin::Flag { name: name.into() }));
+        self
+    }
+
+    /// A setting of the program that uses this library; it counts as a flag.
+    #[must_use]
+    pub fn set(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.overrides.push((key.into(), value.into(), Origin::Programmatic));
+        self
+    }
+
+    /// Reads everything.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong in any layer, together.
+    pub fn load(mut self) -> Result<Config, ConfigErrors> {
+        let mut reading = Reading::default();
+        let mut ignored = Vec::new();
+        self.files.sort_by_key(|source| source.kind);
+        for source in &self.files {
+            if source.kind == SourceKind::Project && !self.project_trusted {
+                let reason = "the project is not trusted".to_owned();
+                ignored.push(Ignored { path: source.path.clone(), reason });
+            } else {
+                reading.read_file(source);
+            }
+        }
+        for (name, value) in &self.environment {
+            if let Some(node) = environment::node(name, value) {
+                reading.read(&node, Reader::of(Origin::Environment { name: name.clone() }));
+            }
+        }
+        let below_overrides = reading.layers.len();
+        for (key, value, origin) in &self.overrides {
+            reading.read(&at_path(key, value), Reader::of(origin.clone()));
+        }
+        reading.check_ceilings();
+        if !reading.problems.is_empty() {
+            return Err(ConfigErrors::new(reading.problems));
+        }
+        let mut overrides = SubagentSettings::default();
+        for layer in &reading.layers[below_overrides..] {
+            overrides.overlay(&layer.agents.defaults.subagents);
+        }
+        Ok(Config::new(reading.merge(), overrides, reading.foreign, ignored))
+    }
+}
+
+impl Reading {
+    fn read_file(&mut self, source: &Source) {
+        let mut reader = Reader::of_file(source);
+        match node::parse(&source.text, source.format) {
+            Ok(node) => self.read(&node, reader),
+            Err(errors) => {
+                for error in errors {
+                    reader.report(error.offset, ProblemKind::Syntax { message: error.message });
+                }
+                self.problems.extend(reader.finish().0);
+            }
+        }
+    }
+
+    fn read(&mut self, node: &Node, mut reader: Reader<'_>) {
+        let mut document = Document::default();
+        document.read_table(node, &mut reader);
+        let (problems, foreign) = reader.finish();
+        self.problems.extend(problems);
+        self.foreign.extend(foreign);
+        self.layers.push(document);
+    }
+
+    /// Each ceiling bounds its own layer and those above it.
+    fn check_ceilings(&mut self) {
+        let mut ceilings: Vec<&Ceiling> = Vec::new();
+        for layer in &self.layers {
+            ceilings.push(&layer.ceiling);
+            for ceiling in &ceilings {
+                layer.check_against(ceiling, &mut self.problems);
+            }
+        }
+    }
+
+    fn merge(&self) -> Document {
+        let mut merged = Document::default();
+        for layer in &self.layers {
+            merged.overlay_keys(layer);
+        }
+        for layer in &self.layers {
+            merged.agents.defaults.subagents.fill_keys(&layer.ceiling.0);
+        }
+        merged
+    }
+}
+
+/// A value at a dotted path, as a table.
+fn at_path(path: &str, value: &Value) -> Node {
+    path.split('.').rev().fold(Node::from_json(value), |inner, name| {
+        let key = Key { name: name.to_owned(), offset: 0, any_case: false };
+        Node::new(NodeValue::Table(vec![(key, inner)]), 0)
+    })
+}

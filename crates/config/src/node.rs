@@ -1,0 +1,211 @@
+//! One tree for every notation, in which each key and value knows its place in the text.
+//!
+//! TOML, JSON5, environment variables and flags all become this tree, so there is one validator and one set of
+//! messages. Text from the environment or a flag has no type of its own; it is [`NodeValue::Raw`] and becomes what the
+//! asked-for type needs.
+
+mod json5;
+mod toml;
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::source::Format;
+
+/// A value and where it begins, in bytes of the text.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Node {
+    pub(crate) value: NodeValue,
+    pub(crate) offset: usize,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum NodeValue {
+    Null,
+    Bool(bool),
+    Integer(i128),
+    /// As it was written, or as short as it can be written: no float is kept.
+    Float(String),
+    Text(String),
+    Date(String),
+    List(Vec<Node>),
+    Table(Vec<(Key, Node)>),
+    /// Text without a type.
+    Raw(String),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Key {
+    pub(crate) name: String,
+    pub(crate) offset: usize,
+    /// Names of environment variables are compared without regard to case.
+    pub(crate) any_case: bool,
+}
+
+/// A text that is not TOML or JSON5.
+#[derive(Debug, PartialEq)]
+pub(crate) struct SyntaxError {
+    pub(crate) message: String,
+    pub(crate) offset: usize,
+}
+
+/// Parses a whole file. An empty one is an empty table in both notations.
+pub(crate) fn parse(text: &str, format: Format) -> Result<Node, Vec<SyntaxError>> {
+    // An editor's mark of UTF-8; JSON5 counts it as white space, TOML skips it.
+    match format {
+        Format::Toml => toml::parse(text),
+        Format::Json5 => json5::parse_file(text).map_err(|error| vec![error]),
+    }
+}
+
+impl Key {
+    pub(crate) fn is(&self, known: &str) -> bool {
+        self.name == known || (self.any_case && self.name.eq_ignore_ascii_case(known))
+    }
+}
+
+impl Node {
+    pub(crate) fn new(value: NodeValue, offset: usize) -> Self {
+        Self { value, offset }
+    }
+
+    /// A value that a program handed in. Text keeps its type open, as in a flag.
+    pub(crate) fn from_json(value: &Value) -> Self {
+        let value = match value {
+            Value::Null => NodeValue::Null,
+            Value::Bool(value) => NodeValue::Bool(*value),
+            Value::Number(number) => {
+                let text = number.to_string();
+                text.parse().map_or(NodeValue::Float(text), NodeValue::Integer)
+            }
+            Value::String(text) => NodeValue::Raw(text.clone()),
+            Value::Array(items) => NodeValue::List(items.iter().map(Self::from_json).collect()),
+            Value::Object(entries) => NodeValue::Table(
+                entries
+                    .iter()
+                    .map(|(name, value)| {
+                        (
+                            Key { name: name.clone(), offset: 0, any_case: false },
+                            Self::from_json(value),
+                        )
+                    })
+                    .collect(),
+            ),
+        };
+        Self::new(value, 0)
+    }
+
+    pub(crate) fn bool(&self) -> Option<bool> {
+        match &self.value {
+            NodeValue::Bool(value) => Some(*value),
+            NodeValue::Raw(text) => text.parse().ok(),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn integer(&self) -> Option<i128> {
+        match &self.value {
+            NodeValue::Integer(value) => Some(*value),
+            NodeValue::Raw(text) => text.parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// A number as decimal text without an exponent.
+    pub(crate) fn decimal(&self) -> Option<String> {
+        let text = match &self.value {
+            NodeValue::Integer(value) => return Some(value.to_string()),
+            NodeValue::Float(text) | NodeValue::Raw(text) => text,
+            _ => return None,
+        };
+        if text.contains(['e', 'E']) {
+            // The shortest decimals that mean the same float, which is what was written.
+            return text.parse::<f64>().ok().map(|number| number.to_string());
+        }
+        Some(text.clone())
+    }
+
+    pub(crate) fn text(&self) -> Option<Cow<'_, str>> {
+        match &self.value {
+            NodeValue::Text(text) | NodeValue::Raw(text) => Some(Cow::Borrowed(text)),
+            _ => None,
+        }
+    }
+
+    /// A list; in untyped text either a JSON5 list or words between commas.
+    pub(crate) fn list(&self) -> Option<Cow<'_, [Self]>> {
+        match &self.value {
+            NodeValue::List(items) => Some(Cow::Borrowed(items)),
+            NodeValue::Raw(text) if text.trim_start().starts_with('[') => {
+                match json5::parse(text).ok()?.value {
+                    NodeValue::List(items) => Some(Cow::Owned(items)),
+                    _ => None,
+                }
+            }
+            NodeValue::Raw(text) => Some(Cow::Owned(
+                text.split(',')
+                    .map(str::trim)
+                    .filter(|word| !word.is_empty())
+                    .map(|word| Self::new(NodeValue::Raw(word.to_owned()), 0))
+                    .collect(),
+            )),
+            _ => None,
+        }
+    }
+
+    /// A table; in untyped text a JSON5 object.
+    pub(crate) fn table(&self) -> Option<Cow<'_, [(Key, Self)]>> {
+        match &self.value {
+            NodeValue::Table(entries) => Some(Cow::Borrowed(entries)),
+            NodeValue::Raw(text) if text.trim_start().starts_with('{') => {
+                match json5::parse(text).ok()?.value {
+                    NodeValue::Table(entries) => Some(Cow::Owned(entries)),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// As JSON, for what is passed through without being understood.
+    pub(crate) fn to_json(&self) -> Value {
+        match &self.value {
+            NodeValue::Null => Value::Null,
+            NodeValue::Bool(value) => Value::Bool(*value),
+            NodeValue::Integer(value) => {
+                serde_json::Number::from_i128(*value).map_or(Value::Null, Value::Number)
+            }
+            NodeValue::Float(text) => text
+                .parse()
+                .ok()
+                .and_then(serde_json::Number::from_f64)
+                .map_or(Value::Null, Value::Number),
+            NodeValue::Text(text) | NodeValue::Date(text) | NodeValue::Raw(text) => {
+                Value::String(text.clone())
+            }
+            NodeValue::List(items) => Value::Array(items.iter().map(Self::to_json).collect()),
+            NodeValue::Table(entries) => Value::Object(
+                entries.iter().map(|(key, value)| (key.name.clone(), value.to_json())).collect(),
+            ),
+        }
+    }
+
+    /// What stands there, for a message: short, and never more than a line.
+    pub(crate) fn found(&self) -> String {
+        const LONGEST: usize = 60;
+        match &self.value {
+            NodeValue::Null => "null".into(),
+            NodeValue::Bool(value) => value.to_string(),
+            NodeValue::Integer(value) => value.to_string(),
+            NodeValue::Float(text) | NodeValue::Date(text) => text.clone(),
+            NodeValue::Text(text) | NodeValue::Raw(text) => {
+                let short: String = text.chars().take(LONGEST).collect();
+                let more = if short.len() < text.len() { "…" } else { "" };
+                format!("{short:?}{more}")
+            }
+            NodeValue::List(_) => "a list".into(),
+            NodeValue::Table(_) => "a table".into(),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Where a value comes from.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Serialize, Serializer};
+
+/// A value, and who set it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Valued<T> {
+    /// What holds.
+    pub value: T,
+    /// Who said so.
+    pub origin: Origin,
+}
+
+/// Who set a value. The text form is what people read: `user file /home/x/config.toml:12`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// Nobody: the program's own value.
+    BuiltIn,
+    /// The file of the machine.
+    System {
+        /// As it was handed in.
+        path: PathBuf,
+        /// Counted from 1.
+        line: u32,
+    },
+    /// The file of the user.
+    User {
+        /// As it was handed in.
+        path: PathBuf,
+        /// Counted from 1.
+        line: u32,
+    },
+    /// The file of the project.
+    Project {
+        /// As it was handed in.
+        path: PathBuf,
+        /// Counted from 1.
+        line: u32,
+    },
+    /// The file named with `--config`.
+    File {
+        /// As it was handed in.
+        path: PathBuf,
+        /// Counted from 1.
+        line: u32,
+    },
+    /// A variable of the environment.
+    Environment {
+        /// Its whole name.
+        name: String,
+    },
+    /// A flag of the command line.
+    Flag {
+        /// With its dashes.
+        name: String,
+    },
+    /// An agent definition in Markdown.
+    Definition {
+        /// As it was handed in.
+        path: PathBuf,
+    },
+    /// The program that uses this library.
+    Programmatic,
+}
+
+impl<T> Valued<T> {
+    /// A value with its origin.
+    pub const fn new(value: T, origin: Origin) -> Self {
+        Self { value, origin }
+    }
+
+    /// The same origin with another form of the value.
+    pub fn map<U>(self, convert: impl FnOnce(T) -> U) -> Valued<U> {
+        Valued { value: convert(self.value), origin: self.origin }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BuiltIn => f.write_str("built-in"),
+            Self::System { path, line } => write!(f, "system file {}:{line}", path.display()),
+            Self::User { path, line } => write!(f, "user file {}:{line}", path.display()),
+            Self::Project { path, line } => write!(f, "project file {}:{line}", path.display()),
+            Self::File { path, line } => write!(f, "file {}:{line}", path.display()),
+            Self::Environment { name } => write!(f, "environment {name}"),
+            Self::Flag { name } => write!(f, "flag {name}"),
+            Self::Definition { path } => write!(f, "definition {}", path.display()),
+            Self::Programmatic => f.write_str("program"),
+        }
+    }
+}
+
+impl Serialize for Origin {
+    /// The text form: origins are read by people, and no program takes one back.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

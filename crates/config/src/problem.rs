@@ -1,0 +1,163 @@
+//! What is wrong with a configuration: each problem with its place, all of them together.
+
+use std::fmt;
+
+use crate::origin::Origin;
+
+/// Everything that is wrong, in the order of the layers and within a file from the top.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigErrors {
+    problems: Vec<Problem>,
+}
+
+/// One thing that is wrong. The text form is `place: key: what`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Where.
+    pub place: Place,
+    /// Which key, dotted: `agents.list[0].subagents.maxDepth`. Empty where the text itself cannot be read.
+    pub key: String,
+    /// What.
+    pub kind: ProblemKind,
+}
+
+/// Where something stands. For a file the text form is `path:line:column`, which editors open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Whose words they are.
+    pub origin: Origin,
+    /// In characters, counted from 1; files only.
+    pub column: Option<u32>,
+}
+
+/// What can be wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProblemKind {
+    /// The text is not TOML or JSON5.
+    #[error("{message}")]
+    Syntax {
+        /// The parser's words.
+        message: String,
+    },
+    /// No such key.
+    #[error("unknown key{}", nearest.as_ref().map(|near| format!(", nearest is `{near}`")).unwrap_or_default())]
+    UnknownKey {
+        /// The known key that looks most like it.
+        nearest: Option<String>,
+        /// All that could stand there.
+        known: Vec<String>,
+    },
+    /// A wrong type, or a value out of its range.
+    #[error("found {found}, allowed is {allowed}")]
+    WrongValue {
+        /// What stands there.
+        found: String,
+        /// What could.
+        allowed: String,
+    },
+    /// A key that stands twice in one table.
+    #[error("set twice, first at {first}")]
+    DuplicateKey {
+        /// The other one.
+        first: Place,
+    },
+    /// An agent id that stands twice in one file.
+    #[error("agent `{id}` is defined twice, first at {first}")]
+    DuplicateAgent {
+        /// The id.
+        id: String,
+        /// The other one.
+        first: Place,
+    },
+    /// An agent without an id.
+    #[error("an agent needs an `id`")]
+    MissingId,
+    /// More than a ceiling permits.
+    #[error("found {found}, allowed is {allowed} by the ceiling of {ceiling}")]
+    AboveCeiling {
+        /// What stands there.
+        found: String,
+        /// The ceiling's value.
+        allowed: String,
+        /// Where the ceiling stands.
+        ceiling: Origin,
+    },
+    /// A ceiling below the user's file.
+    #[error("a ceiling may only stand in the system or user file")]
+    MisplacedCeiling,
+    /// A key of a ceiling that has no more and less.
+    #[error("a ceiling cannot bound this key")]
+    NotBoundable,
+}
+
+impl ConfigErrors {
+    pub(crate) fn new(problems: Vec<Problem>) -> Self {
+        Self { problems }
+    }
+
+    /// The problems; never none.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+}
+
+impl Problem {
+    /// What to do about it, where that is more than the message says.
+    pub fn hint(&self) -> Option<String> {
+        match &self.kind {
+            ProblemKind::UnknownKey { known, .. } if !known.is_empty() => {
+                Some(format!("known keys here: {}", known.join(", ")))
+            }
+            ProblemKind::AboveCeiling { ceiling, .. } => {
+                Some(format!("lower the value, or raise the ceiling in the {ceiling}"))
+            }
+            ProblemKind::DuplicateAgent { .. } => Some(
+                "one file names an agent once; another layer may add to it by the same id".into(),
+            ),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for ConfigErrors {
+    /// One problem a line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.problems.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            problem.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.place)?;
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        self.kind.fmt(f)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.origin {
+            Origin::System { path, line }
+            | Origin::User { path, line }
+            | Origin::Project { path, line }
+            | Origin::File { path, line } => {
+                write!(f, "{}:{line}", path.display())?;
+                self.column.map_or(Ok(()), |column| write!(f, ":{column}"))
+            }
+            Origin::Definition { path } => write!(f, "{}", path.display()),
+            other => other.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ConfigErrors {}
+
+impl std::error::Error for Problem {}

@@ -1,0 +1,161 @@
+//! Reads one source: knows where it stands, collects what is wrong and what is not ours.
+
+use std::fmt::Write as _;
+
+use crate::node::{Key, Node};
+use crate::origin::{Origin, Valued};
+use crate::problem::{Place, Problem, ProblemKind};
+use crate::source::{Source, SourceKind};
+
+/// The reading of one source. Nothing stops it: a value that is wrong is reported and left out.
+pub(crate) struct Reader<'a> {
+    voice: Voice<'a>,
+    path: Vec<Segment>,
+    problems: Vec<Problem>,
+    foreign: Vec<Valued<String>>,
+}
+
+/// Whose words are read.
+pub(crate) enum Voice<'a> {
+    File { source: &'a Source, lines: Vec<usize> },
+    One(Origin),
+}
+
+enum Segment {
+    Key(String),
+    Index(usize),
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn of_file(source: &'a Source) -> Self {
+        let ends = source.text.match_indices('\n').map(|(at, _)| at + 1);
+        Self::new(Voice::File { source, lines: std::iter::once(0).chain(ends).collect() })
+    }
+
+    pub(crate) fn of(origin: Origin) -> Self {
+        Self::new(Voice::One(origin))
+    }
+
+    fn new(voice: Voice<'a>) -> Self {
+        Self { voice, path: Vec::new(), problems: Vec::new(), foreign: Vec::new() }
+    }
+
+    /// What was wrong, from the top, and which keys belong to another system.
+    pub(crate) fn finish(mut self) -> (Vec<Problem>, Vec<Valued<String>>) {
+        self.problems.sort_by_key(|problem| (problem.place.line(), problem.place.column));
+        (self.problems, self.foreign)
+    }
+
+    /// Whether the source may set bounds for those below it.
+    pub(crate) fn may_set_a_ceiling(&self) -> bool {
+        matches!(
+            &self.voice,
+            Voice::File { source, .. } if matches!(source.kind, SourceKind::System | SourceKind::User)
+        )
+    }
+
+    /// Reads what stands below a key or at an index.
+    pub(crate) fn at_key<R>(&mut self, key: &str, read: impl FnOnce(&mut Self) -> R) -> R {
+        self.path.push(Segment::Key(key.to_owned()));
+        let result = read(self);
+        self.path.pop();
+        result
+    }
+
+    pub(crate) fn at_index<R>(&mut self, index: usize, read: impl FnOnce(&mut Self) -> R) -> R {
+        self.path.push(Segment::Index(index));
+        let result = read(self);
+        self.path.pop();
+        result
+    }
+
+    pub(crate) fn valued<T>(&self, value: T, node: &Node) -> Valued<T> {
+        Valued::new(value, self.place(node.offset).origin)
+    }
+
+    pub(crate) fn place(&self, offset: usize) -> Place {
+        match &self.voice {
+            Voice::One(origin) => Place { origin: origin.clone(), column: None },
+            Voice::File { source, lines } => {
+                let line = lines.partition_point(|start| *start <= offset);
+                let start = lines[line - 1];
+                let before = source.text.get(start..offset).unwrap_or_default();
+                let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+                let (path, line) = (source.path.clone(), count(line));
+                let origin = match source.kind {
+                    SourceKind::System => Origin::System { path, line },
+                    SourceKind::User => Origin::User { path, line },
+                    SourceKind::Project => Origin::Project { path, line },
+                    SourceKind::File => Origin::File { path, line },
+                };
+                Place { origin, column: Some(count(before.chars().count() + 1)) }
+            }
+        }
+    }
+
+    pub(crate) fn report(&mut self, offset: usize, kind: ProblemKind) {
+        let problem = Problem { place: self.place(offset), key: self.key(), kind };
+        self.problems.push(problem);
+    }
+
+    pub(crate) fn report_all(&mut self, problems: Vec<Problem>) {
+        self.problems.extend(problems);
+    }
+
+    pub(crate) fn wrong(&mut self, node: &Node, allowed: impl Into<String>) {
+        self.report(
+            node.offset,
+            ProblemKind::WrongValue { found: node.found(), allowed: allowed.into() },
+        );
+    }
+
+    /// A key that belongs to another system and is accepted without effect.
+    pub(crate) fn foreign(&mut self, key: &Key) {
+        let path = self.at_key(&key.name, |cx| cx.key());
+        let origin = self.place(key.offset).origin;
+        self.foreign.push(Valued::new(path, origin));
+    }
+
+    /// Reports the keys of a table that stand twice. TOML has none: its parser refuses them.
+    pub(crate) fn no_duplicates(&mut self, entries: &[(Key, Node)]) {
+        for (index, (key, _)) in entries.iter().enumerate() {
+            if let Some((first, _)) =
+                entries[..index].iter().find(|(other, _)| other.name == key.name)
+            {
+                let first = self.place(first.offset);
+                self.at_key(&key.name, |cx| {
+                    cx.report(key.offset, ProblemKind::DuplicateKey { first })
+                });
+            }
+        }
+    }
+
+    fn key(&self) -> String {
+        let mut text = String::new();
+        for segment in &self.path {
+            match segment {
+                Segment::Key(key) if text.is_empty() => text.push_str(key),
+                Segment::Key(key) => {
+                    text.push('.');
+                    text.push_str(key);
+                }
+                Segment::Index(index) => {
+                    write!(text, "[{index}]").expect("writing to a string cannot fail");
+                }
+            }
+        }
+        text
+    }
+}
+
+impl Place {
+    fn line(&self) -> u32 {
+        match self.origin {
+            Origin::System { line, .. }
+            | Origin::User { line, .. }
+            | Origin::Project { line, .. }
+            | Origin::File { line, .. } => line,
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! `runtimes.{name}`: settings of what runs agents.
+
+use offshoot_model::MicroUsd;
+
+use crate::built_in;
+use crate::named::Named;
+use crate::origin::Valued;
+use crate::section::section;
+use crate::setting::{Command, CostKind, FreeForm, Park, is_agent_id};
+
+section! {
+    /// Settings of one runtime.
+    pub struct RuntimeSettings, foreign &[] => {
+        /// What it starts instead of its own program.
+        pub command: Option<Valued<Command>> = "command";
+        /// Variables of the environment that it passes on besides the usual ones; `*` stands for any letters.
+        pub env: Option<Valued<Vec<String>>> = "env";
+        /// A command to run its command with: another user, a sandbox, a container.
+        pub wrap: Option<Valued<Command>> = "wrap";
+        /// Dollars that a tree may cost when it has no budget of its own.
+        pub default_usd: Option<Valued<MicroUsd>> = "defaultUsd",
+            built_in built_in::RUNTIME_DEFAULT_USD;
+        /// What becomes of an agent that waits for its children.
+        pub park: Option<Valued<Park>> = "park";
+        /// What is known about its cost.
+        pub cost: Option<Valued<CostKind>> = "cost";
+        /// Passed to the runtime.
+        pub options: Option<Valued<FreeForm>> = "options";
+    }
+}
+
+impl Named for RuntimeSettings {
+    const ALLOWED: &'static str = "a name of a-z, 0-9, _ and -, such as claude";
+    const PATTERN: &'static str = "^[a-z0-9][a-z0-9_-]{0,63}$";
+    const HEADER: &'static str = "[runtimes.claude]";
+
+    fn is_name(name: &str) -> bool {
+        is_agent_id(name)
+    }
+}

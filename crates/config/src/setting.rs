@@ -1,0 +1,97 @@
+//! The types of single settings: what is allowed, how it is read, how it looks in the schema.
+
+mod agent_id;
+mod allow_agents;
+mod choice;
+mod command;
+mod date;
+mod fraction;
+mod free_form;
+mod max_children;
+mod max_depth;
+mod model_choice;
+mod number;
+mod preferred;
+mod text;
+mod tool_list;
+mod usd;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::node::Node;
+use crate::reader::Reader;
+
+pub use allow_agents::AllowAgents;
+pub use choice::{Cleanup, CostKind, OnInterrupt, OnParentEnd, Park};
+pub use command::Command;
+pub use date::Date;
+pub use fraction::Fraction;
+pub use free_form::FreeForm;
+pub use max_children::MaxChildren;
+pub use max_depth::MaxDepth;
+pub use model_choice::ModelChoice;
+pub use preferred::PreferredSubagents;
+pub use tool_list::ToolList;
+
+pub(crate) use agent_id::is_agent_id;
+
+/// A value that stands behind one key.
+pub(crate) trait Setting: Clone + Serialize {
+    /// The value, or `None` after having reported what is wrong.
+    fn read(node: &Node, cx: &mut Reader<'_>) -> Option<Self>;
+    /// What an editor may accept: at least what [`Setting::read`] does.
+    fn schema() -> Value;
+    /// Stands in the template where there is no built-in value.
+    fn example() -> Value;
+
+    fn to_json(&self) -> Value {
+        serde_json::to_value(self).expect("settings are plain data with text keys")
+    }
+}
+
+/// A setting without parts: right or wrong as a whole.
+pub(crate) trait Scalar: Clone + Serialize {
+    /// Ends the sentence "allowed is".
+    fn allowed() -> String;
+    fn from_node(node: &Node) -> Option<Self>;
+    fn schema() -> Value;
+    fn example() -> Value;
+}
+
+impl<T: Scalar> Setting for T {
+    fn read(node: &Node, cx: &mut Reader<'_>) -> Option<Self> {
+        let value = T::from_node(node);
+        if value.is_none() {
+            cx.wrong(node, T::allowed());
+        }
+        value
+    }
+
+    fn schema() -> Value {
+        T::schema()
+    }
+
+    fn example() -> Value {
+        T::example()
+    }
+}
+
+/// Reads every item of a list; `None` if one of them was wrong, after all were looked at.
+fn read_items<T>(
+    node: &Node,
+    cx: &mut Reader<'_>,
+    allowed: &str,
+    mut read: impl FnMut(&Node, &mut Reader<'_>) -> Option<T>,
+) -> Option<Vec<T>> {
+    let Some(items) = node.list() else {
+        cx.wrong(node, allowed);
+        return None;
+    };
+    let read: Vec<Option<T>> = items
+        .iter()
+        .enumerate()
+        .map(|(index, item)| cx.at_index(index, |cx| read(item, cx)))
+        .collect();
+    read.into_iter().collect()
+}

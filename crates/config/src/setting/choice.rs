@@ -1,0 +1,128 @@
+//! Settings that are one word of a few.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::Scalar;
+use crate::node::Node;
+
+/// Makes an enum of words. Words are part of the file format: they are written out, never derived from names.
+macro_rules! choice {
+    (
+        $(#[$meta:meta])*
+        $name:ident { $( $(#[$variant_meta:meta])* $variant:ident = $word:literal, )* }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+        pub enum $name {
+            $( $(#[$variant_meta])* #[serde(rename = $word)] $variant, )*
+        }
+
+        impl $name {
+            const WORDS: &[&str] = &[$($word),*];
+
+            /// The word in a configuration.
+            pub const fn as_str(self) -> &'static str {
+                match self { $( Self::$variant => $word, )* }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl Scalar for $name {
+            fn allowed() -> String {
+                format!("one of {}", Self::WORDS.join(", "))
+            }
+
+            fn from_node(node: &Node) -> Option<Self> {
+                match &*node.text()? {
+                    $( $word => Some(Self::$variant), )*
+                    _ => None,
+                }
+            }
+
+            fn schema() -> Value {
+                json!({ "enum": Self::WORDS })
+            }
+
+            fn example() -> Value {
+                json!(Self::WORDS[0])
+            }
+        }
+    };
+}
+
+choice! {
+    /// What becomes of a session after its result was delivered.
+    Cleanup {
+        /// It stays.
+        Keep = "keep",
+        /// It is deleted, it alone.
+        Delete = "delete",
+    }
+}
+
+choice! {
+    /// What a parent's end means for its children.
+    OnParentEnd {
+        /// Nothing: they go on.
+        LetFinish = "letFinish",
+        /// They are cancelled.
+        Cascade = "cascade",
+    }
+}
+
+choice! {
+    /// What becomes of a run whose supervisor died.
+    OnInterrupt {
+        /// It is run again.
+        Rerun = "rerun",
+        /// It is ended as lost.
+        Lost = "lost",
+    }
+}
+
+choice! {
+    /// What becomes of an agent that waits for its children and needs nothing meanwhile.
+    Park {
+        /// By how many wait, and how long.
+        Auto = "auto",
+        /// It is kept alive.
+        Keep = "keep",
+        /// It is ended, and resumed when its children are done.
+        Resume = "resume",
+    }
+}
+
+choice! {
+    /// What is known about the cost of a runtime.
+    CostKind {
+        /// It costs nothing.
+        None = "none",
+        /// It says what it cost.
+        Reported = "reported",
+        /// It can be held to an amount.
+        Bounded = "bounded",
+        /// Nobody knows.
+        Unknown = "unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_in_json_is_the_word_in_the_file() {
+        for end in [OnParentEnd::LetFinish, OnParentEnd::Cascade] {
+            assert_eq!(serde_json::to_value(end).expect("a word"), json!(end.as_str()));
+        }
+        assert_eq!(Park::allowed(), "one of auto, keep, resume");
+    }
+}

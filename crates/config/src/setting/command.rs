@@ -1,0 +1,72 @@
+//! A command line, already cut into words: no shell reads it.
+
+use std::ops::Deref;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Scalar, Setting, read_items};
+use crate::node::Node;
+use crate::reader::Reader;
+
+/// A program and its arguments. Never empty, and the program's name is not empty either.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Command(Vec<String>);
+
+impl Command {
+    /// `None` without a program.
+    pub fn new(words: Vec<String>) -> Option<Self> {
+        words.first().is_some_and(|program| !program.is_empty()).then_some(Self(words))
+    }
+
+    /// What is started.
+    pub fn program(&self) -> &str {
+        &self.0[0]
+    }
+
+    /// What follows.
+    pub fn arguments(&self) -> &[String] {
+        &self.0[1..]
+    }
+}
+
+impl Deref for Command {
+    type Target = [String];
+
+    fn deref(&self) -> &[String] {
+        &self.0
+    }
+}
+
+impl Setting for Command {
+    fn read(node: &Node, cx: &mut Reader<'_>) -> Option<Self> {
+        const ALLOWED: &str =
+            "a list of a program and its arguments, such as [\"grep\", \"-c\", \"x\"]";
+        let words = read_items(node, cx, ALLOWED, |item, cx| {
+            // A zero byte ends a word for the kernel: what follows it would be lost.
+            let word = item.text().filter(|word| !word.contains('\0'));
+            if word.is_none() {
+                cx.wrong(item, "text without a zero byte");
+            }
+            word.map(|word| word.into_owned())
+        })?;
+        let command = Self::new(words);
+        if command.is_none() {
+            cx.wrong(node, ALLOWED);
+        }
+        command
+    }
+
+    fn schema() -> Value {
+        json!({
+            "type": "array",
+            "minItems": 1,
+            "prefixItems": [<String as Scalar>::schema()],
+            "items": { "type": "string" },
+        })
+    }
+
+    fn example() -> Value {
+        json!(["program", "argument"])
+    }
+}

@@ -1,0 +1,58 @@
+//! What configuration is read from: texts, and who stands behind them.
+
+use std::path::{Path, PathBuf};
+
+/// One configuration file, already read.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Which layer it is.
+    pub kind: SourceKind,
+    /// For messages only; nothing is opened here.
+    pub path: PathBuf,
+    /// All of it.
+    pub text: String,
+    /// What the text is written in.
+    pub format: Format,
+}
+
+/// The layers that are files, lowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SourceKind {
+    /// The machine's, which only its administrator writes.
+    System,
+    /// The user's own.
+    User,
+    /// The project's, which comes with a checkout and takes effect only once the project is trusted.
+    Project,
+    /// Named on the command line.
+    File,
+}
+
+/// The two notations of configuration files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// `config.toml`
+    Toml,
+    /// `config.json5`; JSON is a part of it.
+    Json5,
+}
+
+impl Source {
+    /// A source whose format its file name tells; without a known ending it is read as TOML.
+    pub fn new(kind: SourceKind, path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
+        let path = path.into();
+        let format = Format::of(&path).unwrap_or(Format::Toml);
+        Self { kind, path, text: text.into(), format }
+    }
+}
+
+impl Format {
+    /// The format by the ending of a file's name.
+    pub fn of(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()? {
+            "toml" => Some(Self::Toml),
+            "json5" | "json" | "jsonc" => Some(Self::Json5),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! `config init`: a file in which every key stands with its meaning and its built-in value, switched off.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::document::Document;
+use crate::section::Section;
+
+/// A TOML file with all keys and their built-in values. Everything is commented out: a line that begins with `#` and no
+/// space takes effect when the `#` is removed. A key without a built-in value shows an example.
+pub fn init_template() -> String {
+    let mut out = Template { text: HEAD.into(), prefix: String::new(), nested: true };
+    Document::template_keys(&mut out);
+    out.text
+}
+
+const HEAD: &str = "\
+# Configuration of offshoot. Remove the `#` from a line to make it count.
+# What is not set keeps the built-in value that is shown; where it says \"unset\", the line is an example.
+";
+
+/// The template as it grows.
+pub(crate) struct Template {
+    text: String,
+    /// Where the next keys stand, below the last header.
+    prefix: String,
+    /// Whether sections within sections are written out. Not in examples, which would repeat all limits.
+    nested: bool,
+}
+
+impl Template {
+    /// A key with its built-in value, or with an example.
+    pub(crate) fn setting(&mut self, key: &str, doc: &str, value: &Value, is_built_in: bool) {
+        let unset = if is_built_in { "" } else { " (unset)" };
+        self.line(&format!(
+            "\n# {doc}{unset}\n#{}{} = {}",
+            self.prefix,
+            key_text(key),
+            toml(value)
+        ));
+    }
+
+    /// A section within a section.
+    pub(crate) fn table(&mut self, key: &str, doc: &str, keys: impl FnOnce(&mut Self)) {
+        if self.prefix.is_empty() && self.nested && matches!(key, "agents" | "defaults") {
+            // Only the innermost of the outer tables has keys of its own.
+            return keys(self);
+        }
+        if key == "subagents" && self.nested {
+            self.line("\n[agents.defaults.subagents]");
+            return keys(self);
+        }
+        if !self.nested {
+            return self.line(&format!("\n# {doc}\n#{key} = {{}}"));
+        }
+        let inner = format!("{}{key}.", self.prefix);
+        let outer = std::mem::replace(&mut self.prefix, inner);
+        keys(self);
+        self.prefix = outer;
+    }
+
+    /// A table that exists only once its header is switched on.
+    pub(crate) fn example_table(&mut self, header: &str, keys: impl FnOnce(&mut Self)) {
+        self.line(&format!("\n#{header}"));
+        self.nested = false;
+        keys(self);
+        self.nested = true;
+    }
+
+    pub(crate) fn example_header(&mut self, header: &str, doc: &str) {
+        self.line(&format!("\n# {doc}\n#{header}"));
+    }
+
+    pub(crate) fn example(&mut self, setting: &str) {
+        self.line(&format!("#{setting}"));
+    }
+
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+}
+
+/// A value on one line. JSON's notation of texts, numbers and switches is TOML's too.
+fn toml(value: &Value) -> String {
+    match value {
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(toml).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(entries) if entries.is_empty() => "{}".into(),
+        Value::Object(entries) => {
+            let entries: Vec<String> = entries
+                .iter()
+                .map(|(key, value)| format!("{} = {}", key_text(key), toml(value)))
+                .collect();
+            format!("{{ {} }}", entries.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+fn key_text(key: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let mut text = String::new();
+    if !key.is_empty() && key.chars().all(bare) {
+        text.push_str(key);
+    } else {
+        write!(text, "{}", Value::String(key.into())).expect("writing to a string cannot fail");
+    }
+    text
+}
