@@ -1,0 +1,126 @@
+//! Short names made of `[a-z0-9_-]`: what agent ids and segments have in common.
+
+use std::borrow::Cow;
+
+/// The longest agent id or segment, in bytes. A UUID needs 36; 64 leaves room for a prefix.
+pub(crate) const MAX_LENGTH: usize = 64;
+
+/// What is wrong with an agent id or a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NameFault {
+    /// Nothing stands where a name should.
+    #[error("is missing")]
+    Empty,
+    /// The name goes on after its 64th character.
+    #[error("is longer than {MAX_LENGTH} characters")]
+    TooLong,
+    /// This character may stand later in an agent id, but not at its beginning.
+    #[error("cannot begin with {0:?}")]
+    First(char),
+    /// This character stands in no name.
+    #[error("cannot contain {0:?}")]
+    Character(char),
+}
+
+/// Where a name goes wrong: the byte, counted from the name's beginning, and how.
+pub(crate) type Misplaced = (usize, NameFault);
+
+/// Checks an agent id, `[a-z0-9][a-z0-9_-]{0,63}`.
+pub(crate) fn check_agent_id(name: &str) -> Result<(), Misplaced> {
+    match name.chars().next() {
+        Some(first @ ('-' | '_')) => Err((0, NameFault::First(first))),
+        _ => check_segment(name),
+    }
+}
+
+/// Checks a segment, `[a-z0-9_-]{1,64}`.
+pub(crate) fn check_segment(name: &str) -> Result<(), Misplaced> {
+    if name.is_empty() {
+        return Err((0, NameFault::Empty));
+    }
+    let stands = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
+    // Everything before the first byte that does not stand is ASCII, so that byte begins a character.
+    let wrong = name.bytes().position(|byte| !stands(byte)).unwrap_or(name.len());
+    if wrong >= MAX_LENGTH && name.len() > MAX_LENGTH {
+        return Err((MAX_LENGTH, NameFault::TooLong));
+    }
+    match name[wrong..].chars().next() {
+        Some(character) => Err((wrong, NameFault::Character(character))),
+        None => Ok(()),
+    }
+}
+
+/// Trimmed and with ASCII letters in lower case; borrowed when it already was.
+pub(crate) fn canonical(input: &str) -> Cow<'_, str> {
+    let trimmed = input.trim();
+    if trimmed.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        Cow::Owned(trimmed.to_ascii_lowercase())
+    } else {
+        Cow::Borrowed(trimmed)
+    }
+}
+
+/// Writes what both names share: text in, text out, compared and ordered as text.
+macro_rules! impl_name {
+    ($Name:ident, $Error:ident) => {
+        impl $Name {
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::fmt::Display for $Name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        impl std::str::FromStr for $Name {
+            type Err = $Error;
+
+            fn from_str(input: &str) -> Result<Self, $Error> {
+                Self::parse(input)
+            }
+        }
+
+        impl AsRef<str> for $Name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        // A map keyed by names can be asked with text; hash and order are those of the text.
+        impl std::borrow::Borrow<str> for $Name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl PartialEq<str> for $Name {
+            fn eq(&self, other: &str) -> bool {
+                self.as_str() == other
+            }
+        }
+
+        impl PartialEq<&str> for $Name {
+            fn eq(&self, other: &&str) -> bool {
+                self.as_str() == *other
+            }
+        }
+
+        impl serde::Serialize for $Name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $Name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                crate::wire::deserialize(deserializer)
+            }
+        }
+    };
+}
+pub(crate) use impl_name;
