@@ -1,1 +1,107 @@
-//! The contract for whatever runs an agent, and its conformance tests.
+//! The contract for whatever runs an agent.
+//!
+//! ```text
+//!   Launch ──▶ Runtime::start ──▶ future of Finished      exactly one, after everything it started is gone
+//!                   │  ▲
+//!   RunEvent, spawn ◀  └── Stop                           told and asked through the host / softly, then firmly
+//! ```
+//!
+//! Promise asked of every implementation, and checked by [`contract`]:
+//! 1. The future ends exactly once, and only after everything the run started is gone.
+//! 2. A request to stop is heard at any moment; a second, firmer one shortens the first.
+//! 3. No event follows the end. Usage is cumulative.
+//! 4. Dropping the future ends the run as a firm stop would; nobody is left to be told.
+//! 5. The reason comes from evidence (an exit code, a protocol field), never from the text of an answer.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use offshoot_runtime::{FnRuntime, Finished, Output, Runtime};
+//! use offshoot_model::Reason;
+//!
+//! let upper = FnRuntime::new("upper", |launch, _cx| async move {
+//!     Finished {
+//!         output: Output::Text(launch.task.to_uppercase().into()),
+//!         ..Finished::of(Reason::Completed { exit_code: None })
+//!     }
+//! });
+//! assert_eq!(upper.name(), "upper");
+//! ```
+
+mod closure;
+mod contract;
+mod finished;
+mod host;
+mod launch;
+mod prompt;
+mod stop;
+
+pub use closure::FnRuntime;
+pub use contract::{Violation, check as check_contract};
+pub use finished::{Finished, Output};
+pub use host::{Host, RunEvent, RunHost, WaitAnswer, WaitFor, WaitMode};
+pub use launch::{ContextFile, Input, Launch, OutputFormat};
+pub use prompt::{MANIFEST_ABOVE, prompt};
+pub use stop::{Stop, StopHandle, StopSignal};
+
+use std::collections::BTreeSet;
+
+use futures_util::future::BoxFuture;
+
+/// Whatever runs an agent. Object safe: the engine holds `Arc<dyn Runtime>` and knows no vendor.
+pub trait Runtime: Send + Sync + 'static {
+    /// The name by which configuration and records know it.
+    fn name(&self) -> &str;
+
+    /// What it can and cannot do; asked at admission, so it must not change during a tree.
+    fn abilities(&self) -> Abilities;
+
+    /// Starts one run. Returns at once; the work happens in the future.
+    fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished>;
+}
+
+/// What a running agent is given besides its launch.
+#[derive(Debug)]
+pub struct RunContext {
+    /// Whom it tells how it goes, and asks for children.
+    pub host: RunHost,
+    /// Where requests to stop come from.
+    pub stop: StopSignal,
+}
+
+/// What a runtime can do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Abilities {
+    /// What is known of a run's cost.
+    pub cost: CostKnowledge,
+    /// Whether it can take a further turn after it has answered.
+    pub turns: bool,
+    /// Whether an interrupted run can be continued rather than run again.
+    pub resumes: bool,
+    /// The rights it can take away; `None` where it can take away any.
+    pub enforces: Option<BTreeSet<String>>,
+}
+
+/// What is known of the cost of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CostKnowledge {
+    /// Costs nothing: an operator's command.
+    None,
+    /// Reported while it runs or at its end.
+    Reported,
+    /// Not reported, but the runtime holds it under a bound we give.
+    Bounded,
+    /// Nobody knows.
+    Unknown,
+}
+
+impl Abilities {
+    /// Those of an ordinary command: costs nothing, one turn, no rights it could be denied.
+    pub fn of_a_command() -> Self {
+        Self {
+            cost: CostKnowledge::None,
+            turns: false,
+            resumes: false,
+            enforces: Some(BTreeSet::new()),
+        }
+    }
+}

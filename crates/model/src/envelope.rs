@@ -1,0 +1,85 @@
+//! The one form in which an ending is told to parents, to the command line and to models.
+
+use offshoot_session_key::{AgentId, SessionKey};
+use serde::{Serialize, Serializer};
+
+use crate::{Cost, Ending, Payload, RunId, RunStatus, Usage};
+
+/// What came of a run. `data` holds what was answered or printed, whatever the ending.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Envelope {
+    /// The run's state; terminal, or that of a run somebody stopped waiting for.
+    pub status: RunStatus,
+    /// The answer: in JSON the string or the value itself; `{"ref": …}` where it stays in the store.
+    #[serde(serialize_with = "plain", skip_serializing_if = "Option::is_none")]
+    pub data: Option<Payload>,
+    /// Why it is not a success.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<EnvelopeError>,
+    /// Whether `data` is only what there was when it failed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
+    /// The session.
+    pub session_key: SessionKey,
+    /// The run.
+    pub run_id: RunId,
+    /// The agent.
+    pub agent: AgentId,
+    /// Levels below the root.
+    pub depth: u32,
+    /// Its own usage.
+    pub usage: Usage,
+    /// Its own cost.
+    pub cost: Cost,
+    /// From start to end; 0 where it never started.
+    pub execution_time_ms: u64,
+}
+
+/// An ending that is no success, for whoever has to decide what to do next.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvelopeError {
+    /// The typed reason.
+    pub code: String,
+    /// The reason in words.
+    pub message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery_suggestion: Option<String>,
+    /// Whether the same request may succeed if made again.
+    pub parent_can_retry: bool,
+}
+
+impl EnvelopeError {
+    /// The error side of an ending; none for a success.
+    pub fn of(ending: &Ending) -> Option<Self> {
+        if ending.status().is_success() {
+            return None;
+        }
+        let reason = &ending.reason;
+        let message = match &ending.diagnostics {
+            Some(diagnostics) => format!("{reason}: {diagnostics}"),
+            None => reason.to_string(),
+        };
+        Some(Self {
+            code: reason.code().to_owned(),
+            message,
+            recovery_suggestion: reason.hint().map(str::to_owned),
+            parent_can_retry: reason.is_retryable(),
+        })
+    }
+}
+
+fn plain<S: Serializer>(data: &Option<Payload>, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Reference {
+        r#ref: crate::VariableRef,
+    }
+    match data {
+        None => serializer.serialize_none(),
+        Some(Payload::Text(text)) => serializer.serialize_str(text),
+        Some(Payload::Json(json)) => json.serialize(serializer),
+        Some(Payload::Stored(reference)) => Reference { r#ref: *reference }.serialize(serializer),
+    }
+}

@@ -1,0 +1,214 @@
+//! What happened, in the order in which it happened.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use offshoot_session_key::{AgentId, SessionKey};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ContentHash, Cost, DeliveryId, Ending, Grant, JsonText, Payload, Refusal, RootId, RunId,
+    Timestamp, Usage,
+};
+
+/// One entry of a tree's record. Screen, journal and parent read the same entries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Event {
+    /// Whose tree.
+    pub root: RootId,
+    /// Position within the tree, from 1, without gaps among kept events. Progress carries the last kept number.
+    pub seq: u64,
+    /// When.
+    pub at: Timestamp,
+    /// About which run.
+    pub run: RunId,
+    /// What.
+    pub kind: EventKind,
+}
+
+/// What can happen to a run. Closed: whoever reads it meets every case. Tagged from outside, because results inside
+/// stay unparsed text, which a tag among the fields would forbid.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    /// A run exists, and waits for a slot. A root is admitted too.
+    Admitted(Box<Admitted>),
+    /// A run asked for a child and was told no.
+    Refused {
+        /// The answer it got.
+        refusal: Box<Refusal>,
+    },
+    /// It holds a slot, and its runtime was asked to start it.
+    Starting,
+    /// Its runtime says that it runs.
+    Started {
+        /// The process, where there is one.
+        process: Option<ProcessIdentity>,
+    },
+    /// How it goes. May be thinned, is not kept.
+    Progress {
+        /// A line for people.
+        text: Arc<str>,
+    },
+    /// What it has used so far: cumulative, replaces what was said before.
+    Used {
+        /// Tokens.
+        usage: Usage,
+        /// Money.
+        cost: Cost,
+    },
+    /// It is blocked on children and lends its slot.
+    Waiting,
+    /// It has its slot back.
+    Returned,
+    /// It was asked to stop.
+    Stopping {
+        /// What its ending will say, unless it ends by itself first.
+        reason: Box<crate::Reason>,
+    },
+    /// Four fifths of its budget are used.
+    BudgetNotice,
+    /// It used more than was reserved for it.
+    Overrun {
+        /// Tokens above the reservation.
+        tokens: u64,
+        /// Millionths of a dollar above the reservation.
+        micro_usd: u64,
+    },
+    /// Its holders were silent while all waited for them; their slots are lent for its sake.
+    StallLent,
+    /// Its process group is gone, and this is how it ended.
+    Ended(Box<Ending>),
+    /// The results of its children became one.
+    Merged(Box<MergeSummary>),
+    /// Its result reached its parent.
+    Delivered {
+        /// Which delivery.
+        delivery: DeliveryId,
+        /// Whether it had been tried before.
+        redelivered: bool,
+    },
+}
+
+/// All that is known of a run when it is created, and all that a later start needs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Admitted {
+    /// Its address.
+    pub key: SessionKey,
+    /// Who asked; none for a root.
+    pub parent: Option<RunId>,
+    /// The running agent, which the key of a deep session does not name.
+    pub agent: AgentId,
+    /// Levels below the root.
+    pub depth: u32,
+    /// Who wanted it.
+    pub origin: Origin,
+    /// A short name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<Arc<str>>,
+    /// Which runtime; none for a root that only holds pieces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<Arc<str>>,
+    /// The task: text while it is small, a reference otherwise.
+    pub task: Payload,
+    /// For a piece: what was cut out of which file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<InputRange>,
+    /// The terms.
+    pub grant: Arc<Grant>,
+    /// For a root: the plan it was opened with, as JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<JsonText>,
+}
+
+/// Who wanted a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The operator opened a tree.
+    Root,
+    /// A piece of the operator's own map or fanout: not counted as a spawn.
+    Piece,
+    /// An agent asked.
+    Agent,
+}
+
+/// Part of a file that a piece reads. The file is not copied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InputRange {
+    /// Absolute.
+    pub path: Arc<PathBuf>,
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub length: u64,
+    /// Of these bytes, taken while cutting.
+    pub hash: Option<ContentHash>,
+}
+
+/// A process, named so that a reused number is not mistaken for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProcessIdentity {
+    /// Process id, which is also the id of its group.
+    pub pid: u32,
+    /// Start time in clock ticks since boot, from field 22 of `/proc/{pid}/stat`.
+    pub start_time: u64,
+}
+
+/// What came of a merge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MergeSummary {
+    /// The strategy, as written on the command line.
+    pub strategy: String,
+    /// How many results went in.
+    pub merged: u32,
+    /// How many runs did not complete.
+    pub failed: u32,
+    /// The answer.
+    pub output: Payload,
+}
+
+/// Whether an event must be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventClass {
+    /// What happened: kept, in order, never thinned.
+    Kept,
+    /// How it goes: for whoever looks right now.
+    Progress,
+}
+
+impl EventKind {
+    /// Whether the event must be kept.
+    pub const fn class(&self) -> EventClass {
+        match self {
+            Self::Progress { .. } => EventClass::Progress,
+            _ => EventClass::Kept,
+        }
+    }
+
+    /// The word for it, as in JSON.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Admitted(_) => "admitted",
+            Self::Refused { .. } => "refused",
+            Self::Starting => "starting",
+            Self::Started { .. } => "started",
+            Self::Progress { .. } => "progress",
+            Self::Used { .. } => "used",
+            Self::Waiting => "waiting",
+            Self::Returned => "returned",
+            Self::Stopping { .. } => "stopping",
+            Self::BudgetNotice => "budget_notice",
+            Self::Overrun { .. } => "overrun",
+            Self::StallLent => "stall_lent",
+            Self::Ended(_) => "ended",
+            Self::Merged(_) => "merged",
+            Self::Delivered { .. } => "delivered",
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! What admission granted a run.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{MicroUsd, Rights};
+
+/// A budget reserved for one run and everything below it. `None` bounds nothing; zero is zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BudgetGrant {
+    /// Tokens of all four kinds together.
+    pub tokens: Option<u64>,
+    /// Money.
+    pub usd: Option<MicroUsd>,
+}
+
+/// The terms a run lives under, fixed when it was admitted and recorded with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Grant {
+    /// The deepest level anything below this run may have.
+    pub max_depth: u32,
+    /// Whether it may ask for children at all.
+    pub may_spawn: bool,
+    /// What it may use.
+    pub tools: Rights,
+    /// What was reserved for it.
+    pub budget: BudgetGrant,
+    /// Starting and running, not queued or waiting; 0 = none.
+    pub run_timeout_seconds: u64,
+    /// Without any sign of life while running; 0 = none.
+    pub idle_timeout_seconds: u64,
+    /// Between the request to stop and the kill.
+    pub grace_seconds: u64,
+}
+
+impl Grant {
+    /// Terms that bound nothing but depth 1, for roots that only hold pieces and for tests.
+    pub fn unbounded() -> Self {
+        Self {
+            max_depth: 1,
+            may_spawn: true,
+            tools: Rights::all(),
+            budget: BudgetGrant::default(),
+            run_timeout_seconds: 0,
+            idle_timeout_seconds: 0,
+            grace_seconds: 5,
+        }
+    }
+}

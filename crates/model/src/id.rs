@@ -1,0 +1,174 @@
+//! Ids are types: a run is not a root, and neither is a hash.
+
+use std::fmt;
+use std::str::FromStr;
+
+use offshoot_session_key::SessionKey;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// One run of one agent. A version 7 UUID, so that ids sort by the time they were minted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RunId(Uuid);
+
+/// A whole tree, named by the run id of its root.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RootId(RunId);
+
+/// The BLAKE3 hash of a value: its address in the store.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ContentHash([u8; 32]);
+
+/// One delivery of one result: `announce:v1:{child key}:{run id}`. Stable, so that a repetition is recognised.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct DeliveryId(String);
+
+/// A text that is not an id of the kind asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not {expected}")]
+pub struct ParseIdError {
+    text: String,
+    expected: &'static str,
+}
+
+impl RunId {
+    /// Ids are minted by whoever owns the clock and the random source, and handed in.
+    pub const fn from_uuid(uuid: Uuid) -> Self {
+        Self(uuid)
+    }
+
+    /// The UUID behind the id.
+    pub const fn as_uuid(&self) -> Uuid {
+        self.0
+    }
+
+    /// The sixteen bytes, for compact storage.
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        self.0.as_bytes()
+    }
+
+    /// Back from [`RunId::as_bytes`].
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(Uuid::from_bytes(bytes))
+    }
+}
+
+impl RootId {
+    /// The tree whose root is this run.
+    pub const fn new(run: RunId) -> Self {
+        Self(run)
+    }
+
+    /// The root's own run.
+    pub const fn run(&self) -> RunId {
+        self.0
+    }
+}
+
+impl ContentHash {
+    /// Hashes a value that is in memory anyway. Files are hashed while they are read, by the store.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(*blake3::hash(bytes).as_bytes())
+    }
+
+    /// A hash computed elsewhere.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The 32 bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl DeliveryId {
+    /// The id of the delivery of `run`'s result.
+    pub fn new(child: &SessionKey, run: RunId) -> Self {
+        Self(format!("announce:v1:{child}:{run}"))
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.hyphenated().fmt(f)
+    }
+}
+
+impl fmt::Debug for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RunId({self})")
+    }
+}
+
+impl FromStr for RunId {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Uuid::try_parse(text)
+            .map(Self)
+            .map_err(|_| ParseIdError { text: text.to_owned(), expected: "a run id (a UUID)" })
+    }
+}
+
+impl fmt::Display for RootId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for RootId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RootId({self})")
+    }
+}
+
+impl fmt::Display for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ContentHash({self})")
+    }
+}
+
+impl FromStr for ContentHash {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        blake3::Hash::from_hex(text).map(|hash| Self(*hash.as_bytes())).map_err(|_| ParseIdError {
+            text: text.to_owned(),
+            expected: "a content hash (64 hexadecimal digits)",
+        })
+    }
+}
+
+impl Serialize for ContentHash {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ContentHash {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl fmt::Display for DeliveryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,81 @@
+//! What an agent answered, or was asked.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::{ValueKind, VariableRef};
+
+/// A result from end to end: text stays text and JSON stays the bytes it came as; what is large or no
+/// UTF-8 is named, not carried. Equal means equal as recorded; equality by JSON value is a question for a merge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Payload {
+    /// UTF-8 text.
+    Text(Arc<str>),
+    /// One JSON value, unparsed.
+    Json(JsonText),
+    /// In the store.
+    Stored(VariableRef),
+}
+
+/// One JSON value that stays the text it came as. Cheap to clone; equal where the text is equal.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct JsonText(Arc<RawValue>);
+
+impl Payload {
+    /// A text.
+    pub fn text(text: impl Into<Arc<str>>) -> Self {
+        Self::Text(text.into())
+    }
+
+    /// A JSON value that is already text. Fails where it is not JSON.
+    pub fn json(text: String) -> Result<Self, serde_json::Error> {
+        JsonText::parse(text).map(Self::Json)
+    }
+
+    /// Size in bytes of the value itself.
+    pub fn size(&self) -> u64 {
+        match self {
+            Self::Text(text) => text.len() as u64,
+            Self::Json(json) => json.as_str().len() as u64,
+            Self::Stored(reference) => reference.size,
+        }
+    }
+
+    /// What the value is.
+    pub fn kind(&self) -> ValueKind {
+        match self {
+            Self::Text(_) => ValueKind::Text,
+            Self::Json(_) => ValueKind::Result,
+            Self::Stored(reference) => reference.kind,
+        }
+    }
+}
+
+impl JsonText {
+    /// Takes text that is one JSON value.
+    pub fn parse(text: String) -> Result<Self, serde_json::Error> {
+        RawValue::from_string(text).map(|raw| Self(raw.into()))
+    }
+
+    /// From anything that serialises.
+    pub fn of(value: &impl Serialize) -> Result<Self, serde_json::Error> {
+        serde_json::value::to_raw_value(value).map(|raw| Self(raw.into()))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+}
+
+impl PartialEq for JsonText {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for JsonText {}

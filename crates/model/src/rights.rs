@@ -1,0 +1,39 @@
+//! What an agent may use.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+/// A set of rights: `read`, `write`, `exec`, `search`, `fetch`, `spawn`, `mcp:{server}/{tool}` and a runtime's own
+/// names. Down a chain of agents rights only shrink: see [`Rights::narrowed_by`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rights {
+    /// The only ones permitted; `None` permits all that are not denied.
+    pub allow: Option<BTreeSet<String>>,
+    /// Never permitted, whatever `allow` says.
+    pub deny: BTreeSet<String>,
+}
+
+impl Rights {
+    /// Everything.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Whether this right is held.
+    pub fn permits(&self, right: &str) -> bool {
+        !self.deny.contains(right) && self.allow.as_ref().is_none_or(|allow| allow.contains(right))
+    }
+
+    /// What is left where both must permit. Never more than either.
+    #[must_use]
+    pub fn narrowed_by(&self, other: &Self) -> Self {
+        let allow = match (&self.allow, &other.allow) {
+            (Some(a), Some(b)) => Some(a.intersection(b).cloned().collect()),
+            (Some(one), None) | (None, Some(one)) => Some(one.clone()),
+            (None, None) => None,
+        };
+        Self { allow, deny: self.deny.union(&other.deny).cloned().collect() }
+    }
+}

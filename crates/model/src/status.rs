@@ -1,0 +1,68 @@
+//! Where a run stands.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// `queued → starting → running ⇄ waiting → completed | failed | timed_out | cancelled | lost`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// Nothing of this tree has run yet. Only a whole tree is ever idle.
+    Idle,
+    /// Admitted, and waiting for a slot.
+    Queued,
+    /// Holds a slot; its runtime was asked to start it.
+    Starting,
+    /// Its runtime reported that it runs.
+    Running,
+    /// Blocked on its children; its slot is lent.
+    Waiting,
+    /// The only success.
+    Completed,
+    /// Ended by itself, and not well.
+    Failed,
+    /// Ended by us, because its time was over.
+    TimedOut,
+    /// Ended by us, because somebody asked.
+    Cancelled,
+    /// Nobody can say how it ended.
+    Lost,
+}
+
+impl RunStatus {
+    /// Whether nothing can follow.
+    pub const fn is_terminal(self) -> bool {
+        matches!(
+            self,
+            Self::Completed | Self::Failed | Self::TimedOut | Self::Cancelled | Self::Lost
+        )
+    }
+
+    /// Nothing but `completed` is success anywhere.
+    pub const fn is_success(self) -> bool {
+        matches!(self, Self::Completed)
+    }
+
+    /// The word of the record and of JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Queued => "queued",
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed_out",
+            Self::Cancelled => "cancelled",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+impl fmt::Display for RunStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}

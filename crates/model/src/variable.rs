@@ -1,0 +1,51 @@
+//! A reference to a value in the store.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ContentHash;
+
+/// What a stored value is, which decides how its file is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ValueKind {
+    /// UTF-8 text; the file is the value.
+    Text,
+    /// A JSON value; a run sees a file `{"ref": …, "value": …}`.
+    Json,
+    /// The answer of a run that is JSON.
+    Result,
+    /// Anything else; the file is the value.
+    Bytes,
+}
+
+/// Names a value without carrying it: passing one on costs the same for a byte and for a gigabyte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VariableRef {
+    /// Where the store keeps it.
+    pub hash: ContentHash,
+    /// Its size in bytes.
+    pub size: u64,
+    /// What it is.
+    pub kind: ValueKind,
+}
+
+impl ValueKind {
+    /// The word shown to agents and people.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+            Self::Result => "result",
+            Self::Bytes => "bytes",
+        }
+    }
+}
+
+impl fmt::Display for ValueKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}

@@ -1,0 +1,60 @@
+//! How a run came back from its runtime, before its output is stored.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use offshoot_model::{Cost, JsonText, Reason, Usage};
+
+/// The one result of a run. By now everything it started is gone.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// Why it is over.
+    pub reason: Reason,
+    /// What it answered or printed.
+    pub output: Output,
+    /// The last lines of what it said beside its answer.
+    pub diagnostics: Option<String>,
+    /// What it used.
+    pub usage: Usage,
+    /// What it cost.
+    pub cost: Cost,
+}
+
+/// What an agent answered, as its runtime has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Nothing at all.
+    None,
+    /// UTF-8 text in memory.
+    Text(Arc<str>),
+    /// A JSON value in memory.
+    Json(JsonText),
+    /// Bytes that are no UTF-8.
+    Bytes(Arc<[u8]>),
+    /// A file that the runtime wrote and gives away; the store takes it over by renaming.
+    File {
+        /// In the data folder's spool.
+        path: PathBuf,
+        /// Whether it is UTF-8.
+        text: bool,
+    },
+}
+
+impl Finished {
+    /// An end with a reason and nothing else.
+    pub fn of(reason: Reason) -> Self {
+        Self {
+            reason,
+            output: Output::None,
+            diagnostics: None,
+            usage: Usage::default(),
+            cost: Cost::NONE,
+        }
+    }
+
+    /// A completed run with this text as its answer.
+    pub fn text(answer: impl Into<Arc<str>>) -> Self {
+        let reason = Reason::Completed { exit_code: None };
+        Self { output: Output::Text(answer.into()), ..Self::of(reason) }
+    }
+}

@@ -1,0 +1,108 @@
+//! The other side of a running agent: whom it tells how it goes, and asks for children.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use offshoot_model::{Cost, Envelope, ProcessIdentity, Refusal, RunId, SpawnRequest, Usage};
+
+/// One thing a run tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunEvent {
+    /// It runs; with the process, where there is one.
+    Started(Option<ProcessIdentity>),
+    /// A line for people. May be dropped where nobody keeps up.
+    Progress(Arc<str>),
+    /// What it has used so far. Cumulative.
+    Used {
+        /// Tokens.
+        usage: Usage,
+        /// Money.
+        cost: Cost,
+    },
+}
+
+/// Which runs to wait for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WaitFor {
+    /// Runs of the caller's own subtree; empty means all its children so far.
+    pub runs: Vec<RunId>,
+    /// All of them, or any.
+    pub mode: WaitMode,
+    /// After which the answer names what is still pending. None waits for ever.
+    pub timeout: Option<Duration>,
+}
+
+/// All or any.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WaitMode {
+    /// Until each has ended.
+    #[default]
+    All,
+    /// Until one has.
+    Any,
+}
+
+/// What a wait brings. Asking again brings the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WaitAnswer {
+    /// Those that have ended, in the order asked.
+    pub ended: Vec<Envelope>,
+    /// Those that have not.
+    pub pending: Vec<RunId>,
+}
+
+/// What the engine does for a running agent. The caller is known from the host itself: one per run.
+pub trait Host: Send + Sync {
+    /// One event, in order. Called in the run's own task: it must not block.
+    fn hear(&self, event: RunEvent);
+
+    /// Asks for a child.
+    fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>>;
+
+    /// Waits for children. The caller's slot is lent meanwhile.
+    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, WaitAnswer>;
+}
+
+/// A run's own host. Cheap to clone.
+#[derive(Clone)]
+pub struct RunHost(Arc<dyn Host>);
+
+impl RunHost {
+    /// Wraps what the engine brings.
+    pub fn new(host: impl Host + 'static) -> Self {
+        Self(Arc::new(host))
+    }
+
+    /// Tells that the run runs.
+    pub fn started(&self, process: Option<ProcessIdentity>) {
+        self.0.hear(RunEvent::Started(process));
+    }
+
+    /// Tells how it goes.
+    pub fn progress(&self, text: impl Into<Arc<str>>) {
+        self.0.hear(RunEvent::Progress(text.into()));
+    }
+
+    /// Tells what has been used so far.
+    pub fn used(&self, usage: Usage, cost: Cost) {
+        self.0.hear(RunEvent::Used { usage, cost });
+    }
+
+    /// Asks for a child; a refusal is an answer.
+    pub async fn spawn(&self, request: SpawnRequest) -> Result<RunId, Refusal> {
+        self.0.spawn(request).await
+    }
+
+    /// Waits for children, with the slot lent.
+    pub async fn wait(&self, wait: WaitFor) -> WaitAnswer {
+        self.0.wait(wait).await
+    }
+}
+
+impl fmt::Debug for RunHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RunHost")
+    }
+}

@@ -1,0 +1,79 @@
+//! Everything a runtime needs to start one run.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use offshoot_model::{AgentId, Grant, InputRange, RootId, RunId, SessionKey, VariableRef};
+
+/// One run to start. The strings that all pieces of a map have in common are shared, not copied.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// The run.
+    pub run: RunId,
+    /// Its tree.
+    pub root: RootId,
+    /// Its address.
+    pub key: SessionKey,
+    /// The agent.
+    pub agent: AgentId,
+    /// Levels below the root.
+    pub depth: u32,
+    /// What it is to do.
+    pub task: Arc<str>,
+    /// Values it may read.
+    pub context: Vec<ContextFile>,
+    /// What a command gets on standard input.
+    pub input: Input,
+    /// For runtimes that start a program of somebody's choosing: first the program.
+    pub command: Option<Arc<[String]>>,
+    /// Exit codes that mean success; empty means 0 alone.
+    pub ok_exit: Arc<[i32]>,
+    /// How standard output is to be read.
+    pub output: OutputFormat,
+    /// Where it works.
+    pub working_folder: Arc<PathBuf>,
+    /// A folder of its own, for its task file and context. Made by whoever first writes into it.
+    pub run_folder: PathBuf,
+    /// Where output goes that does not fit in memory.
+    pub spool_folder: Arc<PathBuf>,
+    /// The model, where one was chosen.
+    pub model: Option<Arc<str>>,
+    /// The thinking level, where one was chosen.
+    pub thinking: Option<Arc<str>>,
+    /// The agent's own instructions.
+    pub system_prompt: Option<Arc<str>>,
+    /// The terms.
+    pub grant: Arc<Grant>,
+}
+
+/// A named value as the run sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextFile {
+    /// The name it is known by.
+    pub name: Arc<str>,
+    /// The file to read.
+    pub path: PathBuf,
+    /// The value behind it.
+    pub value: VariableRef,
+}
+
+/// What comes in on standard input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// The task, byte for byte, then the context blocks.
+    Prompt,
+    /// A piece of a file. The task travels in the environment.
+    Piece(InputRange),
+    /// Nothing.
+    Empty,
+}
+
+/// How a command's output is to be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OutputFormat {
+    /// As text.
+    #[default]
+    Text,
+    /// As JSON where it is an object or an array, else as text.
+    Json,
+}
