@@ -1,2 +1,25 @@
-//! The command.
-fn main() {}
+//! The command: puts the crates together, and does nothing that a library could not do without it.
+//!
+//! ```text
+//!  arguments ──▶ command ──▶ Exit | Failure ──▶ output ──▶ exit
+//!                   ▲
+//!  environment ─────┤   read once
+//!  load ────────────┘   configuration files, in layers
+//! ```
+//!
+//! Promise: results are on standard output and nothing else is; every way to end is in [`exit`].
+
+mod arguments;
+mod command;
+mod environment;
+mod exit;
+mod failure;
+mod invocation;
+mod load;
+mod output;
+mod project;
+mod trusted;
+
+fn main() {
+    exit::end(command::run_command_line());
+}

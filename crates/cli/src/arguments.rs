@@ -1,0 +1,71 @@
+//! The command line as types: one file for each command.
+
+mod completions;
+mod config;
+mod global;
+mod key;
+mod limits;
+mod trust;
+
+pub(crate) use completions::CompletionsArguments;
+pub(crate) use config::{ConfigArguments, ConfigCommand, InitArguments, ResolveArguments};
+pub(crate) use global::Global;
+pub(crate) use key::{KeyArguments, KeyCommand};
+pub(crate) use limits::LimitArguments;
+pub(crate) use trust::TrustArguments;
+
+use clap::{Parser, Subcommand};
+
+/// Run agents that run agents, and hold limits over the whole tree
+///
+/// An agent is any program: it gets its task or its piece of the input on standard input, and what it prints is its
+/// answer. Results are printed on standard output, progress and messages on standard error.
+#[derive(Debug, Parser)]
+#[command(
+    name = "offshoot",
+    version,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = "\
+Examples:
+  offshoot config resolve --agent reviewer
+  offshoot key parse agent:main:main
+
+Exit codes:
+  0    done, all completed (or partial success was permitted)
+  1    an agent failed, timed out, was cancelled or lost
+  2    bad usage, bad configuration, bad input, invalid request
+  3    refused by policy
+  4    a budget, a deadline or a breaker stopped what was running
+  5    a runtime cannot be used
+  130  interrupted
+
+Data is kept in .offshoot of the working directory, or in --data-dir, or in OFFSHOOT_DATA_DIR."
+)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Trust(TrustArguments),
+    Key(KeyArguments),
+    Config(ConfigArguments),
+    Completions(CompletionsArguments),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Arguments;
+
+    #[test]
+    fn the_command_line_does_not_contradict_itself() {
+        Arguments::command().debug_assert();
+    }
+}

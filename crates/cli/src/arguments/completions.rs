@@ -1,0 +1,17 @@
+//! `offshoot completions`.
+
+use clap::Args;
+use clap_complete::Shell;
+
+/// Print a script that completes the command line in a shell
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  offshoot completions bash > ~/.local/share/bash-completion/completions/offshoot
+  offshoot completions zsh > ~/.zfunc/_offshoot
+  offshoot completions fish > ~/.config/fish/completions/offshoot.fish")]
+pub(crate) struct CompletionsArguments {
+    /// The shell
+    #[arg(value_enum, value_name = "SHELL")]
+    pub(crate) shell: Shell,
+}

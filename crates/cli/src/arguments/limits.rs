@@ -1,0 +1,66 @@
+//! Flags that set limits. They are the topmost layer of the configuration and obey its bounds.
+
+use clap::{ArgAction, Args};
+
+/// Limits of a tree. Kept as text: the configuration knows types, bounds and what to say about them.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Limits (they override the configuration, within its bounds)")]
+pub(crate) struct LimitArguments {
+    /// Agents that run at once, at all depths; the rest queue
+    #[arg(long, value_name = "N")]
+    pub(crate) max_concurrent: Option<String>,
+
+    /// Seconds an agent may run; 0 is no limit
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<String>,
+
+    /// Dollars the whole tree may cost
+    #[arg(long, value_name = "USD")]
+    pub(crate) budget_usd: Option<String>,
+
+    /// Tokens the whole tree may use
+    #[arg(long, value_name = "N")]
+    pub(crate) budget_tokens: Option<String>,
+
+    /// Levels below the root
+    #[arg(long, value_name = "N")]
+    pub(crate) max_depth: Option<String>,
+
+    /// Spawns that agents may ask for, over the life of the tree
+    #[arg(long, value_name = "N")]
+    pub(crate) max_spawns: Option<String>,
+
+    /// Let agents below the root spawn too
+    #[arg(long, action = ArgAction::SetTrue)]
+    pub(crate) allow_recursive_spawn: bool,
+}
+
+/// A flag that sets a key of the configuration.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct LimitFlag<'a> {
+    /// With its dashes.
+    pub(crate) flag: &'static str,
+    /// Below `agents.defaults.subagents`.
+    pub(crate) key: &'static str,
+    /// As it was written.
+    pub(crate) value: &'a str,
+}
+
+impl LimitArguments {
+    /// The flags that were given.
+    pub(crate) fn flags(&self) -> Vec<LimitFlag<'_>> {
+        let recursive = self.allow_recursive_spawn.then_some("true");
+        [
+            ("--max-concurrent", "maxConcurrent", self.max_concurrent.as_deref()),
+            ("--timeout", "runTimeoutSeconds", self.timeout.as_deref()),
+            ("--budget-usd", "budget.usd", self.budget_usd.as_deref()),
+            ("--budget-tokens", "budget.tokens", self.budget_tokens.as_deref()),
+            ("--max-depth", "maxDepth", self.max_depth.as_deref()),
+            ("--max-spawns", "maxSpawns", self.max_spawns.as_deref()),
+            ("--allow-recursive-spawn", "allowRecursiveSpawn", recursive),
+        ]
+        .into_iter()
+        .filter_map(|(flag, key, value)| Some(LimitFlag { flag, key, value: value? }))
+        .collect()
+    }
+}

@@ -1,0 +1,44 @@
+//! The commands: one file for each, as in [`arguments`](crate::arguments).
+
+mod completions;
+mod config;
+mod key;
+mod trust;
+
+use clap::Parser;
+
+use crate::arguments::{Arguments, Command};
+use crate::environment::Environment;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::output::{self, Output};
+
+/// Reads the command line, does what it says, and says what went wrong.
+pub(crate) fn run_command_line() -> Exit {
+    let Arguments { global, command } = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            output::print_usage(&error);
+            return if error.use_stderr() { Exit::BadInput } else { Exit::Done };
+        }
+    };
+    let output = Output::new(global.loudness(), global.json);
+    let run = || {
+        let invocation = Invocation::new(global, Environment::read()?);
+        run(command, &invocation)
+    };
+    run().unwrap_or_else(|failure| {
+        output.failure(&failure);
+        failure.exit
+    })
+}
+
+fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
+    match command {
+        Command::Trust(arguments) => trust::run(&arguments, cx),
+        Command::Key(arguments) => key::run(arguments.command, cx),
+        Command::Config(arguments) => config::run(arguments.command, cx),
+        Command::Completions(arguments) => completions::run(&arguments, cx),
+    }
+}

@@ -1,0 +1,76 @@
+//! `offshoot key`.
+
+use offshoot_model::SessionKey;
+use offshoot_session_key::{ParseKeyError, parent_subagent_key, subagent_depth};
+use serde::Serialize;
+
+use crate::arguments::KeyCommand;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+
+/// A key taken apart.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Parsed<'a> {
+    key: &'a str,
+    agent_id: &'a str,
+    kind: &'a str,
+    depth: usize,
+    parent: Option<SessionKey>,
+    is_subagent: bool,
+}
+
+/// Answers about one key.
+pub(crate) fn run(command: KeyCommand, cx: &Invocation) -> Result<Exit, Failure> {
+    match command {
+        KeyCommand::Parse { key } => parse(&key, cx),
+        KeyCommand::Depth { key } => depth(&key, cx),
+        KeyCommand::Parent { key } => parent(&key, cx),
+    }
+}
+
+fn parse(key: &str, cx: &Invocation) -> Result<Exit, Failure> {
+    let key = SessionKey::parse(key).map_err(|error| malformed(&error))?;
+    let parsed = Parsed {
+        key: key.as_str(),
+        agent_id: key.agent_str(),
+        kind: key.kind().as_str(),
+        depth: key.depth(),
+        parent: key.parent(),
+        is_subagent: key.is_subagent(),
+    };
+    if cx.output.wants_json() {
+        cx.output.json(&parsed)?;
+    } else {
+        let parent = parsed.parent.as_ref().map_or("none", SessionKey::as_str);
+        cx.output.line(format_args!(
+            "key     {}\nagent   {}\nkind    {}\ndepth   {}\nparent  {parent}",
+            parsed.key, parsed.agent_id, parsed.kind, parsed.depth
+        ))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// For scripts: what is no key is a root.
+fn depth(key: &str, cx: &Invocation) -> Result<Exit, Failure> {
+    let depth = subagent_depth(Some(key));
+    cx.output.line(depth)?;
+    Ok(Exit::Done)
+}
+
+fn parent(key: &str, cx: &Invocation) -> Result<Exit, Failure> {
+    let parent = parent_subagent_key(Some(key));
+    if cx.output.wants_json() {
+        cx.output.json(&parent)?;
+    } else if let Some(parent) = &parent {
+        cx.output.line(parent)?;
+    }
+    // One is the answer "no" here, as with grep.
+    Ok(if parent.is_some() { Exit::Done } else { Exit::AgentFailed })
+}
+
+/// The message of a malformed key: what, then the key with a caret under the place.
+pub(crate) fn malformed(error: &ParseKeyError) -> Failure {
+    Failure::input(error.report()).hint(error.hint())
+}

@@ -1,0 +1,120 @@
+//! `offshoot trust`.
+
+use std::path::{Path, PathBuf};
+
+use offshoot_model::ContentHash;
+use serde::Serialize;
+
+use crate::arguments::TrustArguments;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::project::Project;
+use crate::trusted::{Trust, Trusted};
+
+/// A project that has just been trusted.
+#[derive(Serialize)]
+struct Added<'a> {
+    folder: &'a Path,
+    digest: ContentHash,
+    files: &'a [PathBuf],
+}
+
+/// A project in the list.
+#[derive(Serialize)]
+struct Listed<'a> {
+    folder: &'a Path,
+    digest: &'a ContentHash,
+    state: State,
+}
+
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    Trusted,
+    Changed,
+    Gone,
+}
+
+/// Trusts, lists or forgets.
+pub(crate) fn run(arguments: &TrustArguments, cx: &Invocation) -> Result<Exit, Failure> {
+    let trusted = Trusted::read(&cx.environment)?;
+    if arguments.list {
+        return list(&trusted, cx);
+    }
+    let start = match &arguments.folder {
+        Some(folder) => cx.absolute(folder),
+        None => cx.environment.working_folder.clone(),
+    };
+    if arguments.remove { remove(trusted, &start, cx) } else { add(trusted, arguments, &start, cx) }
+}
+
+fn add(
+    mut trusted: Trusted,
+    arguments: &TrustArguments,
+    start: &Path,
+    cx: &Invocation,
+) -> Result<Exit, Failure> {
+    let project = match arguments.folder {
+        Some(_) => Project::at(start)?,
+        None => Project::nearest(start)?,
+    };
+    let Some(Project { folder, files }) = &project else {
+        return Err(Failure::input(format_args!(
+            "there is nothing to trust in {}",
+            start.display()
+        ))
+        .hint("a project has .offshoot/config.toml, .offshoot/config.json5, .offshoot/agents, .offshoot/plugins or .claude/agents"));
+    };
+    let digest = project.as_ref().map(Project::digest).transpose()?.expect("there is a project");
+    trusted.add(folder.clone(), digest)?;
+    if cx.output.wants_json() {
+        cx.output.json(&Added { folder, digest, files })?;
+    } else {
+        cx.output.line(format_args!("trusted {}", folder.display()))?;
+        files.iter().try_for_each(|file| cx.output.line(format_args!("  {}", file.display())))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn remove(mut trusted: Trusted, start: &Path, cx: &Invocation) -> Result<Exit, Failure> {
+    // A folder that is gone can still be forgotten, by the name it had.
+    let start = start.canonicalize().unwrap_or_else(|_| start.to_owned());
+    for folder in start.ancestors() {
+        if trusted.remove(folder)? {
+            cx.output.note(format_args!("no longer trusted: {}", folder.display()));
+            return Ok(Exit::Done);
+        }
+    }
+    Err(Failure::input(format_args!("{} is not trusted", start.display()))
+        .hint("`offshoot trust --list` shows what is"))
+}
+
+fn list(trusted: &Trusted, cx: &Invocation) -> Result<Exit, Failure> {
+    let listed = trusted
+        .projects()
+        .map(|(folder, digest)| {
+            let state = match Project::at(folder)? {
+                None => State::Gone,
+                Some(project) => match trusted.judge(&project)? {
+                    Trust::Trusted => State::Trusted,
+                    Trust::Changed | Trust::Unknown => State::Changed,
+                },
+            };
+            Ok(Listed { folder, digest, state })
+        })
+        .collect::<Result<Vec<_>, Failure>>()?;
+    if cx.output.wants_json() {
+        cx.output.json(&listed)?;
+        return Ok(Exit::Done);
+    }
+    for project in &listed {
+        let remark = match project.state {
+            State::Trusted => "",
+            State::Changed => "  (has changed since, so it is ignored)",
+            State::Gone => "  (has no such files any more)",
+        };
+        cx.output.line(format_args!("{}{remark}", project.folder.display()))?;
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,91 @@
+//! The only place that reads the environment: once, at the start.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::failure::Failure;
+
+/// What the process was started with, beside its arguments.
+#[derive(Clone, Debug)]
+pub(crate) struct Environment {
+    /// Absolute.
+    pub(crate) working_folder: PathBuf,
+    /// The folder for configuration of this user; none where there is no home.
+    pub(crate) config_home: Option<PathBuf>,
+    /// The folder for what the user's programs remember; none where there is no home.
+    pub(crate) state_home: Option<PathBuf>,
+    /// `OFFSHOOT_DATA_DIR`.
+    pub(crate) data_folder: Option<PathBuf>,
+    /// Every variable, for settings and for what agents may see.
+    pub(crate) variables: Vec<(OsString, OsString)>,
+    /// The file of this program, for agents that call back and for the keeper.
+    pub(crate) executable: PathBuf,
+}
+
+/// Where the machine's administrator puts configuration.
+pub(crate) const SYSTEM_FOLDER: &str = "/etc/offshoot";
+
+/// Variables that begin so are settings.
+const SETTING_PREFIX: &str = "OFFSHOOT__";
+
+impl Environment {
+    /// Reads it.
+    pub(crate) fn read() -> Result<Self, Failure> {
+        let variables: Vec<_> = env::vars_os().collect();
+        let working_folder = env::current_dir().map_err(|error| {
+            Failure::input("cannot use the working directory").caused_by(Some(&error))
+        })?;
+        let executable = env::current_exe().map_err(|error| {
+            Failure::input("cannot find the file of this program").caused_by(Some(&error))
+        })?;
+        // The base directory rules say that a path which is not absolute is to be ignored.
+        let folder = |name: &str| {
+            value(&variables, name).map(PathBuf::from).filter(|path| path.is_absolute())
+        };
+        let home = folder("HOME");
+        let below_home = |tail: &str| home.as_ref().map(|home| home.join(tail));
+        Ok(Self {
+            config_home: folder("XDG_CONFIG_HOME").or_else(|| below_home(".config")),
+            state_home: folder("XDG_STATE_HOME").or_else(|| below_home(".local/state")),
+            data_folder: value(&variables, "OFFSHOOT_DATA_DIR").map(PathBuf::from),
+            working_folder,
+            variables,
+            executable,
+        })
+    }
+
+    /// Variables that are settings, name and value.
+    pub(crate) fn settings(&self) -> Result<Vec<(String, String)>, Failure> {
+        let named = |(name, _): &&(OsString, OsString)| {
+            let name = name.as_encoded_bytes();
+            name.len() > SETTING_PREFIX.len() && name.starts_with(SETTING_PREFIX.as_bytes())
+        };
+        let text = |(name, value): &(OsString, OsString)| {
+            let both = (name.to_str()?.to_owned(), value.to_str()?.to_owned());
+            Some(both)
+        };
+        self.variables
+            .iter()
+            .filter(named)
+            .map(|variable| {
+                text(variable).ok_or_else(|| {
+                    let name = variable.0.display();
+                    Failure::input(format_args!(
+                        "the variable {name} of the environment is not UTF-8"
+                    ))
+                })
+            })
+            .collect()
+    }
+
+    /// `PATH`, for finding a program before it is started.
+    pub(crate) fn path(&self) -> Option<&OsString> {
+        value(&self.variables, "PATH")
+    }
+}
+
+/// A variable that is set and not empty.
+fn value<'a>(variables: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsString> {
+    variables.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value)
+}

@@ -1,0 +1,41 @@
+//! What every command is handed besides its own arguments.
+
+use std::path::PathBuf;
+
+use crate::arguments::Global;
+use crate::environment::Environment;
+use crate::output::Output;
+
+/// One use of the command.
+#[derive(Debug)]
+pub(crate) struct Invocation {
+    /// Flags that every command takes.
+    pub(crate) global: Global,
+    /// What it was started with, beside its arguments.
+    pub(crate) environment: Environment,
+    /// Where it speaks.
+    pub(crate) output: Output,
+}
+
+/// The data folder where nobody names another.
+const DATA_FOLDER: &str = ".offshoot";
+
+impl Invocation {
+    /// Puts the parts together.
+    pub(crate) fn new(global: Global, environment: Environment) -> Self {
+        let output = Output::new(global.loudness(), global.json);
+        Self { global, environment, output }
+    }
+
+    /// Where data is kept: the flag, the environment, the working directory. Absolute; need not exist.
+    pub(crate) fn data_folder(&self) -> PathBuf {
+        let named = self.global.data_dir.as_ref().or(self.environment.data_folder.as_ref());
+        let folder = named.map_or_else(|| PathBuf::from(DATA_FOLDER), PathBuf::clone);
+        self.absolute(folder)
+    }
+
+    /// A path as the user meant it.
+    pub(crate) fn absolute(&self, path: impl Into<PathBuf>) -> PathBuf {
+        self.environment.working_folder.join(path.into())
+    }
+}

@@ -1,0 +1,104 @@
+//! Reads configuration: finds the files, asks for trust, hands the texts to the configuration.
+//!
+//! ```text
+//!  built-in ← system file ← user file ← project file, once trusted ← --config ← OFFSHOOT__… ← flags
+//! ```
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use offshoot_config::{Config, ConfigErrors, Loader, Source, SourceKind};
+
+use crate::arguments::LimitArguments;
+use crate::environment::SYSTEM_FOLDER;
+use crate::exit::Exit;
+use crate::failure::{Complaint, Failure, plain};
+use crate::invocation::Invocation;
+use crate::project::{Project, config_in};
+use crate::trusted::{Trust, Trusted};
+
+/// Reads all layers. What is ignored is named on standard error.
+pub(crate) fn config(cx: &Invocation, limits: &LimitArguments) -> Result<Config, Failure> {
+    let mut loader = Loader::new();
+    for (kind, path) in user_files(cx)? {
+        loader = loader.file(read(cx, kind, &path)?);
+    }
+    if let Some(project) = Project::nearest(&cx.environment.working_folder)? {
+        let trust = Trusted::of(&project, &cx.environment)?;
+        warn(cx, &project, trust);
+        if let Some(path) = project.config()? {
+            loader = loader.file(read(cx, SourceKind::Project, &path)?);
+        }
+        loader = loader.project_trusted(trust == Trust::Trusted);
+    }
+    if let Some(path) = &cx.global.config {
+        loader = loader.file(read(cx, SourceKind::File, path)?);
+    }
+    loader = loader.environment(cx.environment.settings()?);
+    for flag in limits.flags() {
+        let key = format!("agents.defaults.subagents.{}", flag.key);
+        loader = loader.flag(key, flag.value, flag.flag);
+    }
+    loader.load().map_err(|errors| wrong(&errors))
+}
+
+/// Reads one file as what it would be if it were in use.
+pub(crate) fn file(cx: &Invocation, path: &Path) -> Result<Config, Failure> {
+    let absolute = cx.absolute(path);
+    let known = user_files(cx)?.into_iter().find(|(_, user)| *user == absolute);
+    let kind = known.map_or(SourceKind::File, |(kind, _)| kind);
+    Loader::new().file(read(cx, kind, path)?).load().map_err(|errors| wrong(&errors))
+}
+
+/// The files of the machine and of the user, where there are any.
+fn user_files(cx: &Invocation) -> Result<Vec<(SourceKind, PathBuf)>, Failure> {
+    let user = cx.environment.config_home.as_ref().map(|home| home.join("offshoot"));
+    let folders = [(SourceKind::System, Some(SYSTEM_FOLDER.into())), (SourceKind::User, user)];
+    let mut files = Vec::new();
+    for (kind, folder) in folders {
+        if let Some(path) = folder.map(|folder| config_in(&folder)).transpose()?.flatten() {
+            files.push((kind, path));
+        }
+    }
+    Ok(files)
+}
+
+fn read(cx: &Invocation, kind: SourceKind, path: &Path) -> Result<Source, Failure> {
+    cx.output.detail(format_args!("reading {}", path.display()));
+    let bytes = fs::read(path).map_err(|error| {
+        Failure::input(format_args!(
+            "cannot read the configuration {}: {}",
+            path.display(),
+            plain(&error)
+        ))
+    })?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        Failure::input(format_args!("{} is not UTF-8, at byte {at}", path.display()))
+    })?;
+    Ok(Source::new(kind, path, text))
+}
+
+/// Names what takes no effect, and says what to do about it.
+fn warn(cx: &Invocation, project: &Project, trust: Trust) {
+    let reason = match trust {
+        Trust::Trusted => return,
+        Trust::Changed => "the project has changed since it was trusted",
+        Trust::Unknown => "the project is not trusted",
+    };
+    for file in &project.files {
+        let path = project.folder.join(file);
+        cx.output.warning(format_args!("{} is ignored: {reason}", path.display()));
+    }
+    cx.output.hint("look at what is in there, then run `offshoot trust`");
+}
+
+/// Everything that is wrong, each with its place.
+fn wrong(errors: &ConfigErrors) -> Failure {
+    let complaints = errors.problems().iter().map(|problem| Complaint {
+        message: problem.to_string(),
+        causes: Vec::new(),
+        hint: problem.hint(),
+    });
+    Failure { exit: Exit::BadInput, complaints: complaints.collect(), json: None }
+}

@@ -1,0 +1,173 @@
+//! The only file that prints: results on standard output, everything else on standard error.
+//!
+//! Colours go through `anstream`, which drops them where the stream is no terminal or `NO_COLOR` is set.
+
+use std::fmt::Display;
+use std::io::{self, BufWriter, IsTerminal, Read, Write};
+
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+
+use crate::failure::{Complaint, Failure, plain};
+
+/// How much is said on standard error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Loudness {
+    /// Errors alone.
+    Quiet,
+    /// And progress and notes.
+    Normal,
+    /// And what leads to them.
+    Verbose,
+}
+
+/// The two streams. Cheap to copy: the streams themselves belong to the process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    loudness: Loudness,
+    json: bool,
+}
+
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+const HINT: Style = AnsiColor::Cyan.on_default().bold();
+const FAINT: Style = Style::new().dimmed();
+
+impl Output {
+    /// As the flags ask.
+    pub(crate) const fn new(loudness: Loudness, json: bool) -> Self {
+        Self { loudness, json }
+    }
+
+    /// Whether results are wanted as JSON.
+    pub(crate) const fn wants_json(self) -> bool {
+        self.json
+    }
+
+    /// Whether progress and notes are wanted.
+    pub(crate) fn wants_notes(self) -> bool {
+        self.loudness >= Loudness::Normal
+    }
+
+    /// Whether standard error is a terminal, on which a line can be drawn over.
+    pub(crate) fn draws(self) -> bool {
+        self.wants_notes() && io::stderr().is_terminal()
+    }
+
+    /// Prints a result byte for byte.
+    pub(crate) fn bytes(self, bytes: &[u8]) -> Result<(), Failure> {
+        self.stream(|out| out.write_all(bytes))
+    }
+
+    /// Prints a result and a newline.
+    pub(crate) fn line(self, text: impl Display) -> Result<(), Failure> {
+        self.stream(|out| writeln!(out, "{text}"))
+    }
+
+    /// Prints a result as indented JSON and a newline.
+    pub(crate) fn json(self, value: &impl Serialize) -> Result<(), Failure> {
+        self.stream(|out| {
+            serde_json::to_writer_pretty(&mut *out, value)?;
+            out.write_all(b"\n")
+        })
+    }
+
+    /// Prints rows with their columns below each other. A cell wider than the limit moves its own row alone.
+    pub(crate) fn table<const N: usize>(self, rows: &[[String; N]]) -> Result<(), Failure> {
+        const WIDEST: usize = 48;
+        let width = |column: usize| {
+            let widths = rows.iter().map(|row| row[column].chars().count());
+            widths.filter(|width| *width <= WIDEST).max().unwrap_or(0)
+        };
+        let widths: [usize; N] = std::array::from_fn(width);
+        self.stream(|out| {
+            for row in rows {
+                let mut line = String::new();
+                for (cell, width) in row.iter().zip(widths) {
+                    line.push_str(&format!("{cell:width$}  "));
+                }
+                writeln!(out, "{}", line.trim_end())?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Copies a result from a reader, and adds a newline.
+    pub(crate) fn copy(self, mut from: impl Read) -> Result<(), Failure> {
+        self.stream(|out| {
+            io::copy(&mut from, out)?;
+            out.write_all(b"\n")
+        })
+    }
+
+    /// Prints a result piece by piece, through one buffer.
+    pub(crate) fn stream(
+        self,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        let mut out = BufWriter::new(anstream::AutoStream::auto(io::stdout().lock()));
+        write(&mut out).and_then(|()| out.flush()).map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::nobody_reads(),
+            _ => Failure::input(format_args!("cannot write the result: {}", plain(&error))),
+        })
+    }
+
+    /// Says something beside the result.
+    pub(crate) fn note(self, text: impl Display) {
+        if self.loudness >= Loudness::Normal {
+            say(format_args!("{text}"));
+        }
+    }
+
+    /// Says what led to something, where the user asked for it.
+    pub(crate) fn detail(self, text: impl Display) {
+        if self.loudness >= Loudness::Verbose {
+            say(format_args!("{FAINT}{text}{FAINT:#}"));
+        }
+    }
+
+    /// Says that something is not as the user may think.
+    pub(crate) fn warning(self, text: impl Display) {
+        if self.loudness >= Loudness::Normal {
+            say(format_args!("{WARNING}warning{WARNING:#}: {text}"));
+        }
+    }
+
+    /// Says what to do next.
+    pub(crate) fn hint(self, text: impl Display) {
+        if self.loudness >= Loudness::Normal {
+            say(format_args!("{HINT}hint{HINT:#}: {text}"));
+        }
+    }
+
+    /// Says that something failed; also with `-q`.
+    pub(crate) fn error(self, complaint: &Complaint) {
+        say(format_args!("{ERROR}error{ERROR:#}: {}", complaint.message));
+        for cause in &complaint.causes {
+            say(format_args!("  caused by: {cause}"));
+        }
+        if let Some(hint) = &complaint.hint {
+            say(format_args!("{HINT}hint{HINT:#}: {hint}"));
+        }
+    }
+
+    /// Says why the command failed.
+    pub(crate) fn failure(self, failure: &Failure) {
+        if let (true, Some(json)) = (self.json, &failure.json) {
+            // Where not even this can be printed, the exit code still tells.
+            let _ = self.json(json);
+        }
+        failure.complaints.iter().for_each(|complaint| self.error(complaint));
+    }
+}
+
+/// Prints what the parser of the command line made: help and version are results, everything else is an error.
+pub(crate) fn print_usage(error: &clap::Error) {
+    // Whoever closed the stream does not want to read it.
+    let _ = error.print();
+}
+
+/// One line on standard error. Where that is closed, there is nobody to tell.
+fn say(text: std::fmt::Arguments<'_>) {
+    let _ = writeln!(anstream::stderr().lock(), "{text}");
+}

@@ -1,0 +1,130 @@
+//! The projects that this user trusts, each with the digest of what was trusted. Kept in the user's state folder,
+//! where no checkout can write.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use offshoot_model::ContentHash;
+use serde::{Deserialize, Serialize};
+
+use crate::environment::Environment;
+use crate::failure::Failure;
+use crate::project::Project;
+
+/// The list, as it was read.
+#[derive(Debug)]
+pub(crate) struct Trusted {
+    path: PathBuf,
+    list: List,
+}
+
+/// What is to be thought of a project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Trust {
+    /// Exactly these files were trusted.
+    Trusted,
+    /// Other files were.
+    Changed,
+    /// Never seen.
+    Unknown,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct List {
+    version: u32,
+    projects: BTreeMap<PathBuf, ContentHash>,
+}
+
+const VERSION: u32 = 1;
+
+impl Trusted {
+    /// Reads the list; an empty one where there is none yet.
+    pub(crate) fn read(environment: &Environment) -> Result<Self, Failure> {
+        let path = environment
+            .state_home
+            .as_ref()
+            .ok_or_else(|| {
+                Failure::input("there is no place to remember trust in")
+                    .hint("set HOME or XDG_STATE_HOME")
+            })?
+            .join("offshoot/trust.json");
+        let list = match fs::read(&path) {
+            Ok(bytes) => parse(&path, &bytes)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                List { version: VERSION, ..List::default() }
+            }
+            Err(error) => return Err(Failure::file("read", &path, &error)),
+        };
+        Ok(Self { path, list })
+    }
+
+    /// What is to be thought of this project. Nothing is trusted where there is no place to remember it in.
+    pub(crate) fn of(project: &Project, environment: &Environment) -> Result<Trust, Failure> {
+        if environment.state_home.is_none() {
+            return Ok(Trust::Unknown);
+        }
+        Self::read(environment)?.judge(project)
+    }
+
+    /// What is to be thought of this project.
+    pub(crate) fn judge(&self, project: &Project) -> Result<Trust, Failure> {
+        Ok(match self.list.projects.get(&project.folder) {
+            None => Trust::Unknown,
+            Some(digest) if *digest == project.digest()? => Trust::Trusted,
+            Some(_) => Trust::Changed,
+        })
+    }
+
+    /// The trusted projects by path, with their digests.
+    pub(crate) fn projects(&self) -> impl Iterator<Item = (&Path, &ContentHash)> {
+        self.list.projects.iter().map(|(folder, digest)| (folder.as_path(), digest))
+    }
+
+    /// Trusts these very files.
+    pub(crate) fn add(&mut self, folder: PathBuf, digest: ContentHash) -> Result<(), Failure> {
+        self.list.projects.insert(folder, digest);
+        self.write()
+    }
+
+    /// Trusts a project no longer. False where it was not trusted.
+    pub(crate) fn remove(&mut self, folder: &Path) -> Result<bool, Failure> {
+        let was_there = self.list.projects.remove(folder).is_some();
+        if was_there {
+            self.write()?;
+        }
+        Ok(was_there)
+    }
+
+    /// Whole or not at all: beside the old one first, then in its place.
+    fn write(&self) -> Result<(), Failure> {
+        let failed = |error: &io::Error| Failure::file("write", &self.path, error);
+        let folder = self.path.parent().expect("the path was joined from a folder and a name");
+        fs::create_dir_all(folder).map_err(|error| failed(&error))?;
+        let text = serde_json::to_vec_pretty(&self.list).map_err(|error| {
+            Failure::input("a project whose path is not UTF-8 cannot be trusted")
+                .caused_by(Some(&error))
+        })?;
+        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(&error))?;
+        file.write_all(&text).map_err(|error| failed(&error))?;
+        file.persist(&self.path).map_err(|error| failed(&error.error))?;
+        Ok(())
+    }
+}
+
+fn parse(path: &Path, bytes: &[u8]) -> Result<List, Failure> {
+    let list: List = serde_json::from_slice(bytes).map_err(|error| {
+        Failure::input(format_args!("{} is damaged", path.display()))
+            .caused_by(Some(&error))
+            .hint("remove it, then trust your projects again")
+    })?;
+    if list.version > VERSION {
+        return Err(Failure::input(format_args!(
+            "{} was written by a newer version of this program",
+            path.display()
+        )));
+    }
+    Ok(list)
+}
