@@ -4,11 +4,12 @@ use indexmap::IndexMap;
 use offshoot_session_key::AgentId;
 use serde_json::{Map, Value, json};
 
+use crate::field::{Field, Listing, Row, join};
 use crate::node::Node;
 use crate::origin::{Origin, Valued};
 use crate::problem::{Place, Problem, ProblemKind};
 use crate::reader::Reader;
-use crate::section::{Field, Listing, Row, Section, join, section, section_schema};
+use crate::section::{Section, section, section_schema};
 use crate::setting::{AllowAgents, Command, FreeForm, ModelChoice, PreferredSubagents, ToolList};
 use crate::subagents::SubagentSettings;
 use crate::template::Template;

@@ -1,15 +1,6 @@
 //! What it means to exceed a ceiling, for each kind of key.
 //!
-//! | keys | a value exceeds when |
-//! |---|---|
-//! | counts, sizes, shares, amounts | it is greater |
-//! | `runTimeoutSeconds`, `idleTimeoutSeconds`, `archiveAfterMinutes`, `deadlineSeconds`, `breaker.failures` | it is greater; 0 means none, which is greater than all |
-//! | `allowRecursiveSpawn`, `allowCycles`, `budget.allowUnknownCost` | it is true and the ceiling is false |
-//! | `allowAgents` | it names an agent that the ceiling does not |
-//! | `tools`, `toolsByDepth` | it permits something that the ceiling does not |
-//!
-//! The other keys have no more and less, and a ceiling that names them is an error. Where nobody sets a key whose
-//! built-in value exceeds the ceiling, the ceiling's own value holds and is named as the origin.
+//! The table stands on the crate page, under *Ceilings*.
 
 use crate::setting::{AllowAgents, ToolList};
 

@@ -9,11 +9,12 @@ use serde_json::Value;
 use crate::agent::AgentDefinition;
 use crate::built_in;
 use crate::document::Document;
+use crate::field::{Field, Listing, Unset};
 use crate::loader::{Ignored, Loader};
 use crate::origin::Valued;
 use crate::price::Price;
 use crate::runtime::RuntimeSettings;
-use crate::section::{Field, Listing, Section, Unset};
+use crate::section::Section;
 use crate::setting::AllowAgents;
 use crate::subagents::SubagentSettings;
 

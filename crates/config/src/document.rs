@@ -4,12 +4,13 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use crate::agent::AgentList;
+use crate::field::{Field, Listing, Row};
 use crate::node::Node;
 use crate::price::Price;
 use crate::problem::{Problem, ProblemKind};
 use crate::reader::Reader;
 use crate::runtime::RuntimeSettings;
-use crate::section::{Field, Listing, Row, Section, section};
+use crate::section::{Section, section};
 use crate::subagents::SubagentSettings;
 use crate::template::Template;
 
@@ -50,10 +51,16 @@ section! {
 pub(crate) struct Ceiling(pub(crate) SubagentSettings);
 
 impl Document {
-    /// Reports what stands above a ceiling of this layer or of one below it.
-    pub(crate) fn check_against(&self, ceiling: &Ceiling, out: &mut Vec<Problem>) {
-        self.agents.defaults.subagents.check_keys(&ceiling.0, "agents.defaults.subagents", out);
-        self.agents.list.check_all(&ceiling.0, out);
+    /// What stands above a ceiling of this layer or of one below it.
+    pub(crate) fn above(&self, ceiling: &Ceiling) -> Vec<Problem> {
+        let mut out = Vec::new();
+        self.agents.defaults.subagents.check_keys(
+            &ceiling.0,
+            "agents.defaults.subagents",
+            &mut out,
+        );
+        self.agents.list.check_all(&ceiling.0, &mut out);
+        out
     }
 }
 
@@ -75,7 +82,7 @@ impl Field for Ceiling {
     }
 
     fn list(&self, row: &Row<()>, path: &str, out: &mut Listing) {
-        let mut set = Listing { values: Vec::new(), unset: crate::section::Unset::Omitted };
+        let mut set = Listing { values: Vec::new(), unset: crate::field::Unset::Omitted };
         Field::list(&self.0, row, path, &mut set);
         out.values.append(&mut set.values);
     }

@@ -1,4 +1,80 @@
 //! Configuration of offshoot: schema, layers and resolution, where every value knows its origin.
+//!
+//! Purpose: turn texts into one frozen [`Config`]. The texts are handed in by whoever may read files and the
+//! environment; nothing is opened or fetched here.
+//!
+//! ```text
+//!  system file ─▶ user file ─▶ project file ─▶ --config file ─▶ environment ─▶ flags      the later one holds
+//!       │             │       (once trusted)        │               │            │
+//!       └─────────────┴── TOML or JSON5 ────────────┘               │            │
+//!                              ▼                                    ▼            ▼
+//!                    one tree of nodes, each with its place in the text
+//!                              ▼
+//!              one layer: every value typed, in bounds, with its origin      or all that is wrong, with places
+//!                              ▼
+//!                    ceilings checked · layers merged, agents by id
+//!                              ▼
+//!                           Config ──▶ settings of an agent · values with origins · digest
+//! ```
+//!
+//! Promise: a value that is unknown, of the wrong type, out of range or above a ceiling is never used, changed or
+//! dropped in silence: it stops the loading, and everything that is wrong is told at once.
+//!
+//! ```
+//! use offshoot_config::{AgentId, Loader, Source, SourceKind};
+//!
+//! let user = "[agents.defaults.subagents]\nmaxDepth = 5\n";
+//! let config = Loader::new()
+//!     .file(Source::new(SourceKind::User, "/home/x/config.toml", user))
+//!     .environment([("OFFSHOOT__AGENTS__DEFAULTS__SUBAGENTS__BUDGET__USD", "2.50")])
+//!     .flag("agents.defaults.subagents.maxConcurrent", 4, "--max-concurrent")
+//!     .load()?;
+//!
+//! let settings = config.settings(&AgentId::main());
+//! let depth = settings.max_depth.expect("the user's file sets it");
+//! assert_eq!(depth.value.get(), 5);
+//! assert_eq!(depth.origin.to_string(), "user file /home/x/config.toml:2");
+//! assert!(settings.max_spawns.is_none(), "nobody set it: `built_in::MAX_SPAWNS` holds");
+//!
+//! // A slip is not a setting.
+//! let errors = Loader::new()
+//!     .file(Source::new(SourceKind::User, "c.json5", "{agents: {defaults: {subagents: {maxDepht: 5}}}}"))
+//!     .load()
+//!     .expect_err("no such key");
+//! assert_eq!(
+//!     errors.to_string(),
+//!     "c.json5:1:34: agents.defaults.subagents.maxDepht: unknown key, nearest is `maxDepth`",
+//! );
+//! # Ok::<(), offshoot_config::ConfigErrors>(())
+//! ```
+//!
+//! # One agent, a chain of agents
+//!
+//! [`Config::settings`] gives one agent's explicit values: its own, else those of the defaults. What holds over a
+//! chain (the strictest of the explicit values, the built-in where there is none) is decided by the policy, which has
+//! the chain. A flag replaces the value of the defaults, and that of the root of a tree: [`Config::root_settings`].
+//!
+//! # Ceilings
+//!
+//! `ceiling` in the system or user file bounds the keys of `subagents` in its own layer and in all above it.
+//!
+//! | keys | a value exceeds when |
+//! |---|---|
+//! | counts, sizes, shares, amounts | it is greater |
+//! | `runTimeoutSeconds`, `idleTimeoutSeconds`, `archiveAfterMinutes`, `deadlineSeconds`, `breaker.failures` | it is greater; 0 means none, which is greater than all |
+//! | `allowRecursiveSpawn`, `allowCycles`, `budget.allowUnknownCost` | it is true and the ceiling is false |
+//! | `allowAgents` | it names an agent that the ceiling does not |
+//! | `tools`, `toolsByDepth` | it permits something that the ceiling does not |
+//!
+//! The other keys have no more and less, and a ceiling that names them is an error. Where nobody sets a key whose
+//! built-in value exceeds the ceiling, the ceiling's own value holds and is named as the origin.
+//!
+//! # Layers without a layering library
+//!
+//! Layers are merged here, by one method that each section gets from its declaration: what the later layer sets
+//! replaces value and origin together. A general library would merge untyped tables and replace arrays, so that
+//! `agents.list` would still have to be merged by hand; it knows an origin as one text and no line; and values would be
+//! typed only after the merge, when the place of a wrong one is gone.
 
 mod agent;
 pub mod built_in;
@@ -6,6 +82,7 @@ mod ceiling;
 mod config;
 mod document;
 mod environment;
+mod field;
 mod foreign;
 mod loader;
 mod named;

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::config::Config;
-use crate::document::{Ceiling, Document};
+use crate::document::Document;
 use crate::environment;
+use crate::field::Field;
 use crate::node::{self, Key, Node, NodeValue};
 use crate::origin::{Origin, Valued};
 use crate::problem::{ConfigErrors, Problem, ProblemKind};
 use crate::reader::Reader;
-use crate::section::{Field, Section};
+use crate::section::Section;
 use crate::source::{Source, SourceKind};
 use crate::subagents::SubagentSettings;
 
@@ -120,7 +121,6 @@ impl Loader {
         for (key, value, origin) in &self.overrides {
             reading.read(&at_path(key, value), Reader::of(origin.clone()));
         }
-        reading.check_ceilings();
         if !reading.problems.is_empty() {
             return Err(ConfigErrors::new(reading.problems));
         }
@@ -149,21 +149,14 @@ impl Reading {
     fn read(&mut self, node: &Node, mut reader: Reader<'_>) {
         let mut document = Document::default();
         document.read_table(node, &mut reader);
+        // Each ceiling bounds its own layer and those above it; layers are read from the lowest.
+        for ceiling in self.layers.iter().map(|layer| &layer.ceiling).chain([&document.ceiling]) {
+            reader.report_all(document.above(ceiling));
+        }
         let (problems, foreign) = reader.finish();
         self.problems.extend(problems);
         self.foreign.extend(foreign);
         self.layers.push(document);
-    }
-
-    /// Each ceiling bounds its own layer and those above it.
-    fn check_ceilings(&mut self) {
-        let mut ceilings: Vec<&Ceiling> = Vec::new();
-        for layer in &self.layers {
-            ceilings.push(&layer.ceiling);
-            for ceiling in &ceilings {
-                layer.check_against(ceiling, &mut self.problems);
-            }
-        }
     }
 
     fn merge(&self) -> Document {

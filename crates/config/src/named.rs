@@ -3,10 +3,11 @@
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
+use crate::field::{Field, Listing, Row, join};
 use crate::node::Node;
 use crate::problem::{Problem, ProblemKind};
 use crate::reader::Reader;
-use crate::section::{Field, Listing, Row, Section, join, section_schema};
+use crate::section::{Section, section_schema};
 use crate::template::Template;
 
 /// A section that stands behind a name.

@@ -15,27 +15,29 @@ const DEEPEST: usize = 64;
 /// A file: nothing but white space and comments is an empty table.
 pub(super) fn parse_file(text: &str) -> Result<Node, SyntaxError> {
     if starts(text).next().is_none() {
-        return parse(&format!("{text}\n{{}}"));
+        let with_a_value = format!("{text}\n{{}}");
+        return parse(&with_a_value)
+            .map_err(|error| SyntaxError { offset: error.offset.min(text.len()), ..error });
     }
     parse(text)
 }
 
 pub(super) fn parse(text: &str) -> Result<Node, SyntaxError> {
-    let mut node: Node = json5::from_str(text).map_err(|error| SyntaxError {
-        message: message(&error),
-        // Without a position the text ended too early.
-        offset: error.position().map_or(text.len(), |at| offset_of(text, at.line, at.column)),
-    })?;
+    let mut node: Node = json5::from_str(text).map_err(|error| syntax_error(text, &error))?;
     place(&mut node, &mut starts(text));
     Ok(node)
 }
 
-fn message(error: &json5::Error) -> String {
-    let text = error.to_string();
-    match text.rsplit_once(" at line ") {
-        Some((message, _)) => message.to_owned(),
-        None => text,
+fn syntax_error(text: &str, error: &json5::Error) -> SyntaxError {
+    let message = error.to_string();
+    let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(words, _)| words);
+    if let Some(unfinished) = message.strip_prefix("EOF parsing ") {
+        // Its position is that of something around it.
+        let message = format!("the text ends in the middle: unfinished {unfinished}");
+        return SyntaxError { message, offset: text.len() };
     }
+    let offset = error.position().map_or(0, |at| offset_of(text, at.line, at.column));
+    SyntaxError { message: message.to_owned(), offset }
 }
 
 /// Where each key and each value begins, in the order in which they are written. Only right for valid text, in which
@@ -251,11 +253,12 @@ mod tests {
             assert_eq!((error.message.as_str(), error.offset), expected, "{text}");
         };
         check("{a: }", ("expected value", 4));
-        check("{\r\n a: 1\r\n b", ("expected comma", 12));
+        check("{\r\n a: 1\r\n b", ("expected comma", 11));
         check("{} x", ("trailing characters", 3));
-        check("{a: 'b", ("EOF parsing string", 6));
-        check("/* {", ("EOF parsing comment", 6));
-        check(&"[".repeat(10_000), ("more than 64 levels of nesting", 65));
+        check("{a: 'b", ("the text ends in the middle: unfinished string", 6));
+        check("/* {", ("the text ends in the middle: unfinished comment", 4));
+        check("{a: '\\x0'}", ("invalid escape sequence", 5));
+        check(&"[".repeat(1_000), ("more than 64 levels of nesting", 64));
     }
 
     #[test]

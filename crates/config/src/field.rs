@@ -1,0 +1,266 @@
+//! Fields: what stands behind one key, be it a value, values by depth, or a section of its own.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::ceiling::Bound;
+use crate::node::Node;
+use crate::origin::{Origin, Valued};
+use crate::problem::{Place, Problem, ProblemKind};
+use crate::reader::Reader;
+use crate::section::{Section, section_schema};
+use crate::setting::Setting;
+use crate::template::Template;
+
+/// What is known about a key besides its type.
+pub(crate) struct Row<T> {
+    pub(crate) key: &'static str,
+    /// For the schema and the template.
+    pub(crate) doc: &'static str,
+    pub(crate) built_in: Option<T>,
+    pub(crate) bound: Option<Bound<T>>,
+}
+
+/// What a field of a section can do.
+pub(crate) trait Field {
+    /// The type of its value, for [`Row`].
+    type Value;
+
+    fn read(&mut self, row: &Row<Self::Value>, node: &Node, cx: &mut Reader<'_>);
+    /// What the other one sets holds.
+    fn overlay(&mut self, over: &Self);
+    fn list(&self, row: &Row<Self::Value>, path: &str, out: &mut Listing);
+    fn schema(row: &Row<Self::Value>, definitions: &mut Map<String, Value>) -> Value;
+    fn template(row: &Row<Self::Value>, out: &mut Template);
+    /// Reports every value above the ceiling.
+    fn check(&self, ceiling: &Self, row: &Row<Self::Value>, path: &str, out: &mut Vec<Problem>);
+    /// Where nothing is set and the built-in exceeds the ceiling, the ceiling's value holds.
+    fn fill(&mut self, ceiling: &Self, row: &Row<Self::Value>);
+    /// Reports what is set although it has no more and less.
+    fn check_boundable(&self, row: &Row<Self::Value>, path: &str, out: &mut Vec<Problem>);
+}
+
+/// Keys with their values, collected for `config show` and `config resolve`.
+pub(crate) struct Listing {
+    pub(crate) values: Vec<(String, Valued<Value>)>,
+    /// What of the unset is listed.
+    pub(crate) unset: Unset,
+}
+
+/// What a listing says about keys that nobody set.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unset {
+    Omitted,
+    /// Their built-in value, where there is one.
+    BuiltIn,
+    /// Their built-in value, or null.
+    All,
+}
+
+pub(crate) fn join(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
+impl<T: Setting> Field for Option<Valued<T>> {
+    type Value = T;
+
+    fn read(&mut self, _row: &Row<T>, node: &Node, cx: &mut Reader<'_>) {
+        if let Some(value) = T::read(node, cx) {
+            *self = Some(cx.valued(value, node));
+        }
+    }
+
+    fn overlay(&mut self, over: &Self) {
+        if over.is_some() {
+            self.clone_from(over);
+        }
+    }
+
+    fn list(&self, row: &Row<T>, path: &str, out: &mut Listing) {
+        let value = match (self, &row.built_in, out.unset) {
+            (Some(set), ..) => Valued::new(set.value.to_json(), set.origin.clone()),
+            (None, Some(value), Unset::BuiltIn | Unset::All) => {
+                Valued::new(value.to_json(), Origin::BuiltIn)
+            }
+            (None, None, Unset::All) => Valued::new(Value::Null, Origin::BuiltIn),
+            (None, ..) => return,
+        };
+        out.values.push((join(path, row.key), value));
+    }
+
+    fn schema(row: &Row<T>, _definitions: &mut Map<String, Value>) -> Value {
+        let mut schema = T::schema();
+        schema["description"] = json!(row.doc);
+        if let Some(value) = &row.built_in {
+            schema["default"] = value.to_json();
+        }
+        schema
+    }
+
+    fn template(row: &Row<T>, out: &mut Template) {
+        match &row.built_in {
+            Some(value) => out.setting(row.key, row.doc, &value.to_json(), true),
+            None => out.setting(row.key, row.doc, &T::example(), false),
+        }
+    }
+
+    fn check(&self, ceiling: &Self, row: &Row<T>, path: &str, out: &mut Vec<Problem>) {
+        let (Some(set), Some(ceiling), Some(bound)) = (self, ceiling, &row.bound) else { return };
+        if (bound.exceeds)(&set.value, &ceiling.value) {
+            out.push(above(set, ceiling, join(path, row.key)));
+        }
+    }
+
+    fn fill(&mut self, ceiling: &Self, row: &Row<T>) {
+        let (Some(highest), Some(bound)) = (ceiling, &row.bound) else { return };
+        // What somebody set has been checked, so what is set and exceeds is the value of another ceiling.
+        let exceeds = match (self.as_ref().map(|set| &set.value), &row.built_in) {
+            (Some(value), _) | (None, Some(value)) => (bound.exceeds)(value, &highest.value),
+            (None, None) => bound.unset_is_unbounded,
+        };
+        if exceeds {
+            self.clone_from(ceiling);
+        }
+    }
+
+    fn check_boundable(&self, row: &Row<T>, path: &str, out: &mut Vec<Problem>) {
+        if let (Some(set), None) = (self, &row.bound) {
+            let place = Place { origin: set.origin.clone(), column: None };
+            out.push(Problem { place, key: join(path, row.key), kind: ProblemKind::NotBoundable });
+        }
+    }
+}
+
+/// Values by depth: each depth is merged and bounded by itself.
+impl<T: Setting> Field for BTreeMap<u8, Valued<T>> {
+    type Value = T;
+
+    fn read(&mut self, _row: &Row<T>, node: &Node, cx: &mut Reader<'_>) {
+        let Some(entries) = node.table() else {
+            return cx.wrong(node, "a table by depth");
+        };
+        cx.no_duplicates(&entries);
+        for (key, value) in entries.iter() {
+            cx.at_key(&key.name, |cx| match key.name.parse() {
+                Ok(depth @ 0..=10) => {
+                    if let Some(setting) = T::read(value, cx) {
+                        self.insert(depth, cx.valued(setting, value));
+                    }
+                }
+                _ => cx.report(
+                    key.offset,
+                    ProblemKind::WrongValue {
+                        found: format!("{:?}", key.name),
+                        allowed: "a depth from 0 to 10".into(),
+                    },
+                ),
+            });
+        }
+    }
+
+    fn overlay(&mut self, over: &Self) {
+        self.extend(over.iter().map(|(depth, value)| (*depth, value.clone())));
+    }
+
+    fn list(&self, row: &Row<T>, path: &str, out: &mut Listing) {
+        for (depth, set) in self {
+            let path = format!("{}.{depth}", join(path, row.key));
+            out.values.push((path, Valued::new(set.value.to_json(), set.origin.clone())));
+        }
+        if self.is_empty() && out.unset == Unset::All {
+            out.values.push((join(path, row.key), Valued::new(json!({}), Origin::BuiltIn)));
+        }
+    }
+
+    fn schema(row: &Row<T>, _definitions: &mut Map<String, Value>) -> Value {
+        json!({
+            "type": "object",
+            "description": row.doc,
+            "patternProperties": { "^([0-9]|10)$": T::schema() },
+            "additionalProperties": false,
+        })
+    }
+
+    fn template(row: &Row<T>, out: &mut Template) {
+        out.setting(row.key, row.doc, &json!({ "2": T::example() }), false);
+    }
+
+    fn check(&self, ceiling: &Self, row: &Row<T>, path: &str, out: &mut Vec<Problem>) {
+        let Some(bound) = &row.bound else { return };
+        for (depth, set) in self {
+            if let Some(ceiling) = ceiling.get(depth)
+                && (bound.exceeds)(&set.value, &ceiling.value)
+            {
+                out.push(above(set, ceiling, format!("{}.{depth}", join(path, row.key))));
+            }
+        }
+    }
+
+    fn fill(&mut self, ceiling: &Self, row: &Row<T>) {
+        for (depth, highest) in ceiling {
+            let mut at_depth = self.remove(depth);
+            at_depth.fill(&Some(highest.clone()), row);
+            self.extend(at_depth.map(|set| (*depth, set)));
+        }
+    }
+
+    fn check_boundable(&self, row: &Row<T>, path: &str, out: &mut Vec<Problem>) {
+        for set in self.values() {
+            Some(set.clone()).check_boundable(row, path, out);
+        }
+    }
+}
+
+/// A section within a section.
+impl<S: Section> Field for S {
+    type Value = ();
+
+    fn read(&mut self, _row: &Row<()>, node: &Node, cx: &mut Reader<'_>) {
+        self.read_table(node, cx);
+    }
+
+    fn overlay(&mut self, over: &Self) {
+        self.overlay_keys(over);
+    }
+
+    fn list(&self, row: &Row<()>, path: &str, out: &mut Listing) {
+        self.list_keys(&join(path, row.key), out);
+    }
+
+    fn schema(row: &Row<()>, definitions: &mut Map<String, Value>) -> Value {
+        let mut reference = section_schema::<S>(definitions);
+        if !row.doc.is_empty() {
+            reference["description"] = json!(row.doc);
+        }
+        reference
+    }
+
+    fn template(row: &Row<()>, out: &mut Template) {
+        out.table(row.key, row.doc, S::template_keys);
+    }
+
+    fn check(&self, ceiling: &Self, row: &Row<()>, path: &str, out: &mut Vec<Problem>) {
+        self.check_keys(ceiling, &join(path, row.key), out);
+    }
+
+    fn fill(&mut self, ceiling: &Self, _row: &Row<()>) {
+        self.fill_keys(ceiling);
+    }
+
+    fn check_boundable(&self, row: &Row<()>, path: &str, out: &mut Vec<Problem>) {
+        self.check_boundable_keys(&join(path, row.key), out);
+    }
+}
+
+fn above<T: Setting>(set: &Valued<T>, ceiling: &Valued<T>, key: String) -> Problem {
+    Problem {
+        place: Place { origin: set.origin.clone(), column: None },
+        key,
+        kind: ProblemKind::AboveCeiling {
+            found: set.value.to_json().to_string(),
+            allowed: ceiling.value.to_json().to_string(),
+            ceiling: ceiling.origin.clone(),
+        },
+    }
+}
