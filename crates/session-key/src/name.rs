@@ -36,25 +36,25 @@ pub(crate) fn check_agent_id(name: &str) -> Result<(), Misplaced> {
 
 /// Checks a segment, `[a-z0-9_-]{1,64}`.
 pub(crate) fn check_segment(name: &str) -> Result<(), Misplaced> {
-    if name.is_empty() {
-        return Err((0, NameFault::Empty));
-    }
     let stands = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
-    // Everything before the first byte that does not stand is ASCII, so that byte begins a character.
+    // Without an early way out the compiler checks 16 bytes at a time; nearly every name is sound.
+    let sound = name.bytes().fold(true, |sound, byte| sound & stands(byte));
+    if sound && (1..=MAX_LENGTH).contains(&name.len()) {
+        return Ok(());
+    }
+    // All before the first byte that does not stand is ASCII, so that byte begins a character.
     let wrong = name.bytes().position(|byte| !stands(byte)).unwrap_or(name.len());
-    if wrong >= MAX_LENGTH && name.len() > MAX_LENGTH {
-        return Err((MAX_LENGTH, NameFault::TooLong));
-    }
-    match name[wrong..].chars().next() {
-        Some(character) => Err((wrong, NameFault::Character(character))),
-        None => Ok(()),
-    }
+    Err(match name[wrong..].chars().next() {
+        _ if wrong >= MAX_LENGTH => (MAX_LENGTH, NameFault::TooLong),
+        Some(character) => (wrong, NameFault::Character(character)),
+        None => (0, NameFault::Empty),
+    })
 }
 
 /// Trimmed and with ASCII letters in lower case; borrowed when it already was.
 pub(crate) fn canonical(input: &str) -> Cow<'_, str> {
     let trimmed = input.trim();
-    if trimmed.bytes().any(|byte| byte.is_ascii_uppercase()) {
+    if trimmed.bytes().fold(false, |upper, byte| upper | byte.is_ascii_uppercase()) {
         Cow::Owned(trimmed.to_ascii_lowercase())
     } else {
         Cow::Borrowed(trimmed)
