@@ -46,7 +46,7 @@ impl MicroUsd {
     pub fn from_f64(dollars: f64) -> Option<Self> {
         let micros = (dollars * MICROS as f64).round();
         // 2^53: above it a float no longer counts single millionths, and no bill of nine billion dollars is real.
-        (micros >= 0.0 && micros < 9_007_199_254_740_992.0).then_some(Self(micros as u64))
+        (0.0..9_007_199_254_740_992.0).contains(&micros).then_some(Self(micros as u64))
     }
 }
 
