@@ -79,6 +79,9 @@ fn read(cx: &Invocation, kind: SourceKind, path: &Path) -> Result<Source, Failur
     Ok(Source::new(kind, path, text))
 }
 
+/// As many files are named as fit a line or two; `offshoot trust` lists them all.
+const NAMED: usize = 5;
+
 /// Names what takes no effect, and says what to do about it.
 fn warn(cx: &Invocation, project: &Project, trust: Trust) {
     let reason = match trust {
@@ -86,10 +89,14 @@ fn warn(cx: &Invocation, project: &Project, trust: Trust) {
         Trust::Changed => "the project has changed since it was trusted",
         Trust::Unknown => "the project is not trusted",
     };
-    for file in &project.files {
-        let path = project.folder.join(file);
-        cx.output.warning(format_args!("{} is ignored: {reason}", path.display()));
-    }
+    let folder = project.folder.display();
+    let named = project.files.iter().take(NAMED).map(|file| file.display().to_string());
+    let names = named.collect::<Vec<_>>().join(", ");
+    let more = match project.files.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    cx.output.warning(format_args!("ignored in {folder}, because {reason}: {names}{more}"));
     cx.output.hint("look at what is in there, then run `offshoot trust`");
 }
 

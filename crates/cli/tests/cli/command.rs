@@ -1,0 +1,191 @@
+//! A place to run the command in, and what came of it.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// Nothing here takes a second; whoever takes a minute hangs.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A folder of its own, with a home in it.
+pub(crate) struct Place {
+    folder: tempfile::TempDir,
+}
+
+/// What came of one use.
+pub(crate) struct Outcome {
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
+    /// The exit code, or minus the number of the signal.
+    pub(crate) code: i32,
+    typed: String,
+    folder: String,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().expect("the system has room for a folder");
+        fs::create_dir(folder.path().join("home")).expect("the folder is new");
+        Self { folder }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path().canonicalize().expect("the folder is there")
+    }
+
+    /// Writes a file, with the folders above it.
+    pub(crate) fn file(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path().join(path);
+        fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("there is room");
+        fs::write(&path, content).expect("there is room");
+        path
+    }
+
+    /// The command, not yet started: in this folder, with nothing of the developer's environment but PATH.
+    #[expect(clippy::disallowed_methods, reason = "the test starts the program it tests")]
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_offshoot"));
+        command
+            .args(arguments)
+            .current_dir(self.path())
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("HOME", self.path().join("home"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // A group of its own, so that a signal to it reaches neither the test nor its neighbours.
+            .process_group(0);
+        command
+    }
+
+    /// Runs `offshoot` with these words.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Outcome {
+        self.outcome(self.command(arguments), &[])
+    }
+
+    /// The same, with something on standard input.
+    pub(crate) fn feed(&self, arguments: &[&str], input: impl AsRef<[u8]>) -> Outcome {
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::piped());
+        self.outcome(command, input.as_ref())
+    }
+
+    /// The same, with a variable of the environment.
+    pub(crate) fn run_with(
+        &self,
+        name: &str,
+        value: impl AsRef<OsStr>,
+        arguments: &[&str],
+    ) -> Outcome {
+        let mut command = self.command(arguments);
+        command.env(name, value);
+        self.outcome(command, &[])
+    }
+
+    /// Starts a command and waits for its end.
+    pub(crate) fn outcome(&self, mut command: Command, input: &[u8]) -> Outcome {
+        let child = command.spawn().expect("the program was built for this test");
+        self.finish(child, &command, input)
+    }
+
+    /// Waits for the end of a command that was started.
+    pub(crate) fn finish(&self, mut child: Child, command: &Command, input: &[u8]) -> Outcome {
+        let stdin = child.stdin.take();
+        let (tx, rx) = mpsc::channel();
+        let output = thread::scope(|scope| {
+            scope.spawn(move || {
+                // Whoever does not read its input closes the pipe, which is its own affair.
+                stdin.map(|mut stdin| stdin.write_all(input))
+            });
+            thread::spawn(move || tx.send(child.wait_with_output()));
+            rx.recv_timeout(DEADLINE)
+        });
+        let output = output.expect("the command ends in time").expect("its output can be read");
+        Outcome::new(command, output, &self.path())
+    }
+}
+
+impl Outcome {
+    fn new(command: &Command, output: Output, folder: &Path) -> Self {
+        let code = output.status.code().or_else(|| output.status.signal().map(|signal| -signal));
+        let words = command.get_args().map(|word| quoted(&word.to_string_lossy()));
+        Self {
+            stdout: output.stdout,
+            stderr: String::from_utf8(output.stderr).expect("messages are UTF-8"),
+            code: code.expect("a process ends with a code or by a signal"),
+            typed: words.collect::<Vec<_>>().join(" "),
+            folder: folder.to_str().expect("temporary folders have plain names").to_owned(),
+        }
+    }
+
+    pub(crate) fn stdout(&self) -> &str {
+        std::str::from_utf8(&self.stdout).expect("this result is text")
+    }
+
+    /// Standard output as JSON.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error} in {:?}\n{}", self.stdout(), self.stderr))
+    }
+
+    /// Fails with everything that was said, unless the code is this one.
+    #[track_caller]
+    pub(crate) fn expect_code(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "offshoot {}\n{}", self.typed, self.text());
+        self
+    }
+
+    /// Without the result, where that is not what the test is about.
+    pub(crate) fn messages(self) -> Self {
+        Self { stdout: Vec::new(), ..self }
+    }
+
+    /// All of it as text, without what differs from run to run.
+    pub(crate) fn text(&self) -> String {
+        let mut text = format!("$ offshoot {}\n", self.typed);
+        for (name, stream) in [("stdout", self.stdout()), ("stderr", self.stderr.as_str())] {
+            if !stream.is_empty() {
+                let end = if stream.ends_with('\n') { "" } else { "⏎\n" };
+                text.push_str(&format!("--- {name}\n{stream}{end}"));
+            }
+        }
+        text.push_str(&format!("--- exit {}", self.code));
+        text.replace(&self.folder, "HERE")
+    }
+}
+
+/// What differs from run to run, as patterns and their names.
+const FILTERS: [(&str, &str); 4] = [
+    (r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", "ID"),
+    (r"\b[0-9a-f]{64}\b", "HASH"),
+    (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "AT"),
+    (r"\b\d+(\.\d+)? (µs|ms|s|min)\b", "TIME"),
+];
+
+/// Compares with the committed snapshot of this name.
+#[track_caller]
+pub(crate) fn check(name: &str, outcome: &Outcome) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.set_snapshot_path("snapshots");
+    for (pattern, stand_in) in FILTERS {
+        settings.add_filter(pattern, stand_in);
+    }
+    settings.bind(|| insta::assert_snapshot!(name, outcome.text()));
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}

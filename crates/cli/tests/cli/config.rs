@@ -1,0 +1,142 @@
+//! `offshoot config`.
+
+use std::fs;
+
+use crate::command::{Place, check};
+
+#[test]
+fn every_value_knows_its_origin() {
+    let place = Place::new();
+    place.file(
+        "home/.config/offshoot/config.toml",
+        "[agents.defaults.subagents]\nmaxDepth = 4\nmaxSpawns = 9\n",
+    );
+    place.file(
+        "more.json5",
+        "{ agents: { defaults: { subagents: { maxSpawns: 7, graceSeconds: 1 } } } }",
+    );
+    let mut command =
+        place.command(&["config", "resolve", "--config", "more.json5", "--timeout", "9", "--json"]);
+    command.env("OFFSHOOT__AGENTS__DEFAULTS__SUBAGENTS__GRACESECONDS", "2");
+    let resolved = place.outcome(command, &[]).expect_code(0).json();
+    let user = place.path().join("home/.config/offshoot/config.toml");
+    for (key, value, origin) in [
+        ("maxConcurrent", 8, "built-in".to_owned()),
+        ("maxDepth", 4, format!("user file {}:2", user.display())),
+        ("maxSpawns", 7, "file more.json5:1".to_owned()),
+        (
+            "graceSeconds",
+            2,
+            "environment OFFSHOOT__AGENTS__DEFAULTS__SUBAGENTS__GRACESECONDS".to_owned(),
+        ),
+        ("runTimeoutSeconds", 9, "flag --timeout".to_owned()),
+    ] {
+        assert_eq!(resolved[key]["value"], value, "{key}");
+        assert_eq!(resolved[key]["origin"], origin, "{key}");
+    }
+}
+
+#[test]
+fn without_files_the_built_in_values_hold() {
+    let place = Place::new();
+    check("config_show", &place.run(&["config", "show"]));
+    check("config_resolve", &place.run(&["config", "resolve"]));
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_place() {
+    let place = Place::new();
+    let cases = [
+        ("unknown_key", "toml", "[agents.defaults.subagents]\nmaxDeph = 2\n"),
+        ("wrong_type", "toml", "[agents.defaults.subagents]\nmaxDepth = \"two\"\n"),
+        ("out_of_range", "json5", "{ agents: { defaults: { subagents: {\n  maxDepth: 11,\n} } } }"),
+        ("duplicate_agent", "json5", "{ agents: { list: [\n  { id: 'a' },\n  { id: 'a' },\n] } }"),
+        ("syntax", "toml", "[agents\n"),
+        ("two_at_once", "toml", "[agents.defaults.subagents]\nmaxDepth = 0\nmaxSpawn = 1\n"),
+        ("misplaced_ceiling", "toml", "[ceiling]\nmaxDepth = 1\n"),
+    ];
+    for (name, format, text) in cases {
+        let file = format!("{name}.{format}");
+        place.file(&file, text);
+        check(&format!("config_check_{name}"), &place.run(&["config", "check", &file]));
+        // The same stops every other command that uses the file.
+        place.run(&["config", "show", "--config", &file]).expect_code(2);
+    }
+    check("config_flag_out_of_range", &place.run(&["config", "resolve", "--max-depth", "11"]));
+    check("config_flag_wrong_type", &place.run(&["config", "resolve", "--budget-usd", "much"]));
+    let outcome = place.run_with(
+        "OFFSHOOT__AGENTS__DEFAULTS__SUBAGENTS__MAXDEPTH",
+        "11",
+        &["config", "show"],
+    );
+    check("config_environment_out_of_range", &outcome);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_an_error() {
+    let place = Place::new();
+    place.file("latin1.toml", b"# caf\xe9\n");
+    check("config_missing_file", &place.run(&["config", "check", "nowhere.toml"]));
+    check("config_folder", &place.run(&["config", "show", "--config", "home"]));
+    check("config_not_utf8", &place.run(&["config", "check", "latin1.toml"]));
+}
+
+#[test]
+fn a_file_in_order_is_told_so() {
+    let place = Place::new();
+    place.file("good.json5", "{ agents: { list: [{ id: 'scout', subagents: { maxDepth: 2 } }] } }");
+    check("config_check_good", &place.run(&["config", "check", "good.json5"]));
+    let quiet = place.run(&["-q", "config", "check", "good.json5"]).expect_code(0);
+    assert_eq!((quiet.stdout(), quiet.stderr.as_str()), ("", ""));
+}
+
+#[test]
+fn two_files_in_one_folder_are_one_too_many() {
+    let place = Place::new();
+    place.file("home/.config/offshoot/config.toml", "");
+    place.file("home/.config/offshoot/config.json5", "{}");
+    check("config_two_files", &place.run(&["config", "show"]));
+}
+
+#[test]
+fn an_agents_own_value_comes_before_the_defaults() {
+    let place = Place::new();
+    place.file(
+        "c.toml",
+        "[agents.defaults.subagents]\nmaxDepth = 4\n[[agents.list]]\nid = \"scout\"\nsubagents.maxDepth = 2\n",
+    );
+    let depth = |agent| {
+        let outcome =
+            place.run(&["config", "resolve", "--agent", agent, "--config", "c.toml", "--json"]);
+        outcome.expect_code(0).json()["maxDepth"]["value"].clone()
+    };
+    assert_eq!(depth("scout"), 2);
+    assert_eq!(depth("other"), 4);
+    check("config_resolve_bad_agent", &place.run(&["config", "resolve", "--agent", "a b"]));
+}
+
+#[test]
+fn the_template_is_a_file_in_order() {
+    let place = Place::new();
+    check("config_init", &place.run(&["config", "init"]));
+    let path = ".offshoot/config.toml";
+    place.run(&["config", "check", path]).expect_code(0);
+    let text = fs::read_to_string(place.path().join(path)).expect("it was written");
+    assert!(text.contains("maxConcurrent = 8"), "{text}");
+    check("config_init_again", &place.run(&["config", "init"]));
+}
+
+#[test]
+fn the_schema_is_json() {
+    let schema = Place::new().run(&["config", "schema"]).expect_code(0).json();
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+}
+
+#[test]
+fn keys_of_another_system_are_accepted_and_named() {
+    let place = Place::new();
+    place.file("c.json5", "{ gateway: { port: 1 }, agents: { defaults: { workspace: '/w' } } }");
+    let shown =
+        place.run(&["config", "show", "--config", "c.json5", "--json"]).expect_code(0).json();
+    assert!(shown["foreign"].as_object().is_some_and(|keys| !keys.is_empty()), "{shown}");
+}

@@ -1,0 +1,77 @@
+//! `offshoot trust`: what comes with a checkout takes effect only when the user says so.
+
+use std::fs;
+
+use crate::command::{Place, check};
+
+const CONFIG: &str = "[agents.defaults.subagents]\nmaxDepth = 5\n";
+
+fn max_depth(place: &Place) -> serde_json::Value {
+    let resolved = place.run(&["config", "resolve", "--json"]).expect_code(0).json();
+    resolved["maxDepth"]["value"].clone()
+}
+
+#[test]
+fn a_projects_file_counts_once_it_is_trusted() {
+    let place = Place::new();
+    place.file(".offshoot/config.toml", CONFIG);
+    place.file(".offshoot/agents/scout.md", "---\nname: scout\n---\n");
+    assert_eq!(max_depth(&place), 3);
+    check("trust_ignored", &place.run(&["config", "resolve"]).messages());
+    check("trust", &place.run(&["trust"]));
+    assert_eq!(max_depth(&place), 5);
+    check("trust_list", &place.run(&["trust", "--list"]));
+
+    place.file(".offshoot/agents/other.md", "---\nname: other\n---\n");
+    assert_eq!(max_depth(&place), 3, "a new file is as good as a changed one");
+    check("trust_changed", &place.run(&["config", "resolve"]).messages());
+    check("trust_list_changed", &place.run(&["trust", "--list"]));
+    place.run(&["trust", "--json"]).expect_code(0);
+    assert_eq!(max_depth(&place), 5);
+
+    check("trust_remove", &place.run(&["trust", "--remove"]));
+    assert_eq!(max_depth(&place), 3);
+    check("trust_remove_again", &place.run(&["trust", "--remove"]));
+}
+
+#[test]
+fn the_nearest_project_upwards_is_meant() {
+    let place = Place::new();
+    place.file(".offshoot/config.toml", CONFIG);
+    place.file("a/b/c/file", "");
+    let below = |arguments: &[&str]| {
+        let mut command = place.command(arguments);
+        command.current_dir(place.path().join("a/b/c"));
+        place.outcome(command, &[]).expect_code(0)
+    };
+    below(&["trust"]);
+    assert_eq!(below(&["config", "resolve", "--json"]).json()["maxDepth"]["value"], 5);
+}
+
+#[test]
+fn a_folder_that_is_gone_can_be_forgotten() {
+    let place = Place::new();
+    place.file("p/.offshoot/config.toml", CONFIG);
+    place.run(&["trust", "p"]).expect_code(0);
+    fs::remove_dir_all(place.path().join("p")).expect("it is ours");
+    check("trust_list_gone", &place.run(&["trust", "--list"]));
+    place.run(&["trust", "--remove", "p"]).expect_code(0);
+    assert_eq!(place.run(&["trust", "--list"]).expect_code(0).stdout(), "");
+}
+
+#[test]
+fn what_cannot_be_trusted_is_refused() {
+    let place = Place::new();
+    check("trust_nothing", &place.run(&["trust"]));
+    fs::create_dir_all(place.path().join("p/.offshoot/agents")).expect("there is room");
+    let link = place.path().join("p/.offshoot/agents/elsewhere");
+    std::os::unix::fs::symlink(place.path().join("home"), link).expect("there is room");
+    check("trust_link", &place.run(&["trust", "p"]));
+
+    place.file("q/.offshoot/config.toml", CONFIG);
+    let mut command = place.command(&["trust", "q"]);
+    command.env_remove("HOME");
+    check("trust_homeless", &place.outcome(command, &[]));
+    place.file("home/.local/state/offshoot/trust.json", "{");
+    check("trust_damaged", &place.run(&["trust", "q"]));
+}

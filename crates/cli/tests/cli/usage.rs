@@ -1,0 +1,63 @@
+//! The command line itself: help, unknown words, streams.
+
+use std::fs::{File, OpenOptions};
+use std::process::Stdio;
+
+use crate::command::{Place, check};
+
+#[test]
+fn help_is_a_result_and_bad_usage_is_not() {
+    let place = Place::new();
+    check("usage_help", &place.run(&["--help"]));
+    check("usage_unknown_command", &place.run(&["mpa"]));
+    check("usage_unknown_flag", &place.run(&["config", "show", "--jsno"]));
+    check("usage_quiet_and_verbose", &place.run(&["-q", "-v", "config", "show"]));
+    let nothing = place.run(&[]).expect_code(2);
+    assert_eq!(nothing.stdout(), "");
+    let version = place.run(&["--version"]).expect_code(0);
+    assert_eq!(version.stdout(), concat!("offshoot ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn every_command_shows_an_example() {
+    let place = Place::new();
+    let help = place.run(&["--help"]);
+    let (_, commands) = help.stdout().split_once("Commands:\n").expect("it lists the commands");
+    for line in commands.lines().take_while(|line| !line.is_empty()) {
+        let name = line.split_whitespace().next().expect("a line names a command");
+        let help = place.run(&[name, "--help"]).expect_code(0);
+        // Those with commands of their own leave the examples to them.
+        let expected = if matches!(name, "key" | "config") { "Commands:" } else { "Example" };
+        assert!(help.stdout().contains(expected), "{name}");
+    }
+}
+
+#[test]
+fn completions_are_printed_for_every_shell() {
+    let place = Place::new();
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = place.run(&["completions", shell]).expect_code(0);
+        assert!(script.stdout().contains("offshoot"), "{shell}");
+    }
+    check("usage_unknown_shell", &place.run(&["completions", "tcsh"]));
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let place = Place::new();
+    let (reader, writer) = std::io::pipe().expect("the system has pipes");
+    drop(reader);
+    let mut command = place.command(&["config", "schema"]);
+    command.stdout(Stdio::from(writer));
+    let outcome = place.outcome(command, &[]).expect_code(0);
+    assert_eq!(outcome.stderr, "");
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_an_error() {
+    let place = Place::new();
+    let full: File = OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+    let mut command = place.command(&["config", "schema"]);
+    command.stdout(full);
+    check("usage_full", &place.outcome(command, &[]));
+}
