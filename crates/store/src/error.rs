@@ -1,0 +1,205 @@
+//! What can go wrong with a record, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use offshoot_model::{ContentHash, RootId};
+use rusqlite::ErrorCode;
+
+/// A store that could not do what it was asked. Cheap to clone: one failed transaction answers everybody who
+/// was in it.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The path of the data folder names a file.
+    #[error("`{}` is not a folder", path.display())]
+    NotAFolder {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A file or folder could not be read, written or made.
+    #[error("cannot {doing} `{}`", path.display())]
+    Io {
+        /// What was tried: a verb.
+        doing: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: Arc<io::Error>,
+    },
+    /// The database answered with an error; what was to be written was rolled back.
+    #[error("cannot {doing} the record `{}`", path.display())]
+    Database {
+        /// What was tried: a verb.
+        doing: &'static str,
+        /// The database file.
+        path: PathBuf,
+        /// What SQLite said.
+        #[source]
+        source: Arc<rusqlite::Error>,
+    },
+    /// Another version of offshoot wrote this record.
+    #[error("the record `{}` has version {found}, and this program knows versions up to {known}", path.display())]
+    NewerVersion {
+        /// The database file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// Ours.
+        known: u32,
+    },
+    /// Events that do not follow what is recorded of their tree: an earlier write was lost, or somebody else writes
+    /// the same tree. Nothing of the call was recorded.
+    #[error("the record of tree {root} ends at event {last}, and event {seq} cannot follow it")]
+    Broken {
+        /// Whose record.
+        root: RootId,
+        /// The last recorded event; 0 where there is none.
+        last: u64,
+        /// The first one that cannot follow.
+        seq: u64,
+    },
+    /// An event has no JSON form.
+    #[error("event {seq} of tree {root} cannot be written down")]
+    Unrecordable {
+        /// Whose.
+        root: RootId,
+        /// Which.
+        seq: u64,
+        /// Why.
+        #[source]
+        source: Arc<serde_json::Error>,
+    },
+    /// What is recorded is no event this program knows.
+    #[error("event {seq} of tree {root} cannot be read")]
+    Unreadable {
+        /// Whose.
+        root: RootId,
+        /// Which.
+        seq: u64,
+        /// Why.
+        #[source]
+        source: Arc<dyn std::error::Error + Send + Sync>,
+    },
+    /// The hash chain of a tree's record does not hold.
+    #[error("event {seq} of tree {root} is not what was recorded")]
+    Tampered {
+        /// Whose.
+        root: RootId,
+        /// The first event that does not fit.
+        seq: u64,
+    },
+    /// More events wait for the disk than memory should hold.
+    #[error("{waiting} events wait to be written, and no more are taken")]
+    Overloaded {
+        /// How many wait.
+        waiting: usize,
+    },
+    /// The store is being closed, or its writer has died.
+    #[error("the record is closed")]
+    Closed,
+    /// Somebody holds this tree.
+    #[error("tree {root} is held by {}", holder(*pid))]
+    Held {
+        /// Which tree.
+        root: RootId,
+        /// By which process, where it has said so already.
+        pid: Option<u32>,
+    },
+    /// No value has this hash.
+    #[error("value {hash} is not in the store")]
+    Missing {
+        /// The hash.
+        hash: ContentHash,
+    },
+    /// A value's file is not what was stored under its hash.
+    #[error("value {hash} has been changed")]
+    Corrupt {
+        /// The hash it should have.
+        hash: ContentHash,
+    },
+    /// A name of a context variable that is longer than a name may be.
+    #[error("a variable's name of {length} characters is too long")]
+    NameTooLong {
+        /// Its length in characters.
+        length: usize,
+    },
+    /// A path that has to be written into JSON is no UTF-8.
+    #[error("the path `{}` is not UTF-8", path.display())]
+    PathNotText {
+        /// The path.
+        path: PathBuf,
+    },
+}
+
+impl StoreError {
+    /// What somebody can do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            _ if self.is_full() => {
+                Some("free space there, or keep the data elsewhere with --data-dir")
+            }
+            _ if self.is_read_only() => {
+                Some("check who may write there, or keep the data elsewhere with --data-dir")
+            }
+            Self::NotAFolder { .. } => Some("name a folder with --data-dir"),
+            Self::NewerVersion { .. } => Some("use the newer offshoot, or another --data-dir"),
+            Self::Broken { .. } => {
+                Some("an earlier write of this tree failed; its record ends there")
+            }
+            Self::Held { .. } => Some("wait for it, or cancel it from there"),
+            Self::Missing { .. } | Self::Corrupt { .. } => Some("store the value again"),
+            Self::NameTooLong { .. } => Some("use at most 200 characters"),
+            Self::Overloaded { .. } => Some("the disk does not keep up; run fewer agents at once"),
+            _ => None,
+        }
+    }
+
+    /// Whether the disk, or a quota on it, is full.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            Self::Database { source, .. } => {
+                // The second: the shared index of the log could not grow, which only a full disk explains.
+                matches!(source.sqlite_error_code(), Some(ErrorCode::DiskFull))
+                    || source.sqlite_extended_error_code()
+                        == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether we may not write there.
+    pub fn is_read_only(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => matches!(
+                source.kind(),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+            ),
+            Self::Database { source, .. } => matches!(
+                source.sqlite_error_code(),
+                Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen)
+            ),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io { doing, path: path.to_owned(), source: Arc::new(source) }
+    }
+
+    pub(crate) fn database(doing: &'static str, path: &Path, source: rusqlite::Error) -> Self {
+        Self::Database { doing, path: path.to_owned(), source: Arc::new(source) }
+    }
+}
+
+fn holder(pid: Option<u32>) -> String {
+    match pid {
+        Some(pid) => format!("process {pid}"),
+        None => "another process".to_owned(),
+    }
+}

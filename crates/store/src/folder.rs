@@ -1,0 +1,164 @@
+//! The data folder, `.offshoot/`.
+//!
+//! ```text
+//!  .offshoot/               0700; made on first use
+//!    .gitignore             `*`
+//!    offshoot.db            events of all trees
+//!    blobs/ab/cdef…         values by the hash of their content
+//!    runs/{run}/            what a run sees: context/…, and context.json that lists it
+//!    spool/                 output that did not fit in memory, until it is a value
+//!    locks/{root}           one for each tree that somebody runs right now
+//! ```
+//!
+//! Promise: several processes may use one folder at once. A tree is held by one of them, and the kernel lets go of it
+//! when that process dies, however it dies.
+
+mod context;
+mod hold;
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use offshoot_model::{RootId, RunId};
+
+use crate::StoreError;
+use crate::blobs::Blobs;
+
+pub use context::ManifestEntry;
+pub use hold::RootLock;
+
+/// The folder's usual name.
+pub const FOLDER_NAME: &str = ".offshoot";
+
+const DATABASE: &str = "offshoot.db";
+const BLOBS: &str = "blobs";
+const RUNS: &str = "runs";
+const SPOOL: &str = "spool";
+const LOCKS: &str = "locks";
+
+/// A data folder that exists. Cheap enough to clone.
+///
+/// ```
+/// use offshoot_store::DataFolder;
+///
+/// let somewhere = tempfile::tempdir()?;
+/// let path = somewhere.path().join(".offshoot");
+/// assert!(DataFolder::existing(&path)?.is_none());
+/// let folder = DataFolder::open(&path)?;
+/// assert!(folder.path().is_absolute());
+/// assert_eq!(std::fs::read_to_string(path.join(".gitignore"))?, "*\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct DataFolder {
+    path: PathBuf,
+}
+
+impl DataFolder {
+    /// Opens the folder, or makes it, with whatever folders are missing above it.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        let path = path.as_ref();
+        make_folder(path)?;
+        // Paths in prompts and environments have to hold wherever their reader works.
+        let path = path.canonicalize().map_err(|error| StoreError::io("open", path, error))?;
+        let mut entries =
+            fs::read_dir(&path).map_err(|error| StoreError::io("open", &path, error))?;
+        if entries.next().is_none() {
+            // Only into a folder that was empty: somebody's own project is not to disappear from version control.
+            let ignore = path.join(".gitignore");
+            fs::write(&ignore, "*\n").map_err(|error| StoreError::io("write", &ignore, error))?;
+        }
+        for part in [BLOBS, RUNS, SPOOL, LOCKS] {
+            make_folder(&path.join(part))?;
+        }
+        Ok(Self { path })
+    }
+
+    /// Opens the folder if there is one and it has a record: for commands that only look.
+    pub fn existing(path: impl AsRef<Path>) -> Result<Option<Self>, StoreError> {
+        let path = path.as_ref();
+        match fs::metadata(path) {
+            Ok(there) if !there.is_dir() => Err(StoreError::NotAFolder { path: path.to_owned() }),
+            Ok(_) => {
+                let path =
+                    path.canonicalize().map_err(|error| StoreError::io("open", path, error))?;
+                Ok(path.join(DATABASE).exists().then_some(Self { path }))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(StoreError::io("open", path, error)),
+        }
+    }
+
+    /// The folder itself, absolute.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folder of one run. Not made here: most runs of a map need none.
+    pub fn run_folder(&self, run: RunId) -> PathBuf {
+        self.path.join(RUNS).join(run.to_string())
+    }
+
+    /// Where output goes that does not fit in memory.
+    pub fn spool_folder(&self) -> PathBuf {
+        self.path.join(SPOOL)
+    }
+
+    /// A new, empty file in the spool folder, mode 0600. It stays until somebody removes it or makes it a value with
+    /// [`NewValue::adopt`](crate::NewValue::adopt).
+    pub fn spool_file(&self) -> Result<(File, PathBuf), StoreError> {
+        let folder = self.spool_folder();
+        tempfile::Builder::new()
+            .prefix("spool-")
+            .tempfile_in(&folder)
+            .and_then(|file| file.keep().map_err(|error| error.error))
+            .map_err(|error| StoreError::io("write into", &folder, error))
+    }
+
+    /// Holds a tree for this process: whoever runs it takes this first. Refused with [`StoreError::Held`] while
+    /// somebody else, or another part of this process, holds it.
+    pub fn hold(&self, root: RootId) -> Result<RootLock, StoreError> {
+        RootLock::take(&self.path.join(LOCKS), root)
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.path.join(DATABASE)
+    }
+
+    /// Taken while the database is made, so that two first users do not make it twice.
+    pub(crate) fn schema_lock(&self) -> PathBuf {
+        self.path.join(LOCKS).join("schema")
+    }
+
+    pub(crate) fn blobs(&self) -> Blobs {
+        Blobs::new(self.path.join(BLOBS))
+    }
+}
+
+/// Makes a folder that only its owner may enter, unless it is there.
+pub(crate) fn make_folder(path: &Path) -> Result<(), StoreError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|error| match fs::metadata(path) {
+        Ok(there) if !there.is_dir() => StoreError::NotAFolder { path: path.to_owned() },
+        _ => StoreError::io("make", path, error),
+    })
+}
+
+/// Writes a whole file or none, under its name.
+pub(crate) fn write_whole(
+    path: &Path,
+    write: impl FnOnce(&mut io::BufWriter<&File>) -> io::Result<()>,
+) -> Result<(), StoreError> {
+    let folder = path.parent().expect("files of a run stand in its folder");
+    let whole = || {
+        let new = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
+        let mut buffered = io::BufWriter::new(new.as_file());
+        write(&mut buffered)?;
+        buffered.flush()?;
+        drop(buffered);
+        new.persist(path).map_err(|error| error.error)
+    };
+    whole().map(drop).map_err(|error| StoreError::io("write", path, error))
+}

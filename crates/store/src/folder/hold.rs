@@ -1,0 +1,77 @@
+//! Who runs a tree.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use offshoot_model::RootId;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use crate::StoreError;
+
+/// A tree, held by this process until dropped. The descriptor behind it is closed on exec, so that no agent inherits
+/// the lock and outlives us with it.
+#[derive(Debug)]
+pub struct RootLock {
+    root: RootId,
+    path: PathBuf,
+    file: File,
+}
+
+impl RootLock {
+    /// The tree.
+    pub fn root(&self) -> RootId {
+        self.root
+    }
+
+    pub(crate) fn take(folder: &Path, root: RootId) -> Result<Self, StoreError> {
+        let path = folder.join(root.to_string());
+        let trouble = |error| StoreError::io("lock", &path, error);
+        loop {
+            let mut file = open(&path).map_err(trouble)?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(Errno::WOULDBLOCK) => {
+                    return Err(StoreError::Held { root, pid: written_pid(&mut file) });
+                }
+                Err(error) => return Err(trouble(error.into())),
+            }
+            // The last holder may have removed the file between our opening and our locking it. Then somebody else
+            // can lock a new one of the same name, and what we hold is worth nothing.
+            if !is_same_file(&file, &path) {
+                continue;
+            }
+            file.set_len(0)
+                .and_then(|()| writeln!(file, "{}", std::process::id()))
+                .map_err(trouble)?;
+            return Ok(Self { root, path, file });
+        }
+    }
+}
+
+impl Drop for RootLock {
+    fn drop(&mut self) {
+        // Removed while it is still locked. If that fails an unlocked file stays behind, which holds nothing.
+        let _ = fs::remove_file(&self.path);
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+fn written_pid(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+fn is_same_file(file: &File, path: &Path) -> bool {
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(ours), Ok(there)) => (ours.dev(), ours.ino()) == (there.dev(), there.ino()),
+        _ => false,
+    }
+}

@@ -1,0 +1,244 @@
+//! The record in memory, for tests and for trees that nobody will ask about tomorrow.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+use futures_util::future::BoxFuture;
+use offshoot_model::{
+    Admitted, ContentHash, Ending, Event, EventClass, EventKind, RootId, RunId, ValueKind,
+    VariableRef,
+};
+use offshoot_session_key::KeyKind;
+use tempfile::TempDir;
+
+use crate::blobs::{Blobs, put_on_thread};
+use crate::order::check_order;
+use crate::pages::{PAGE, Page, Pages};
+use crate::sought::Sought;
+use crate::{Commit, Events, FIND_LIMIT, Found, NewValue, RootSummary, Source, Store, StoreError};
+
+/// Values up to this size are hashed by whoever calls `put`: that takes some twenty microseconds.
+const HASHED_AT_ONCE: usize = 64 << 10;
+
+/// A store that answers at once and dies with its process. Values from files, and values that somebody wants as a file,
+/// go to a temporary folder, which is made when it is needed and removed with the store.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    record: Arc<Mutex<Record>>,
+    values: Arc<Values>,
+}
+
+#[derive(Debug, Default)]
+struct Record {
+    /// In the order in which they were opened.
+    roots: Vec<RootId>,
+    trees: HashMap<RootId, Vec<Event>>,
+    runs: BTreeMap<RunId, Milestones>,
+}
+
+/// Where the events stand that say most about a run: positions in its tree's list.
+#[derive(Debug)]
+struct Milestones {
+    root: RootId,
+    admitted: Option<usize>,
+    ended: Option<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Values {
+    held: Mutex<HashMap<ContentHash, Arc<[u8]>>>,
+    files: OnceLock<Result<Files, StoreError>>,
+}
+
+#[derive(Debug)]
+struct Files {
+    blobs: Blobs,
+    /// Removed with the store.
+    _folder: TempDir,
+}
+
+impl MemoryStore {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn record(&self) -> MutexGuard<'_, Record> {
+        lock(&self.record)
+    }
+}
+
+impl Store for MemoryStore {
+    fn append(&self, mut events: Vec<Event>) -> Commit {
+        events.retain(|event| event.kind.class() == EventClass::Kept);
+        Commit::ready(self.record().append(events))
+    }
+
+    fn put(&self, value: NewValue) -> BoxFuture<'static, Result<VariableRef, StoreError>> {
+        let values = Arc::clone(&self.values);
+        match value.source {
+            Source::Bytes(bytes) if bytes.len() <= HASHED_AT_ONCE => {
+                let reference = values.hold(value.kind, bytes);
+                Box::pin(std::future::ready(Ok(reference)))
+            }
+            _ => Box::pin(async move { put_on_thread(values.blobs()?, value).await }),
+        }
+    }
+
+    fn path(&self, reference: &VariableRef) -> Result<PathBuf, StoreError> {
+        let blobs = self.values.blobs()?;
+        if let Some(bytes) = self.values.held(reference) {
+            blobs.put(&NewValue::bytes(reference.kind, bytes))?;
+        }
+        Ok(blobs.path(reference.hash))
+    }
+
+    fn read(&self, reference: &VariableRef) -> Result<Vec<u8>, StoreError> {
+        match self.values.held(reference) {
+            Some(bytes) => Ok(bytes.to_vec()),
+            None => self.values.blobs()?.read(reference),
+        }
+    }
+
+    fn verify(&self, reference: &VariableRef) -> Result<(), StoreError> {
+        match self.values.held(reference) {
+            Some(_) => Ok(()),
+            None => self.values.blobs()?.verify(reference),
+        }
+    }
+
+    fn events(&self, root: RootId, after: u64) -> Events {
+        let record = Arc::clone(&self.record);
+        Box::new(Pages::new(after, move |after| Ok(lock(&record).page(root, after))))
+    }
+
+    fn roots(&self) -> Result<Vec<RootSummary>, StoreError> {
+        let record = self.record();
+        Ok(record.roots.iter().map(|&root| record.summary(root)).collect())
+    }
+
+    fn find(&self, text: &str) -> Result<Vec<Found>, StoreError> {
+        Ok(self.record().find(&Sought::parse(text)))
+    }
+
+    fn admitted(&self, run: RunId) -> Result<Option<Admitted>, StoreError> {
+        Ok(self.record().admitted(run).cloned())
+    }
+
+    fn ending(&self, run: RunId) -> Result<Option<Ending>, StoreError> {
+        Ok(self.record().ending(run).cloned())
+    }
+}
+
+impl Record {
+    fn append(&mut self, events: Vec<Event>) -> Result<(), StoreError> {
+        let last = |root| self.trees.get(&root).map_or(0, |events| events.len() as u64);
+        check_order(&events, last)?;
+        for event in events {
+            let (root, run) = (event.root, event.run);
+            let tree = self.trees.entry(root).or_insert_with(|| {
+                self.roots.push(root);
+                Vec::new()
+            });
+            let at = tree.len();
+            match &event.kind {
+                EventKind::Admitted(_) => {
+                    self.runs.insert(run, Milestones { root, admitted: Some(at), ended: None });
+                }
+                EventKind::Ended(_) => {
+                    let none = Milestones { root, admitted: None, ended: None };
+                    self.runs.entry(run).or_insert(none).ended = Some(at);
+                }
+                _ => {}
+            }
+            tree.push(event);
+        }
+        Ok(())
+    }
+
+    fn page(&self, root: RootId, after: u64) -> Page {
+        // Events are numbered from 1 without a gap, so the one after number n stands at n.
+        let after = usize::try_from(after).unwrap_or(usize::MAX);
+        let events = self.trees.get(&root).and_then(|events| events.get(after..));
+        events.unwrap_or_default().iter().take(PAGE).cloned().map(Ok).collect()
+    }
+
+    fn summary(&self, root: RootId) -> RootSummary {
+        let events = &self.trees[&root];
+        let first = events.first().expect("a tree is opened by its first event");
+        RootSummary {
+            root,
+            key: match &first.kind {
+                EventKind::Admitted(admitted) => Some(admitted.key.clone()),
+                _ => None,
+            },
+            opened_at: first.at,
+            last_seq: events.len() as u64,
+            ended: self.ending(root.run()).is_some(),
+        }
+    }
+
+    fn find(&self, sought: &Sought) -> Vec<Found> {
+        let newest_first = self.runs.keys().rev().copied();
+        let wanted = |run: RunId| {
+            let key = &self.admitted(run)?.key;
+            let root = self.runs[&run].root;
+            let wanted = match sought {
+                Sought::MainSessions => run == root.run() && key.kind() == KeyKind::Main,
+                Sought::Session(wanted) => wanted == key,
+                Sought::Runs(runs) => runs.contains(&run),
+                Sought::Nothing => false,
+            };
+            wanted.then(|| Found { run, root, key: key.clone() })
+        };
+        newest_first.filter_map(wanted).take(FIND_LIMIT).collect()
+    }
+
+    fn admitted(&self, run: RunId) -> Option<&Admitted> {
+        let place = self.runs.get(&run)?;
+        match &self.trees[&place.root][place.admitted?].kind {
+            EventKind::Admitted(admitted) => Some(admitted),
+            _ => None,
+        }
+    }
+
+    fn ending(&self, run: RunId) -> Option<&Ending> {
+        let place = self.runs.get(&run)?;
+        match &self.trees[&place.root][place.ended?].kind {
+            EventKind::Ended(ending) => Some(ending),
+            _ => None,
+        }
+    }
+}
+
+impl Values {
+    fn hold(&self, kind: ValueKind, bytes: Arc<[u8]>) -> VariableRef {
+        let hash = ContentHash::of(&bytes);
+        let size = bytes.len() as u64;
+        lock(&self.held).entry(hash).or_insert(bytes);
+        VariableRef { hash, size, kind }
+    }
+
+    fn held(&self, reference: &VariableRef) -> Option<Arc<[u8]>> {
+        lock(&self.held).get(&reference.hash).cloned()
+    }
+
+    fn blobs(&self) -> Result<Blobs, StoreError> {
+        let files = self.files.get_or_init(|| {
+            let folder = tempfile::Builder::new().prefix("offshoot-").tempdir();
+            let folder = folder.map_err(|error| {
+                StoreError::io("make a folder in", &std::env::temp_dir(), error)
+            })?;
+            Ok(Files { blobs: Blobs::new(folder.path().to_owned()), _folder: folder })
+        });
+        match files {
+            Ok(files) => Ok(files.blobs.clone()),
+            Err(error) => Err(error.clone()),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nothing panics while it holds the record")
+}

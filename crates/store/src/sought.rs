@@ -1,0 +1,87 @@
+//! What somebody may mean by a text that names runs.
+
+use std::ops::RangeInclusive;
+
+use offshoot_model::{RunId, SessionKey};
+
+/// A text, understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Sought {
+    /// The bare word `main`.
+    MainSessions,
+    /// A whole key.
+    Session(SessionKey),
+    /// All runs whose id begins so.
+    Runs(RangeInclusive<RunId>),
+    /// Nothing that a record could hold.
+    Nothing,
+}
+
+impl Sought {
+    pub(crate) fn parse(text: &str) -> Self {
+        let text = text.trim();
+        if text.eq_ignore_ascii_case("main") {
+            Self::MainSessions
+        } else if let Some(runs) = runs(text) {
+            Self::Runs(runs)
+        } else {
+            SessionKey::parse(text).map_or(Self::Nothing, Self::Session)
+        }
+    }
+}
+
+/// All ids that begin with these digits. Hyphens are for people: where they stand makes no difference.
+fn runs(text: &str) -> Option<RangeInclusive<RunId>> {
+    let digits: Vec<u8> = text
+        .chars()
+        .filter(|&char| char != '-')
+        .map(|char| char.to_digit(16).map(|digit| digit as u8))
+        .collect::<Option<_>>()?;
+    if digits.is_empty() || digits.len() > 32 {
+        return None;
+    }
+    let end = |filler: u8| {
+        let mut bytes = [0; 16];
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            let digit = |at: usize| digits.get(at).copied().unwrap_or(filler);
+            *byte = digit(2 * at) << 4 | digit(2 * at + 1);
+        }
+        RunId::from_bytes(bytes)
+    };
+    Some(end(0)..=end(15))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let found = match Sought::parse(text) {
+            Sought::MainSessions => "main sessions".to_owned(),
+            Sought::Session(key) => format!("session {key}"),
+            Sought::Runs(runs) => format!("{}..{}", runs.start(), runs.end()),
+            Sought::Nothing => "nothing".to_owned(),
+        };
+        assert_eq!(found, expected, "{text:?}");
+    }
+
+    #[test]
+    fn texts_are_understood() {
+        let whole = "01988b9e-1234-7abc-8def-0123456789ab";
+        check(whole, &format!("{whole}..{whole}"));
+        check(&whole.to_uppercase(), &format!("{whole}..{whole}"));
+        check("0", "00000000-0000-0000-0000-000000000000..0fffffff-ffff-ffff-ffff-ffffffffffff");
+        check(
+            " 01988b9e-1 ",
+            "01988b9e-1000-0000-0000-000000000000..01988b9e-1fff-ffff-ffff-ffffffffffff",
+        );
+        check(&format!("{whole}0"), "nothing");
+        check("main", "main sessions");
+        check("Agent:Main:Main", "session agent:main:main");
+        check("agent:main:subagent:", "nothing");
+        check("-", "nothing");
+        check("", "nothing");
+        check("wizard", "nothing");
+    }
+}

@@ -1,0 +1,132 @@
+//! The record in a SQLite database, the values in a folder.
+//!
+//! ```text
+//!  append ──▶ queue ──▶ one writing thread ──▶ offshoot.db (log ahead, flushed at each commit)
+//!  events, roots, find … ──▶ connections that only read, in any thread and any process
+//!  put ──▶ blobs/ab/cdef…
+//! ```
+//!
+//! Promise: what a commit has answered survives `kill -9` and a power failure; what was not answered is there whole or
+//! not at all. Any number of processes may read while one writes. Several may write, each its own trees.
+
+mod heads;
+mod look;
+mod reader;
+mod row;
+mod schema;
+mod verify;
+mod writer;
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use futures_util::future::BoxFuture;
+use offshoot_model::{Admitted, Ending, Event, EventClass, EventKind, RootId, RunId, VariableRef};
+
+use self::reader::Readers;
+use self::writer::Writer;
+use crate::blobs::{Blobs, put_on_thread};
+use crate::pages::Pages;
+use crate::sought::Sought;
+use crate::{Commit, DataFolder, Events, Found, NewValue, RootSummary, Store, StoreError};
+
+/// A store that outlives its process. Dropped, it waits until what was queued has been written: drop it where a thread
+/// may block.
+#[derive(Debug)]
+pub struct SqliteStore {
+    folder: DataFolder,
+    blobs: Blobs,
+    readers: Arc<Readers>,
+    /// Started by the first append: who only reads needs no thread.
+    writer: OnceLock<Result<Writer, StoreError>>,
+}
+
+impl SqliteStore {
+    /// Opens the record in a data folder, or begins one.
+    pub fn open(folder: &DataFolder) -> Result<Self, StoreError> {
+        schema::prepare(folder)?;
+        Ok(Self {
+            folder: folder.clone(),
+            blobs: folder.blobs(),
+            readers: Arc::new(Readers::new(folder.database())),
+            writer: OnceLock::new(),
+        })
+    }
+
+    /// The data folder.
+    pub fn folder(&self) -> &DataFolder {
+        &self.folder
+    }
+
+    /// Transactions that this store has committed: how well appends were grouped.
+    pub fn commits(&self) -> u64 {
+        self.writer.get().and_then(|writer| writer.as_ref().ok()).map_or(0, Writer::commits)
+    }
+
+    /// Recomputes the hash chain of a tree's record, and returns how many events it proves. What it cannot tell is
+    /// whether somebody recomputed the chain too: for that, keep its last link elsewhere.
+    pub fn verify_record(&self, root: RootId) -> Result<u64, StoreError> {
+        self.readers.ask(|connection| verify::record(connection, root))?
+    }
+}
+
+impl Store for SqliteStore {
+    fn append(&self, mut events: Vec<Event>) -> Commit {
+        events.retain(|event| event.kind.class() == EventClass::Kept);
+        if events.is_empty() {
+            return Commit::ready(Ok(()));
+        }
+        match self.writer.get_or_init(|| Writer::start(self.folder.database())) {
+            Ok(writer) => writer.append(events),
+            Err(error) => Commit::ready(Err(error.clone())),
+        }
+    }
+
+    fn put(&self, value: NewValue) -> BoxFuture<'static, Result<VariableRef, StoreError>> {
+        put_on_thread(self.blobs.clone(), value)
+    }
+
+    fn path(&self, reference: &VariableRef) -> Result<PathBuf, StoreError> {
+        Ok(self.blobs.path(reference.hash))
+    }
+
+    fn read(&self, reference: &VariableRef) -> Result<Vec<u8>, StoreError> {
+        self.blobs.read(reference)
+    }
+
+    fn verify(&self, reference: &VariableRef) -> Result<(), StoreError> {
+        self.blobs.verify(reference)
+    }
+
+    fn events(&self, root: RootId, after: u64) -> Events {
+        let readers = Arc::clone(&self.readers);
+        Box::new(Pages::new(after, move |after| {
+            readers.ask(|connection| look::page(connection, root, after))
+        }))
+    }
+
+    fn roots(&self) -> Result<Vec<RootSummary>, StoreError> {
+        self.readers.ask(look::roots)
+    }
+
+    fn find(&self, text: &str) -> Result<Vec<Found>, StoreError> {
+        let sought = Sought::parse(text);
+        self.readers.ask(|connection| look::find(connection, &sought))
+    }
+
+    fn admitted(&self, run: RunId) -> Result<Option<Admitted>, StoreError> {
+        match self.readers.ask(|connection| look::milestone(connection, run, "admitted"))? {
+            Some(Ok(EventKind::Admitted(admitted))) => Ok(Some(*admitted)),
+            Some(Err(error)) => Err(error),
+            _ => Ok(None),
+        }
+    }
+
+    fn ending(&self, run: RunId) -> Result<Option<Ending>, StoreError> {
+        match self.readers.ask(|connection| look::milestone(connection, run, "ended"))? {
+            Some(Ok(EventKind::Ended(ending))) => Ok(Some(*ending)),
+            Some(Err(error)) => Err(error),
+            _ => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Reading beside the writer, from this process or another one.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use rusqlite::Connection;
+
+use super::schema;
+use crate::StoreError;
+
+/// Connections kept for the next reader; more readers at once open their own, and close them again.
+const IDLE: usize = 4;
+
+/// Connections that only read, opened as they are needed.
+#[derive(Debug)]
+pub(super) struct Readers {
+    path: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Readers {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, idle: Mutex::default() }
+    }
+
+    /// Asks one question.
+    pub(super) fn ask<T>(
+        &self,
+        question: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let idle = || self.idle.lock().expect("nothing panics while it holds the list");
+        let kept = idle().pop();
+        let connection = match kept {
+            Some(connection) => connection,
+            None => schema::reader(&self.path)?,
+        };
+        let answer = question(&connection)
+            .map_err(|error| StoreError::database("read", &self.path, error))?;
+        let mut idle = idle();
+        if idle.len() < IDLE {
+            idle.push(connection);
+        }
+        Ok(answer)
+    }
+}

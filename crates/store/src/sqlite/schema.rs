@@ -1,0 +1,126 @@
+//! The tables, and how connections to them are opened.
+//!
+//! `roots` has one line for each tree: where its record ends, and the hash the next link of its chain starts from. An
+//! event stands under the small number of its tree and its own number, so that a tree's events lie together and are
+//! written in the order of the file. Its body is JSON: what the tables do not know they need not learn.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, TransactionBehavior};
+use rustix::fs::{FlockOperation, flock};
+
+use crate::{DataFolder, StoreError};
+
+/// The version of these tables, in `user_version`. 0 is a file that nobody has filled yet.
+const VERSION: u32 = 1;
+
+/// The index keeps two places for each run, that of its creation and that of its end. A query uses it if it repeats the
+/// condition literally.
+const TABLES: &str = "
+CREATE TABLE roots (
+    number INTEGER PRIMARY KEY,
+    root BLOB NOT NULL UNIQUE,
+    key TEXT,
+    opened_at INTEGER NOT NULL,
+    last_seq INTEGER NOT NULL,
+    chain BLOB NOT NULL,
+    ended INTEGER NOT NULL
+) STRICT;
+CREATE TABLE events (
+    root INTEGER NOT NULL REFERENCES roots (number),
+    seq INTEGER NOT NULL,
+    run BLOB NOT NULL,
+    at INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    key TEXT,
+    body TEXT NOT NULL,
+    chain BLOB NOT NULL,
+    PRIMARY KEY (root, seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX milestones ON events (run, kind) WHERE kind IN ('admitted', 'ended');
+CREATE INDEX sessions ON events (key) WHERE key IS NOT NULL;
+";
+
+/// How long to wait for another process that writes: far longer than any transaction takes, so that only a process
+/// that hangs in one makes this an error.
+const BUSY: Duration = Duration::from_secs(30);
+
+/// Pages in the log before they are carried over into the database, 16 MiB: four times the usual, because carrying over
+/// costs two flushes to the disk.
+const LOG_PAGES: u32 = 4096;
+
+/// Makes the database unless it is there, and refuses one that a newer program made.
+pub(super) fn prepare(folder: &DataFolder) -> Result<(), StoreError> {
+    let path = folder.database();
+    if path.exists() && version(&reader(&path)?, &path)? > 0 {
+        return Ok(());
+    }
+    // Two processes that meet in an empty folder: changing to a log is the one step that SQLite does not let them
+    // wait for each other in.
+    let lock = folder.schema_lock();
+    OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(&lock)
+        .and_then(|file| {
+            flock(&file, FlockOperation::LockExclusive).map(|()| file).map_err(Into::into)
+        })
+        .map_err(|error| StoreError::io("lock", &lock, error))
+        .and_then(|_held| create(&path))
+}
+
+/// The connection that writes. A commit is durable when it returns.
+pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
+    connect(path, |connection| {
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)
+    })
+}
+
+/// A connection that only reads, and sees what was committed when a query began.
+pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
+    connect(path, |connection| connection.pragma_update(None, "query_only", true))
+}
+
+fn connect(
+    path: &Path,
+    configure: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+) -> Result<Connection, StoreError> {
+    let open = || {
+        let connection = Connection::open(path)?;
+        connection.busy_timeout(BUSY)?;
+        configure(&connection)?;
+        Ok(connection)
+    };
+    open().map_err(|error| StoreError::database("open", path, error))
+}
+
+fn version(connection: &Connection, path: &Path) -> Result<u32, StoreError> {
+    let found = connection
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(|error| StoreError::database("open", path, error))?;
+    match found {
+        0..=VERSION => Ok(found),
+        _ => Err(StoreError::NewerVersion { path: path.to_owned(), found, known: VERSION }),
+    }
+}
+
+fn create(path: &Path) -> Result<(), StoreError> {
+    let mut connection = writer(path)?;
+    if version(&connection, path)? > 0 {
+        return Ok(());
+    }
+    let mut create = || {
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        transaction.execute_batch(TABLES)?;
+        transaction.pragma_update(None, "user_version", VERSION)?;
+        transaction.commit()
+    };
+    create().map_err(|error| StoreError::database("make", path, error))
+}

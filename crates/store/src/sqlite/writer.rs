@@ -1,0 +1,165 @@
+//! The one thread that writes.
+//!
+//! ```text
+//!  append ─┐
+//!  append ─┼─▶ queue ─▶ everything that waits ─▶ one transaction, one flush ─▶ every caller is answered
+//!  append ─┘              while it is flushed, the next ones gather
+//! ```
+//!
+//! A transaction that fails is rolled back, its callers are told why, and the thread goes on with the next: a disk that
+//! has space again is used again. What followed the lost events in their tree is refused until they have been appended
+//! again, because each event must follow the last recorded one. So the record of a tree never has a gap, and nothing in
+//! here has to remember what was lost.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+
+use offshoot_model::Event;
+use rusqlite::{Connection, TransactionBehavior};
+use tokio::sync::oneshot;
+
+use super::heads::Heads;
+use super::schema;
+use crate::{Commit, StoreError};
+
+/// Events that may wait for the disk. The queue is a channel without a bound of its own, because `append` must neither
+/// block nor lose the order of calls; this bound only keeps a disk that hangs from eating the memory. It is not meant to
+/// be met: who appends also waits for the answer before it goes on, so what waits is bounded by what runs. A million
+/// events are some ten seconds of writing and a few hundred megabytes. One more is refused with
+/// [`StoreError::Overloaded`], like any write that failed.
+const QUEUE_EVENTS: usize = 1 << 20;
+
+/// Events in one transaction, unless a single append has more: by then the flush is paid for, and nobody should wait
+/// longer for the rows of others.
+const TRANSACTION_EVENTS: usize = 16 << 10;
+
+/// The handle to the thread. Dropped, it waits until everything that was queued has been written and answered.
+#[derive(Debug)]
+pub(super) struct Writer {
+    queue: Option<mpsc::Sender<Request>>,
+    counts: Arc<Counts>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// Events that were taken and not answered yet.
+    waiting: AtomicUsize,
+    /// Transactions that were committed.
+    commits: AtomicU64,
+}
+
+/// One call of `append`.
+struct Request {
+    events: Vec<Event>,
+    answer: oneshot::Sender<Result<(), StoreError>>,
+}
+
+/// What the thread owns.
+struct Record {
+    path: PathBuf,
+    connection: Option<Connection>,
+    counts: Arc<Counts>,
+}
+
+impl Writer {
+    /// Starts the thread. It opens its connection when the first events come.
+    pub(super) fn start(path: PathBuf) -> Result<Self, StoreError> {
+        let (queue, requests) = mpsc::channel();
+        let counts = Arc::<Counts>::default();
+        let mut record =
+            Record { path: path.clone(), connection: None, counts: Arc::clone(&counts) };
+        let thread = std::thread::Builder::new()
+            .name("offshoot-record".to_owned())
+            .spawn(move || record.run(&requests))
+            .map_err(|error| StoreError::io("start a thread to write", &path, error))?;
+        Ok(Self { queue: Some(queue), counts, thread: Some(thread) })
+    }
+
+    pub(super) fn append(&self, events: Vec<Event>) -> Commit {
+        let waiting = self.counts.waiting.fetch_add(events.len(), Ordering::Relaxed);
+        // However large it is, a first one is taken.
+        if waiting > 0 && waiting + events.len() > QUEUE_EVENTS {
+            self.counts.waiting.fetch_sub(events.len(), Ordering::Relaxed);
+            return Commit::ready(Err(StoreError::Overloaded { waiting }));
+        }
+        let (answer, commit) = oneshot::channel();
+        let queue = self.queue.as_ref().expect("the queue is closed only by drop");
+        match queue.send(Request { events, answer }) {
+            Ok(()) => Commit::waiting(commit),
+            Err(_) => Commit::ready(Err(StoreError::Closed)),
+        }
+    }
+
+    pub(super) fn commits(&self) -> u64 {
+        self.counts.commits.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        drop(self.queue.take());
+        if let Some(thread) = self.thread.take() {
+            // A writer that panicked has said so, and its callers were told that it is closed.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Record {
+    fn run(&mut self, requests: &mpsc::Receiver<Request>) {
+        while let Ok(first) = requests.recv() {
+            let mut events = first.events.len();
+            let mut group = vec![first];
+            while events < TRANSACTION_EVENTS
+                && let Ok(next) = requests.try_recv()
+            {
+                events += next.events.len();
+                group.push(next);
+            }
+            let answers = self.transact(&group);
+            if answers.is_err() {
+                // With the connection goes whatever the failure left in it.
+                self.connection = None;
+            }
+            self.counts.waiting.fetch_sub(events, Ordering::Relaxed);
+            match answers {
+                Ok(answers) => {
+                    for (request, result) in group.into_iter().zip(answers) {
+                        // Who no longer listens does not mind.
+                        let _ = request.answer.send(result);
+                    }
+                }
+                Err(error) => {
+                    for request in group {
+                        let _ = request.answer.send(Err(error.clone()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes what can be written of a group and commits it; one answer for each request.
+    fn transact(&mut self, group: &[Request]) -> Result<Vec<Result<(), StoreError>>, StoreError> {
+        let trouble = |error| StoreError::database("write", &self.path, error);
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            none => none.insert(schema::writer(&self.path)?),
+        };
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(trouble)?;
+        let mut heads = Heads::new(&transaction);
+        let answers = group
+            .iter()
+            .map(|request| heads.write(&request.events))
+            .collect::<rusqlite::Result<Vec<_>>>()
+            .and_then(|answers| heads.store().map(|()| answers))
+            .map_err(trouble)?;
+        transaction.commit().map_err(trouble)?;
+        self.counts.commits.fetch_add(1, Ordering::Relaxed);
+        Ok(answers)
+    }
+}

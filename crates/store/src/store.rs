@@ -1,0 +1,132 @@
+//! What the engine and the command ask of a record, whoever keeps it.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use offshoot_model::{
+    Admitted, Ending, Event, RootId, RunId, SessionKey, Timestamp, ValueKind, VariableRef,
+};
+
+use crate::{Commit, StoreError};
+
+/// Keeps events and values. Implemented by [`MemoryStore`](crate::MemoryStore) and
+/// [`SqliteStore`](crate::SqliteStore); one set of tests runs against both.
+///
+/// `append` and `put` may be called from async code. Everything else reads, synchronously: call it on a thread that
+/// may block.
+pub trait Store: Send + Sync + 'static {
+    /// Queues events for the record, in this order; the answer comes when they are durable. Never blocks.
+    ///
+    /// One call is recorded whole or not at all, and calls are recorded in the order in which they were made. Each
+    /// event must follow the last one of its tree without a gap, so nothing can be recorded after something that was
+    /// lost: see [`StoreError::Broken`]. Events that are not to be kept (progress) are passed over.
+    fn append(&self, events: Vec<Event>) -> Commit;
+
+    /// Takes in a value; the answer comes when it is durable. The same value is stored once.
+    ///
+    /// The future has to be awaited inside a tokio runtime: copying runs on its blocking threads.
+    fn put(&self, value: NewValue) -> BoxFuture<'static, Result<VariableRef, StoreError>>;
+
+    /// The file that holds a value, bare. It is shared and must not be written to.
+    fn path(&self, reference: &VariableRef) -> Result<PathBuf, StoreError>;
+
+    /// A value that fits in memory, verified by its hash.
+    fn read(&self, reference: &VariableRef) -> Result<Vec<u8>, StoreError>;
+
+    /// Reads a value's file once and compares it with its hash.
+    fn verify(&self, reference: &VariableRef) -> Result<(), StoreError>;
+
+    /// The events of a tree after the one numbered `after`, oldest first; 0 for all. Read page by page: memory stays
+    /// flat, no page holds up a writer, and events that are recorded meanwhile appear at the end.
+    fn events(&self, root: RootId, after: u64) -> Events;
+
+    /// All trees, in the order in which they were opened.
+    fn roots(&self) -> Result<Vec<RootSummary>, StoreError>;
+
+    /// The runs that somebody may mean, newest first, at most [`FIND_LIMIT`]: by the beginning of a run id, by a whole
+    /// session key, or, for the bare word `main`, the main sessions.
+    fn find(&self, text: &str) -> Result<Vec<Found>, StoreError>;
+
+    /// What is known of a run since it was created.
+    fn admitted(&self, run: RunId) -> Result<Option<Admitted>, StoreError>;
+
+    /// How a run ended, once it has.
+    fn ending(&self, run: RunId) -> Result<Option<Ending>, StoreError>;
+
+    /// A value's file, opened for reading.
+    fn open(&self, reference: &VariableRef) -> Result<File, StoreError> {
+        let path = self.path(reference)?;
+        File::open(&path).map_err(|error| StoreError::io("open", &path, error))
+    }
+}
+
+/// Events as they are read back.
+pub type Events = Box<dyn Iterator<Item = Result<Event, StoreError>> + Send>;
+
+/// More matches than this tell nobody more than "be more precise".
+pub const FIND_LIMIT: usize = 20;
+
+/// A value to take in.
+#[derive(Clone, Debug)]
+pub struct NewValue {
+    /// What it is.
+    pub kind: ValueKind,
+    /// Where it is.
+    pub source: Source,
+}
+
+/// Where a new value comes from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// From memory.
+    Bytes(Arc<[u8]>),
+    /// Copied from a file of somebody's; shares its blocks where the file system can.
+    File(PathBuf),
+    /// Moved: a file of ours that nobody needs any more, such as spooled output.
+    Adopt(PathBuf),
+}
+
+/// One tree, in a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RootSummary {
+    /// The tree.
+    pub root: RootId,
+    /// The root's address; none where its record does not begin with its admission.
+    pub key: Option<SessionKey>,
+    /// The time of its first event.
+    pub opened_at: Timestamp,
+    /// The number of its last event.
+    pub last_seq: u64,
+    /// Whether the root's own run has ended.
+    pub ended: bool,
+}
+
+/// A run that somebody may mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The run.
+    pub run: RunId,
+    /// Its tree.
+    pub root: RootId,
+    /// Its address.
+    pub key: SessionKey,
+}
+
+impl NewValue {
+    /// A value in memory.
+    pub fn bytes(kind: ValueKind, bytes: impl Into<Arc<[u8]>>) -> Self {
+        Self { kind, source: Source::Bytes(bytes.into()) }
+    }
+
+    /// A copy of a file.
+    pub fn file(kind: ValueKind, path: impl Into<PathBuf>) -> Self {
+        Self { kind, source: Source::File(path.into()) }
+    }
+
+    /// A file that is taken over.
+    pub fn adopt(kind: ValueKind, path: impl Into<PathBuf>) -> Self {
+        Self { kind, source: Source::Adopt(path.into()) }
+    }
+}
