@@ -1,5 +1,7 @@
 //! `agents.list[n]`: what an agent is.
 
+use std::num::NonZeroU32;
+
 use indexmap::IndexMap;
 use offshoot_session_key::AgentId;
 use serde_json::{Map, Value, json};
@@ -18,7 +20,7 @@ section! {
     /// One agent, merged over all layers by its id.
     pub struct AgentDefinition, foreign crate::foreign::AGENT => {
         /// The name by which it is spawned.
-        id: Option<Valued<AgentId>> = "id";
+        pub(crate) id: Option<Valued<AgentId>> = "id";
         /// What it is good for, for those who choose among agents.
         pub description: Option<Valued<String>> = "description";
         /// What runs it.
@@ -41,10 +43,14 @@ section! {
         pub can_delegate: Option<Valued<bool>> = "canDelegate";
         /// To whom it likes to hand work, and for what. These join the agents it may spawn.
         pub preferred_subagents: Option<Valued<PreferredSubagents>> = "preferredSubagents";
+        /// How many turns it may take, for runtimes that count them.
+        pub max_turns: Option<Valued<NonZeroU32>> = "maxTurns";
         /// Passed to the runtime.
         pub compaction: Option<Valued<FreeForm>> = "compaction";
         /// Passed to the runtime.
         pub context_pruning: Option<Valued<FreeForm>> = "contextPruning";
+        /// What a definition in Markdown says besides; kept and shown, without effect.
+        pub other: Option<Valued<FreeForm>> = "other";
         /// Its own limits; the defaults hold where it has none.
         pub subagents: SubagentSettings = "subagents";
     }
@@ -70,7 +76,7 @@ impl AgentDefinition {
     }
 
     /// An explicit yes to delegation is a yes to recursion, unless the same layer says otherwise.
-    fn delegation_means_recursion(&mut self) {
+    pub(crate) fn delegation_means_recursion(&mut self) {
         if let Some(Valued { value: true, origin }) = &self.can_delegate
             && self.subagents.allow_recursive_spawn.is_none()
         {
@@ -124,7 +130,7 @@ impl Field for AgentList {
                 agent.delegation_means_recursion();
                 let Some(entries) = item.table() else { return };
                 let Some((_, id_node)) = entries.iter().find(|(key, _)| key.is("id")) else {
-                    return cx.report(item.offset, ProblemKind::MissingId);
+                    return cx.report(item.offset, ProblemKind::MissingId { key: "id" });
                 };
                 // An id that is wrong has been reported by now.
                 let Some(Valued { value: id, .. }) = agent.id.clone() else { return };

@@ -15,7 +15,7 @@ use crate::origin::Valued;
 use crate::price::Price;
 use crate::runtime::RuntimeSettings;
 use crate::section::Section;
-use crate::setting::AllowAgents;
+use crate::setting::{AllowAgents, FreeForm};
 use crate::subagents::SubagentSettings;
 
 /// All layers as one. Frozen, and as cheap to clone as a pointer.
@@ -88,6 +88,18 @@ impl Config {
         let mut settings = self.settings(agent);
         settings.overlay(&self.inner.overrides);
         settings
+    }
+
+    /// Settings of an agent for its runtime to compact its context by: its own, else those of the defaults.
+    pub fn compaction(&self, agent: &AgentId) -> Option<&Valued<FreeForm>> {
+        let own = self.agent(agent).and_then(|agent| agent.compaction.as_ref());
+        own.or(self.inner.document.agents.defaults.compaction.as_ref())
+    }
+
+    /// Settings of an agent for its runtime to prune its context by: its own, else those of the defaults.
+    pub fn context_pruning(&self, agent: &AgentId) -> Option<&Valued<FreeForm>> {
+        let own = self.agent(agent).and_then(|agent| agent.context_pruning.as_ref());
+        own.or(self.inner.document.agents.defaults.context_pruning.as_ref())
     }
 
     /// What holds for a tree with this root: every limit with its origin, built-in values included, null where there

@@ -3,14 +3,16 @@
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
-use crate::agent::AgentList;
+use crate::agent::{AgentDefinition, AgentList};
 use crate::field::{Field, Listing, Row};
 use crate::node::Node;
+use crate::origin::Valued;
 use crate::price::Price;
 use crate::problem::{Problem, ProblemKind};
 use crate::reader::Reader;
 use crate::runtime::RuntimeSettings;
 use crate::section::{Section, section};
+use crate::setting::FreeForm;
 use crate::subagents::SubagentSettings;
 use crate::template::Template;
 
@@ -41,6 +43,10 @@ section! {
 section! {
     /// What holds for every agent that says nothing itself.
     pub(crate) struct AgentDefaults, foreign crate::foreign::AGENT_DEFAULTS => {
+        /// Passed to the runtime of every agent that has none of its own.
+        pub(crate) compaction: Option<Valued<FreeForm>> = "compaction";
+        /// Passed to the runtime of every agent that has none of its own.
+        pub(crate) context_pruning: Option<Valued<FreeForm>> = "contextPruning";
         /// The limits of a tree.
         pub(crate) subagents: SubagentSettings = "subagents";
     }
@@ -51,6 +57,13 @@ section! {
 pub(crate) struct Ceiling(pub(crate) SubagentSettings);
 
 impl Document {
+    /// What an agent definition says.
+    pub(crate) fn of_agent(agent: Option<AgentDefinition>) -> Self {
+        let mut document = Self::default();
+        document.agents.list.0.extend(agent.map(|agent| (agent.id().clone(), agent)));
+        document
+    }
+
     /// What stands above a ceiling of this layer or of one below it.
     pub(crate) fn above(&self, ceiling: &Ceiling) -> Vec<Problem> {
         let mut out = Vec::new();

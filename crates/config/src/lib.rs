@@ -4,6 +4,8 @@
 //! environment; nothing is opened or fetched here.
 //!
 //! ```text
+//!  (agent definitions stand just below the user's and the project's file)
+//!
 //!  system file ─▶ user file ─▶ project file ─▶ --config file ─▶ environment ─▶ flags      the later one holds
 //!       │             │       (once trusted)        │               │            │
 //!       └─────────────┴── TOML or JSON5 ────────────┘               │            │
@@ -54,6 +56,13 @@
 //! chain (the strictest of the explicit values, the built-in where there is none) is decided by the policy, which has
 //! the chain. A flag replaces the value of the defaults, and that of the root of a tree: [`Config::root_settings`].
 //!
+//! # Agent definitions
+//!
+//! An agent may also be a Markdown file ([`Format::Markdown`]): front matter in YAML with `name`, `description`, `tools`,
+//! `disallowedTools`, `model`, `effort`, `maxTurns`, `can_delegate`, `max_depth` and `preferred_subagents`; the body is
+//! its system prompt, other keys are kept in [`AgentDefinition::other`]. A definition is a layer just below the file of
+//! the same owner, so a file may refine it. Of two with the same name and owner, the one handed in later holds.
+//!
 //! # Ceilings
 //!
 //! `ceiling` in the system or user file bounds the keys of `subagents` in its own layer and in all above it.
@@ -80,6 +89,7 @@ mod agent;
 pub mod built_in;
 mod ceiling;
 mod config;
+mod definition;
 mod document;
 mod environment;
 mod field;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::config::Config;
+use crate::definition;
 use crate::document::Document;
 use crate::environment;
 use crate::field::Field;
@@ -13,7 +14,7 @@ use crate::origin::{Origin, Valued};
 use crate::problem::{ConfigErrors, Problem, ProblemKind};
 use crate::reader::Reader;
 use crate::section::Section;
-use crate::source::{Source, SourceKind};
+use crate::source::{Format, Source, SourceKind};
 use crate::subagents::SubagentSettings;
 
 /// Collects what a configuration is read from, and reads it.
@@ -105,7 +106,9 @@ impl Loader {
         let mut ignored = Vec::new();
         self.files.sort_by_key(|source| source.kind);
         for source in &self.files {
-            if source.kind == SourceKind::Project && !self.project_trusted {
+            let of_project =
+                matches!(source.kind, SourceKind::Project | SourceKind::ProjectDefinition);
+            if of_project && !self.project_trusted {
                 let reason = "the project is not trusted".to_owned();
                 ignored.push(Ignored { path: source.path.clone(), reason });
             } else {
@@ -135,13 +138,21 @@ impl Loader {
 impl Reading {
     fn read_file(&mut self, source: &Source) {
         let mut reader = Reader::of_file(source);
-        match node::parse(&source.text, source.format) {
+        let node = match source.format {
+            Format::Toml => node::parse_toml(&source.text),
+            Format::Json5 => node::parse_json5(&source.text).map_err(|error| vec![error]),
+            Format::Markdown => {
+                let agent = definition::read(&source.text, &mut reader);
+                return self.add(Document::of_agent(agent), reader);
+            }
+        };
+        match node {
             Ok(node) => self.read(&node, reader),
             Err(errors) => {
                 for error in errors {
                     reader.report(error.offset, ProblemKind::Syntax { message: error.message });
                 }
-                self.problems.extend(reader.finish().0);
+                self.add(Document::default(), reader);
             }
         }
     }
@@ -149,6 +160,10 @@ impl Reading {
     fn read(&mut self, node: &Node, mut reader: Reader<'_>) {
         let mut document = Document::default();
         document.read_table(node, &mut reader);
+        self.add(document, reader);
+    }
+
+    fn add(&mut self, document: Document, mut reader: Reader<'_>) {
         // Each ceiling bounds its own layer and those above it; layers are read from the lowest.
         for ceiling in self.layers.iter().map(|layer| &layer.ceiling).chain([&document.ceiling]) {
             reader.report_all(document.above(ceiling));

@@ -6,12 +6,11 @@
 
 mod json5;
 mod toml;
+mod yaml;
 
 use std::borrow::Cow;
 
 use serde_json::Value;
-
-use crate::source::Format;
 
 /// A value and where it begins, in bytes of the text.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,13 +49,22 @@ pub(crate) struct SyntaxError {
     pub(crate) offset: usize,
 }
 
-/// Parses a whole file. An empty one is an empty table in both notations.
-pub(crate) fn parse(text: &str, format: Format) -> Result<Node, Vec<SyntaxError>> {
-    // An editor's mark of UTF-8; JSON5 counts it as white space, TOML skips it.
-    match format {
-        Format::Toml => toml::parse(text),
-        Format::Json5 => json5::parse_file(text).map_err(|error| vec![error]),
-    }
+/// Parses a whole TOML file.
+pub(crate) fn parse_toml(text: &str) -> Result<Node, Vec<SyntaxError>> {
+    toml::parse(text)
+}
+
+/// Parses a whole JSON5 file; an empty one is an empty table, as in TOML.
+pub(crate) fn parse_json5(text: &str) -> Result<Node, SyntaxError> {
+    json5::parse_file(text)
+}
+
+/// Parses YAML that begins at this place of its file.
+pub(crate) fn parse_front_matter(text: &str, at: usize) -> Result<Node, SyntaxError> {
+    let mut node =
+        yaml::parse(text).map_err(|error| SyntaxError { offset: error.offset + at, ..error })?;
+    node.move_by(at);
+    Ok(node)
 }
 
 impl Key {
@@ -68,6 +76,18 @@ impl Key {
 impl Node {
     pub(crate) fn new(value: NodeValue, offset: usize) -> Self {
         Self { value, offset }
+    }
+
+    fn move_by(&mut self, distance: usize) {
+        self.offset += distance;
+        match &mut self.value {
+            NodeValue::List(items) => items.iter_mut().for_each(|item| item.move_by(distance)),
+            NodeValue::Table(entries) => entries.iter_mut().for_each(|(key, value)| {
+                key.offset += distance;
+                value.move_by(distance);
+            }),
+            _ => {}
+        }
     }
 
     /// A value that a program handed in. Text keeps its type open, as in a flag.

@@ -61,6 +61,8 @@ pub enum Origin {
     Definition {
         /// As it was handed in.
         path: PathBuf,
+        /// Counted from 1.
+        line: u32,
     },
     /// The program that uses this library.
     Programmatic,
@@ -88,7 +90,7 @@ impl fmt::Display for Origin {
             Self::File { path, line } => write!(f, "file {}:{line}", path.display()),
             Self::Environment { name } => write!(f, "environment {name}"),
             Self::Flag { name } => write!(f, "flag {name}"),
-            Self::Definition { path } => write!(f, "definition {}", path.display()),
+            Self::Definition { path, line } => write!(f, "definition {}:{line}", path.display()),
             Self::Programmatic => f.write_str("program"),
         }
     }

@@ -69,9 +69,12 @@ pub enum ProblemKind {
         /// The other one.
         first: Place,
     },
-    /// An agent without an id.
-    #[error("an agent needs an `id`")]
-    MissingId,
+    /// An agent without a name.
+    #[error("an agent needs its `{key}`")]
+    MissingId {
+        /// The key that is missing.
+        key: &'static str,
+    },
     /// More than a ceiling permits.
     #[error("found {found}, allowed is {allowed} by the ceiling of {ceiling}")]
     AboveCeiling {
@@ -148,11 +151,11 @@ impl fmt::Display for Place {
             Origin::System { path, line }
             | Origin::User { path, line }
             | Origin::Project { path, line }
-            | Origin::File { path, line } => {
+            | Origin::File { path, line }
+            | Origin::Definition { path, line } => {
                 write!(f, "{}:{line}", path.display())?;
                 self.column.map_or(Ok(()), |column| write!(f, ":{column}"))
             }
-            Origin::Definition { path } => write!(f, "{}", path.display()),
             other => other.fmt(f),
         }
     }

@@ -1,5 +1,6 @@
 //! Reads one source: knows where it stands, collects what is wrong and what is not ours.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use crate::node::{Key, Node};
@@ -88,6 +89,9 @@ impl<'a> Reader<'a> {
                     SourceKind::System => Origin::System { path, line },
                     SourceKind::User => Origin::User { path, line },
                     SourceKind::Project => Origin::Project { path, line },
+                    SourceKind::UserDefinition | SourceKind::ProjectDefinition => {
+                        Origin::Definition { path, line }
+                    }
                     SourceKind::File => Origin::File { path, line },
                 };
                 Place { origin, column: Some(count(before.chars().count() + 1)) }
@@ -120,14 +124,14 @@ impl<'a> Reader<'a> {
 
     /// Reports the keys of a table that stand twice. TOML has none: its parser refuses them.
     pub(crate) fn no_duplicates(&mut self, entries: &[(Key, Node)]) {
-        for (index, (key, _)) in entries.iter().enumerate() {
-            if let Some((first, _)) =
-                entries[..index].iter().find(|(other, _)| other.name == key.name)
-            {
-                let first = self.place(first.offset);
-                self.at_key(&key.name, |cx| {
-                    cx.report(key.offset, ProblemKind::DuplicateKey { first })
-                });
+        let mut seen: HashMap<&str, usize> = HashMap::new();
+        for (key, _) in entries {
+            if let Some(first) = seen.get(key.name.as_str()) {
+                let first = self.place(*first);
+                let kind = ProblemKind::DuplicateKey { first };
+                self.at_key(&key.name, |cx| cx.report(key.offset, kind));
+            } else {
+                seen.insert(&key.name, key.offset);
             }
         }
     }
@@ -156,7 +160,8 @@ impl Place {
             Origin::System { line, .. }
             | Origin::User { line, .. }
             | Origin::Project { line, .. }
-            | Origin::File { line, .. } => line,
+            | Origin::File { line, .. }
+            | Origin::Definition { line, .. } => line,
             _ => 0,
         }
     }

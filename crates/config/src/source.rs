@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// One configuration file, already read.
+/// One configuration file or agent definition, already read.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// Which layer it is.
@@ -20,21 +20,27 @@ pub struct Source {
 pub enum SourceKind {
     /// The machine's, which only its administrator writes.
     System,
+    /// An agent definition of the user's.
+    UserDefinition,
     /// The user's own.
     User,
+    /// An agent definition that comes with the project; it waits for trust like the project's file.
+    ProjectDefinition,
     /// The project's, which comes with a checkout and takes effect only once the project is trusted.
     Project,
     /// Named on the command line.
     File,
 }
 
-/// The two notations of configuration files.
+/// The notations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// `config.toml`
     Toml,
     /// `config.json5`; JSON is a part of it.
     Json5,
+    /// `agents/scout.md`: one agent, with front matter in YAML.
+    Markdown,
 }
 
 impl Source {
@@ -52,6 +58,7 @@ impl Format {
         match path.extension()?.to_str()? {
             "toml" => Some(Self::Toml),
             "json5" | "json" | "jsonc" => Some(Self::Json5),
+            "md" => Some(Self::Markdown),
             _ => None,
         }
     }

@@ -43,16 +43,19 @@ impl Template {
 
     /// A section within a section.
     pub(crate) fn table(&mut self, key: &str, doc: &str, keys: impl FnOnce(&mut Self)) {
-        if self.prefix.is_empty() && self.nested && matches!(key, "agents" | "defaults") {
-            // Only the innermost of the outer tables has keys of its own.
-            return keys(self);
-        }
-        if key == "subagents" && self.nested {
-            self.line("\n[agents.defaults.subagents]");
-            return keys(self);
-        }
+        // Below these, a table has a header of its own; deeper ones are dotted keys, which need no order.
+        let header = match key {
+            "agents" => Some(""),
+            "defaults" => Some("\n[agents.defaults]\n"),
+            "subagents" => Some("\n[agents.defaults.subagents]\n"),
+            _ => None,
+        };
         if !self.nested {
             return self.line(&format!("\n# {doc}\n#{key} = {{}}"));
+        }
+        if let Some(header) = header {
+            self.text.push_str(header);
+            return keys(self);
         }
         let inner = format!("{}{key}.", self.prefix);
         let outer = std::mem::replace(&mut self.prefix, inner);

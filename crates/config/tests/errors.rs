@@ -107,7 +107,7 @@ fn each_error_has_its_place() {
         &[
             "c.json5:1:23: agents.list[0].id: found \"Scout\", allowed is an agent id: a lower-case letter or digit, then up to 63 of a-z, 0-9, _ and -",
             "c.json5:1:38: agents.list[1].id: found \"\", allowed is an agent id: a lower-case letter or digit, then up to 63 of a-z, 0-9, _ and -",
-            "c.json5:1:43: agents.list[2]: an agent needs an `id`",
+            "c.json5:1:43: agents.list[2]: an agent needs its `id`",
             "c.json5:1:47: agents.list[3]: found \"x\", allowed is a table",
             "c.json5:1:57: agents.list[4].id: found \"a b\", allowed is an agent id: a lower-case letter or digit, then up to 63 of a-z, 0-9, _ and -",
         ],

@@ -1,0 +1,140 @@
+//! Agents from Markdown: front matter in YAML says what the agent is, the body is its system prompt.
+//!
+//! ```text
+//! ---
+//! name: scout
+//! description: finds where a thing is defined
+//! tools: Read, Grep
+//! can_delegate: true
+//! preferred_subagents:
+//!   - librarian: "for what stands in the books"
+//! ---
+//! You look around and report. You change nothing.
+//! ```
+
+use std::num::NonZeroU32;
+
+use offshoot_session_key::AgentId;
+
+use crate::agent::AgentDefinition;
+use crate::node::{self, Node, NodeValue};
+use crate::origin::Valued;
+use crate::problem::ProblemKind;
+use crate::reader::Reader;
+use crate::section::{Section, section};
+use crate::setting::{FreeForm, MaxDepth, ModelChoice, PreferredSubagents, Setting, ToolList};
+
+section! {
+    /// The keys that mean something to us.
+    struct FrontMatter, foreign &[] => {
+        /// The id.
+        name: Option<Valued<AgentId>> = "name";
+        /// What it is good for.
+        description: Option<Valued<String>> = "description";
+        /// What it may use, and nothing else.
+        tools: Option<Valued<Vec<String>>> = "tools";
+        /// What it may not use.
+        disallowed_tools: Option<Valued<Vec<String>>> = "disallowedTools";
+        /// Which model; `inherit` is as good as nothing.
+        model: Option<Valued<ModelChoice>> = "model";
+        /// How hard it thinks.
+        effort: Option<Valued<String>> = "effort";
+        /// How many turns it may take.
+        max_turns: Option<Valued<NonZeroU32>> = "maxTurns";
+        /// Whether it may hand work to others.
+        can_delegate: Option<Valued<bool>> = "can_delegate";
+        /// How deep a tree below it may become.
+        max_depth: Option<Valued<MaxDepth>> = "max_depth";
+        /// To whom it likes to hand work.
+        preferred_subagents: Option<Valued<PreferredSubagents>> = "preferred_subagents";
+    }
+}
+
+/// Reads one definition. What is wrong is reported; without a name there is no agent.
+pub(crate) fn read(text: &str, cx: &mut Reader<'_>) -> Option<AgentDefinition> {
+    let Some((front, front_at, body, body_at)) = split(text) else {
+        let message = "a definition begins with front matter between two lines of `---`".into();
+        cx.report(0, ProblemKind::Syntax { message });
+        return None;
+    };
+    let node = match node::parse_front_matter(front, front_at) {
+        Ok(node) => node,
+        Err(error) => {
+            cx.report(error.offset, ProblemKind::Syntax { message: error.message });
+            return None;
+        }
+    };
+    let NodeValue::Table(mut entries) = node.value else {
+        cx.wrong(&node, "keys with values");
+        return None;
+    };
+    // A key without a value says nothing.
+    entries.retain(|(_, value)| value.value != NodeValue::Null);
+    let (known, other): (Vec<_>, Vec<_>) =
+        entries.into_iter().partition(|(key, _)| FrontMatter::KEYS.contains(&key.name.as_str()));
+    cx.no_duplicates(&other);
+    let named = known.iter().any(|(key, _)| key.is("name"));
+    let mut front = FrontMatter::default();
+    front.read_table(&Node::new(NodeValue::Table(known), front_at), cx);
+    if !named {
+        cx.report(front_at, ProblemKind::MissingId { key: "name" });
+    }
+    let mut agent = front.into_agent()?;
+    if !body.trim().is_empty() {
+        let prompt = Node::new(NodeValue::Raw(body.trim().to_owned()), body_at);
+        agent.system_prompt = Some(cx.valued(body.trim().to_owned(), &prompt));
+    }
+    if !other.is_empty() {
+        let other = Node::new(NodeValue::Table(other), front_at);
+        agent.other = FreeForm::read(&other, cx).map(|kept| cx.valued(kept, &other));
+    }
+    Some(agent)
+}
+
+impl FrontMatter {
+    fn into_agent(self) -> Option<AgentDefinition> {
+        let mut agent = AgentDefinition {
+            id: Some(self.name?),
+            description: self.description,
+            thinking: self.effort,
+            max_turns: self.max_turns,
+            can_delegate: self.can_delegate,
+            preferred_subagents: self.preferred_subagents,
+            tools: tools(self.tools, self.disallowed_tools),
+            ..AgentDefinition::default()
+        };
+        agent.model = self.model.filter(|model| model.value.primary.as_deref() != Some("inherit"));
+        agent.subagents.max_depth = self.max_depth;
+        agent.delegation_means_recursion();
+        Some(agent)
+    }
+}
+
+fn tools(
+    allow: Option<Valued<Vec<String>>>,
+    deny: Option<Valued<Vec<String>>>,
+) -> Option<Valued<ToolList>> {
+    let origin = allow.as_ref().or(deny.as_ref())?.origin.clone();
+    let tools = ToolList {
+        allow: allow.map(|names| names.value),
+        deny: deny.map(|names| names.value).unwrap_or_default(),
+    };
+    Some(Valued::new(tools, origin))
+}
+
+/// Front matter and body, each with its place.
+fn split(text: &str) -> Option<(&str, usize, &str, usize)> {
+    let mut at = text.len() - text.trim_start_matches('\u{feff}').len();
+    let mut front_at = None;
+    for line in text[at..].split_inclusive('\n') {
+        let next = at + line.len();
+        match (line.trim_end() == "---", front_at) {
+            (true, None) => front_at = Some(next),
+            (true, Some(start)) => return Some((&text[start..at], start, &text[next..], next)),
+            (false, None) => return None,
+            (false, Some(_)) => {}
+        }
+        at = next;
+    }
+    None
+}
