@@ -1,0 +1,239 @@
+//! The one question: may this session have that child?
+//!
+//! Checks are asked in the order of [`RefusalCode`](offshoot_model::RefusalCode); the first that fails answers. What
+//! passes comes back with everything that was granted, and is reserved by [`Books::reserve`] in the same step.
+//!
+//! | file | asks |
+//! |---|---|
+//! | `request` | is the request right in itself? |
+//! | `caller` | may this session spawn at all? |
+//! | `target` | may it spawn this agent? |
+//! | `chain` | does the chain go round in circles? |
+//! | `counts` | are there too many already? |
+//! | `tools` | which rights? |
+//! | `reservation` | which share of the budget? |
+//! | `moment` | is this the moment? |
+
+mod caller;
+mod chain;
+mod counts;
+mod moment;
+mod request;
+mod reservation;
+mod target;
+mod tools;
+
+use std::sync::Arc;
+
+use offshoot_config::{AgentDefinition, AgentId, Config};
+use offshoot_model::{BudgetGrant, Grant, Origin, Refusal, Rights, RunId, SpawnRequest, Timestamp};
+
+use crate::{Books, Lineage, RuntimeFacts, Terms};
+
+/// The session that asks, as the record knows it. Nothing of this comes from the request.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller<'a> {
+    /// Its run, which is also the name of its budget.
+    pub run: RunId,
+    /// Levels below the root.
+    pub depth: u32,
+    /// Whether it has ended.
+    pub over: bool,
+    /// Under which terms it spawns; they name the agent it runs.
+    pub terms: &'a Arc<Terms>,
+    /// What it was granted itself.
+    pub grant: &'a Grant,
+    /// What stands above it.
+    pub lineage: &'a Arc<Lineage>,
+    /// Children that are not over, queued ones included.
+    pub live_children: u32,
+    /// What the last of its children was granted: an equal grant is shared rather than made again.
+    pub last_grant: Option<&'a Arc<Grant>>,
+}
+
+/// The tree at this moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Load<'a> {
+    /// What it has handed out.
+    pub books: &'a Books,
+    /// Now.
+    pub now: Timestamp,
+    /// Whether a child that is admitted now gets a slot at once.
+    pub slot_free: bool,
+    /// Whether the operator has stopped admission.
+    pub paused: bool,
+}
+
+/// The answer yes, with everything that was granted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Admission {
+    /// The agent that runs, which is the caller's own where none was named.
+    pub agent: AgentId,
+    /// Levels below the root.
+    pub depth: u32,
+    /// Who wanted it.
+    pub origin: Origin,
+    /// The terms under which it spawns in turn.
+    pub terms: Arc<Terms>,
+    /// The terms under which it lives. Its budget is what has to be reserved.
+    pub grant: Arc<Grant>,
+    /// It, and what stands above it.
+    pub lineage: Arc<Lineage>,
+}
+
+/// Everything that one question is about.
+struct Question<'a> {
+    config: &'a Config,
+    caller: &'a Caller<'a>,
+    load: &'a Load<'a>,
+    request: &'a SpawnRequest,
+    origin: Origin,
+    runtime: &'a RuntimeFacts,
+    /// The agent that would run.
+    target: &'a AgentId,
+    definition: Option<&'a AgentDefinition>,
+}
+
+/// Whether this session may have that child. An answer either way; nothing is changed by asking.
+///
+/// Pieces of the operator's own map or fanout are not spawns of an agent: they are held to budgets and breakers, and
+/// neither to what an agent may nor to what agents have had.
+///
+/// # Errors
+///
+/// The first rule that forbids it.
+pub fn admit(
+    config: &Config,
+    caller: &Caller<'_>,
+    load: &Load<'_>,
+    request: &SpawnRequest,
+    origin: Origin,
+    runtime: &RuntimeFacts,
+) -> Result<Admission, Refusal> {
+    let target = request.agent.as_ref().unwrap_or(caller.terms.agent());
+    let definition = config.agent(target);
+    let question = Question { config, caller, load, request, origin, runtime, target, definition };
+    let by_agent = origin == Origin::Agent;
+
+    request::check(request, origin)?;
+    caller::check_alive(&question)?;
+    if by_agent {
+        caller::check_may_spawn(&question)?;
+        target::check(&question)?;
+        chain::check(&question)?;
+        counts::check(&question)?;
+    }
+    let rights = tools::check(&question)?;
+    let terms = caller.terms.child(config, target);
+    let may_spawn = may_spawn(&terms, caller.depth + 1, &rights);
+    let budget = reservation::check(&question, &terms, may_spawn)?;
+    moment::check(&question)?;
+
+    let grant = grant(caller.terms, &terms, request, rights, budget, may_spawn);
+    Ok(Admission {
+        agent: target.clone(),
+        depth: caller.depth + 1,
+        origin,
+        terms,
+        grant: share(grant, caller.last_grant),
+        lineage: caller.lineage.child(target.clone(), request),
+    })
+}
+
+/// The terms of a root, which nobody but the operator asks for. `runtime` is `None` for a root that only holds pieces.
+///
+/// An agent that is not defined has the terms of the defaults. A root lives under its own values: nobody stands above
+/// it whose values could bind it.
+///
+/// # Errors
+///
+/// A request that is wrong in itself, rights that its runtime cannot keep from it, and a budget it cannot run under.
+pub fn open(
+    config: &Config,
+    agent: &AgentId,
+    request: &SpawnRequest,
+    runtime: Option<&RuntimeFacts>,
+) -> Result<Admission, Refusal> {
+    let terms = Terms::root(config, agent);
+    let definition = config.agent(agent);
+    if runtime.is_some() {
+        request::check(request, Origin::Root)?;
+    }
+    let rights = tools::of_root(&terms, definition, request, runtime)?;
+    let budget = reservation::of_root(&terms, request, runtime)?;
+    let may_spawn = may_spawn(&terms, 0, &rights);
+    let grant = grant(&terms, &terms, request, rights, budget, may_spawn);
+    Ok(Admission {
+        agent: agent.clone(),
+        depth: 0,
+        origin: Origin::Root,
+        terms,
+        grant: Arc::new(grant),
+        lineage: Lineage::root(agent.clone(), request),
+    })
+}
+
+/// Whether a session may ever ask for a child, so that it is shown how to.
+fn may_spawn(terms: &Terms, depth: u32, rights: &Rights) -> bool {
+    let delegates = terms.can_delegate.as_ref().is_none_or(|may| may.value);
+    let recursion = depth == 0 || terms.allow_recursive_spawn();
+    delegates && recursion && depth < terms.max_depth() && rights.permits(crate::rights::SPAWN)
+}
+
+/// A child lives under its caller's terms; its own bind what it spawns.
+fn grant(
+    over: &Terms,
+    own: &Terms,
+    request: &SpawnRequest,
+    tools: Rights,
+    budget: BudgetGrant,
+    may_spawn: bool,
+) -> Grant {
+    Grant {
+        max_depth: own.max_depth(),
+        may_spawn,
+        tools,
+        budget,
+        run_timeout_seconds: shorter(over.run_timeout_seconds(), request.run_timeout_seconds),
+        idle_timeout_seconds: over.idle_timeout_seconds(),
+        grace_seconds: over.grace_seconds(),
+    }
+}
+
+/// A request can only shorten a limit; 0 is none.
+fn shorter(allowed: u64, asked: Option<u64>) -> u64 {
+    match asked {
+        None | Some(0) => allowed,
+        Some(asked) if allowed == 0 => asked,
+        Some(asked) => asked.min(allowed),
+    }
+}
+
+fn share(grant: Grant, last: Option<&Arc<Grant>>) -> Arc<Grant> {
+    match last {
+        Some(last) if **last == grant => Arc::clone(last),
+        _ => Arc::new(grant),
+    }
+}
+
+impl Question<'_> {
+    /// The setting of the caller's chain behind a refusal.
+    fn governed_by(&self, refusal: Refusal, key: &str) -> Refusal {
+        match self.caller.terms.governing(key) {
+            Some(setting) => refusal.governed_by(setting),
+            None => refusal,
+        }
+    }
+}
+
+/// Whether the command is one that the operator chose: written into the agent's definition, or given by hand.
+fn is_operators_command(
+    definition: Option<&AgentDefinition>,
+    request: &SpawnRequest,
+    origin: Origin,
+) -> bool {
+    match &request.command {
+        Some(_) => origin != Origin::Agent,
+        None => definition.is_some_and(|definition| definition.command.is_some()),
+    }
+}

@@ -1,0 +1,68 @@
+//! May this session spawn at all?
+
+use offshoot_model::{Refusal, RefusalCode};
+
+use super::Question;
+use crate::rights::SPAWN;
+use crate::term::governed_by;
+
+/// What a session does that gets no child.
+const DO_IT_YOURSELF: &str = "do the work in this session";
+
+pub(super) fn check_alive(question: &Question<'_>) -> Result<(), Refusal> {
+    if question.caller.over {
+        let message = "this session is over and cannot spawn";
+        return Err(Refusal::new(RefusalCode::CallerEnded, message));
+    }
+    Ok(())
+}
+
+pub(super) fn check_may_spawn(question: &Question<'_>) -> Result<(), Refusal> {
+    check_recursion(question)?;
+    check_depth(question)?;
+    check_delegation(question)
+}
+
+fn check_recursion(question: &Question<'_>) -> Result<(), Refusal> {
+    let caller = question.caller;
+    if caller.depth == 0 || caller.terms.allow_recursive_spawn() {
+        return Ok(());
+    }
+    let refusal = Refusal::new(
+        RefusalCode::RecursionDisabled,
+        "Recursive spawning is not enabled for this agent. Set subagents.allowRecursiveSpawn: true in config.",
+    )
+    .with_hint(format!("{DO_IT_YOURSELF}; only the operator can change this"));
+    Err(question.governed_by(refusal, "allowRecursiveSpawn"))
+}
+
+fn check_depth(question: &Question<'_>) -> Result<(), Refusal> {
+    let max_depth = question.caller.terms.max_depth();
+    if question.caller.depth < max_depth {
+        return Ok(());
+    }
+    let refusal = Refusal::new(
+        RefusalCode::DepthLimit,
+        format!("Maximum subagent depth reached ({max_depth}). Cannot spawn deeper."),
+    )
+    .with_hint(format!("{DO_IT_YOURSELF}, or hand a smaller part of it back to the parent"));
+    Err(question.governed_by(refusal, "maxDepth"))
+}
+
+fn check_delegation(question: &Question<'_>) -> Result<(), Refusal> {
+    let terms = question.caller.terms;
+    let agent = terms.agent();
+    if let Some(may) = terms.can_delegate.as_ref().filter(|may| !may.value) {
+        let message = format!("the agent `{agent}` may not delegate");
+        let mut refusal =
+            Refusal::new(RefusalCode::CannotDelegate, message).with_hint(DO_IT_YOURSELF);
+        refusal.governed_by = governed_by("canDelegate", Some(may), None);
+        return Err(refusal);
+    }
+    if !question.caller.grant.tools.permits(SPAWN) {
+        let message = format!("the right `{SPAWN}` is not among the tools of this session");
+        let refusal = Refusal::new(RefusalCode::CannotDelegate, message).with_hint(DO_IT_YOURSELF);
+        return Err(super::tools::governed_by(question, refusal, SPAWN));
+    }
+    Ok(())
+}

@@ -1,0 +1,39 @@
+//! Does the chain go round in circles?
+
+use offshoot_config::AgentId;
+use offshoot_model::{Refusal, RefusalCode};
+
+use super::Question;
+
+pub(super) fn check(question: &Question<'_>) -> Result<(), Refusal> {
+    let (terms, lineage) = (question.caller.terms, question.caller.lineage);
+    let most = terms.max_identical_delegations();
+    if let Some(cycle) = lineage.cycle_to(question.target) {
+        let governing = if !terms.allow_cycles() {
+            Some("allowCycles")
+        } else if cycle.returns > most {
+            Some("maxIdenticalDelegations")
+        } else {
+            None
+        };
+        if let Some(key) = governing {
+            let path: Vec<&str> = cycle.path.iter().map(AgentId::as_str).collect();
+            let message = format!("Cycle detected: {}", path.join(" → "));
+            let hint = "do the work in this session, or name an agent that does not stand above it";
+            let refusal = Refusal::new(RefusalCode::Cycle, message).with_hint(hint);
+            return Err(question.governed_by(refusal, key));
+        }
+    }
+    let identical = lineage.identical(question.target, question.request);
+    if identical >= most {
+        let message = format!(
+            "the same task for `{}` with the same context stands above this session {identical} \
+             times, and {most} are allowed",
+            question.target
+        );
+        let refusal = Refusal::new(RefusalCode::RepeatLimit, message)
+            .with_hint("do the work in this session, or ask for a part of it");
+        return Err(question.governed_by(refusal, "maxIdenticalDelegations"));
+    }
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! Is the request right in itself?
+
+use std::collections::HashSet;
+
+use offshoot_model::{Origin, Refusal, SpawnRequest};
+
+/// What people read in a list.
+const MAX_LABEL_CHARACTERS: usize = 100;
+/// What still fits, encoded, into a file name on every system.
+const MAX_NAME_CHARACTERS: usize = 200;
+
+pub(super) fn check(request: &SpawnRequest, origin: Origin) -> Result<(), Refusal> {
+    // A command may say everything itself, and a piece is its own task.
+    if request.task.trim().is_empty() && request.command.is_none() && origin != Origin::Piece {
+        return Err(Refusal::invalid("task", "the task is empty"));
+    }
+    if let Some(label) = &request.label {
+        check_label(label)?;
+    }
+    let mut names = HashSet::new();
+    for entry in &request.context {
+        check_name(&entry.name)?;
+        if !names.insert(&entry.name) {
+            let message = format!("the context has two variables named {:?}", entry.name);
+            return Err(Refusal::invalid("context", message));
+        }
+    }
+    if let Some(command) = &request.command {
+        check_command(command)?;
+    }
+    for (field, text) in [("model", &request.model), ("thinking", &request.thinking)] {
+        if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
+            return Err(Refusal::invalid(field, format!("the {field} is empty")));
+        }
+    }
+    if let Some(tools) = &request.tools {
+        let mut names = tools.allow.iter().flatten().chain(&tools.deny);
+        if let Some(name) = names.find(|name| !is_right(name)) {
+            return Err(Refusal::invalid("tools", format!("{name:?} is not the name of a right")));
+        }
+    }
+    Ok(())
+}
+
+fn check_label(label: &str) -> Result<(), Refusal> {
+    let characters = label.chars().count();
+    let message = if label.trim().is_empty() {
+        "the label is empty".to_owned()
+    } else if characters > MAX_LABEL_CHARACTERS {
+        format!("the label has {characters} characters, and {MAX_LABEL_CHARACTERS} are allowed")
+    } else if label.chars().any(char::is_control) {
+        "the label contains a control character".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(Refusal::invalid("label", message))
+}
+
+fn check_name(name: &str) -> Result<(), Refusal> {
+    let characters = name.chars().count();
+    let message = if name.is_empty() {
+        "a context variable has no name".to_owned()
+    } else if characters > MAX_NAME_CHARACTERS {
+        format!(
+            "the name of a context variable has {characters} characters, and \
+             {MAX_NAME_CHARACTERS} are allowed"
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Refusal::invalid("context", message))
+}
+
+fn check_command(command: &[String]) -> Result<(), Refusal> {
+    if command.first().is_none_or(String::is_empty) {
+        return Err(Refusal::invalid("command", "the command names no program"));
+    }
+    // A zero byte ends a word for the kernel: what follows it would be lost.
+    if command.iter().any(|word| word.contains('\0')) {
+        return Err(Refusal::invalid("command", "a word of the command contains a zero byte"));
+    }
+    Ok(())
+}
+
+fn is_right(name: &str) -> bool {
+    !name.is_empty()
+        && !name.contains(|character: char| character.is_whitespace() || character.is_control())
+}

@@ -1,0 +1,112 @@
+//! Which share of the budget?
+
+use offshoot_config::CostKind;
+use offshoot_model::{BudgetGrant, BudgetRequest, MicroUsd, Refusal, RefusalCode, SpawnRequest};
+
+use super::Question;
+use crate::budget::Unit;
+use crate::{RuntimeFacts, Terms};
+
+/// What is reserved for the child and everything below it: the amount that was asked for, else a share of what the
+/// caller has left; never more than the child's own budget.
+pub(super) fn check(
+    question: &Question<'_>,
+    terms: &Terms,
+    may_spawn: bool,
+) -> Result<BudgetGrant, Refusal> {
+    let Question { caller, load, request, runtime, .. } = *question;
+    let left = load.books.ledger.left(caller.run);
+    let share = caller.terms.budget_share();
+    let reserve = |unit: Unit| -> Result<Option<u64>, Refusal> {
+        let (left, asked) = (unit.of(left), asked(request, unit));
+        let amount = match (asked, left) {
+            (Some(asked), Some(left)) if asked > left => {
+                return Err(exhausted(caller.terms, unit, asked, left));
+            }
+            (Some(asked), _) => Some(asked),
+            // What costs nothing and cannot pass a budget on needs none.
+            (None, Some(_)) if runtime.cost == CostKind::None && !may_spawn => Some(0),
+            (None, Some(left)) => Some(share.of(left)),
+            (None, None) => None,
+        };
+        let amount = least(amount, unit.of(terms.budget()));
+        match amount {
+            Some(0) if runtime.cost != CostKind::None => {
+                Err(exhausted(caller.terms, unit, asked.unwrap_or(0), left.unwrap_or(0)))
+            }
+            _ => Ok(amount),
+        }
+    };
+    let grant = grant(reserve(Unit::Tokens)?, reserve(Unit::Usd)?);
+    check_bounded(&grant, terms, runtime)?;
+    Ok(grant)
+}
+
+/// What a root and its whole tree may use: its budget, or less where less was asked for.
+pub(super) fn of_root(
+    terms: &Terms,
+    request: &SpawnRequest,
+    runtime: Option<&RuntimeFacts>,
+) -> Result<BudgetGrant, Refusal> {
+    let amount = |unit: Unit| least(asked(request, unit), unit.of(terms.budget()));
+    let grant = grant(amount(Unit::Tokens), amount(Unit::Usd));
+    let Some(runtime) = runtime else { return Ok(grant) };
+    for unit in Unit::ALL {
+        if runtime.cost != CostKind::None && unit.of(grant) == Some(0) {
+            return Err(exhausted(terms, unit, 0, 0));
+        }
+    }
+    check_bounded(&grant, terms, runtime)?;
+    Ok(grant)
+}
+
+/// A budget in dollars is a promise, which cannot be kept for a runtime that neither says nor bounds what it costs.
+fn check_bounded(
+    grant: &BudgetGrant,
+    terms: &Terms,
+    runtime: &RuntimeFacts,
+) -> Result<(), Refusal> {
+    if grant.usd.is_none() || runtime.cost != CostKind::Unknown || terms.allow_unknown_cost() {
+        return Ok(());
+    }
+    let message = format!(
+        "there is a budget in usd, and nobody can say or bound what the runtime `{}` costs",
+        runtime.name
+    );
+    let mut refusal = Refusal::new(RefusalCode::CostUnbounded, message).with_hint(
+        "use a runtime that reports its cost; the operator can set subagents.budget.allowUnknownCost: true",
+    );
+    refusal.governed_by = terms.governing("budget.allowUnknownCost");
+    Err(refusal)
+}
+
+fn exhausted(terms: &Terms, unit: Unit, asked: u64, left: u64) -> Refusal {
+    let (asked_text, left_text) = (unit.show(asked), unit.show(left));
+    let message = if asked > 0 {
+        format!("the budget cannot reserve {asked_text}: {left_text} left")
+    } else {
+        format!("the budget has nothing to reserve: {left_text} left")
+    };
+    let mut refusal = Refusal::new(RefusalCode::BudgetExhausted, message).with_hint(
+        "ask for less, wait for a child to return its rest, or do the work in this session",
+    );
+    refusal.governed_by = terms.governing(match unit {
+        Unit::Tokens => "budget.tokens",
+        Unit::Usd => "budget.usd",
+    });
+    refusal
+}
+
+fn asked(request: &SpawnRequest, unit: Unit) -> Option<u64> {
+    let BudgetRequest { tokens, usd } = request.budget?;
+    unit.of(BudgetGrant { tokens, usd })
+}
+
+/// `None` bounds nothing.
+fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    a.into_iter().chain(b).min()
+}
+
+fn grant(tokens: Option<u64>, usd: Option<u64>) -> BudgetGrant {
+    BudgetGrant { tokens, usd: usd.map(MicroUsd::from_micros) }
+}

@@ -1,0 +1,49 @@
+//! May it spawn this agent?
+
+use offshoot_config::{AgentDefinition, AgentId, AllowAgents};
+use offshoot_model::{Refusal, RefusalCode};
+
+use super::Question;
+use crate::term::governed_by;
+
+pub(super) fn check(question: &Question<'_>) -> Result<(), Refusal> {
+    let terms = question.caller.terms;
+    let (caller, target) = (terms.agent(), question.target);
+    // The caller's own agent exists, defined or not: it is running.
+    if target != caller && !question.config.is_defined(target) {
+        let message = format!("the agent `{target}` is not defined; {}", allowed(question));
+        let refusal = Refusal::new(RefusalCode::UnknownAgent, message);
+        return Err(refusal.with_hint("name one of the allowed agents"));
+    }
+    let is_allowed = match terms.allow_agents.as_ref().map(|term| &term.value) {
+        None => target == caller,
+        Some(agents) => agents.allows(target),
+    };
+    if is_allowed {
+        return Ok(());
+    }
+    let message = format!("the agent `{caller}` may not spawn `{target}`; {}", allowed(question));
+    let mut refusal = Refusal::new(RefusalCode::AgentNotAllowed, message).with_hint(format!(
+        "name one of the allowed agents; the operator can add `{target}` to \
+         subagents.allowAgents of `{caller}`"
+    ));
+    // Where nobody has said anything, the built-in rule is the agent itself.
+    let itself = AllowAgents::List(vec![caller.clone()]);
+    refusal.governed_by = governed_by("allowAgents", terms.allow_agents.as_ref(), Some(&itself));
+    Err(refusal)
+}
+
+/// The agents that would have been allowed.
+fn allowed(question: &Question<'_>) -> String {
+    let terms = question.caller.terms;
+    let ids: Vec<&AgentId> = match terms.allow_agents.as_ref().map(|term| &term.value) {
+        None => vec![terms.agent()],
+        Some(AllowAgents::List(ids)) => ids.iter().collect(),
+        Some(AllowAgents::Any) => question.config.agents().map(AgentDefinition::id).collect(),
+    };
+    if ids.is_empty() {
+        return "none is allowed".to_owned();
+    }
+    let ids: Vec<String> = ids.iter().map(|id| format!("`{id}`")).collect();
+    format!("allowed: {}", ids.join(", "))
+}

@@ -1,0 +1,52 @@
+//! What one tree has handed out so far, over all its sessions.
+
+use offshoot_model::{Origin, RunId, Timestamp};
+
+use crate::admission::Admission;
+use crate::breaker::Breakers;
+use crate::budget::Ledger;
+use crate::rate::Window;
+
+/// The books of one tree: counted for the whole of it, whoever asks. Admission reads them and the owner of the tree
+/// writes what was admitted into them in the same step, so that nothing is promised twice.
+#[derive(Clone, Debug, Default)]
+pub struct Books {
+    /// Spawns that agents have asked for and got.
+    pub spawns: u32,
+    /// Those of the last minute.
+    pub window: Window,
+    /// Which kinds of agents cannot run at the moment.
+    pub breakers: Breakers,
+    /// What is reserved and used.
+    pub ledger: Ledger,
+}
+
+impl Books {
+    /// Reserves what was admitted, for the run that it becomes.
+    ///
+    /// # Panics
+    ///
+    /// When something else was reserved between the question and this.
+    pub fn reserve(
+        &mut self,
+        run: RunId,
+        parent: Option<RunId>,
+        admission: &Admission,
+        now: Timestamp,
+    ) {
+        if admission.origin == Origin::Agent {
+            self.spawns = self.spawns.saturating_add(1);
+            self.window.record(now);
+        }
+        self.ledger.open(run, parent, admission.grant.budget);
+    }
+
+    /// Returns the reservation of something that was admitted and never became a run.
+    pub fn give_back(&mut self, run: RunId, origin: Origin) {
+        if origin == Origin::Agent {
+            self.spawns = self.spawns.saturating_sub(1);
+            self.window.take_back();
+        }
+        self.ledger.give_back(run);
+    }
+}

@@ -1,0 +1,205 @@
+//! The breaker: an agent whose runtime fails again and again is left alone for a while.
+//!
+//! ```text
+//!            faults in a row                     the cool-down is over
+//!  Closed ────────────────────▶ Open ───────────────────────────────▶ half open: one probe starts
+//!    ▲                            ▲                                        │
+//!    │                            └────────── the probe fails ─────────────┤
+//!    └────────────────────────────────────── the probe works ──────────────┘
+//! ```
+//!
+//! Only faults of the runtime count: a task that exits with 1, runs out of time or is cancelled says nothing about
+//! whether the next one can run. A run that was stopped from outside proves nothing either way: after such a probe the
+//! next one probes.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use offshoot_config::AgentId;
+use offshoot_model::{Reason, RunId, Timestamp};
+
+/// The breakers of one tree, one for each kind of agent that has failed.
+#[derive(Clone, Debug, Default)]
+pub struct Breakers {
+    by_agent: HashMap<AgentId, Breaker>,
+}
+
+/// The breaker of one kind of agent.
+#[derive(Clone, Debug, Default)]
+pub struct Breaker {
+    faults: u32,
+    state: State,
+}
+
+/// When it opens, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BreakerLimits {
+    /// Faults in a row; 0 switches it off.
+    pub failures: u32,
+    /// Until one is let through.
+    pub cooldown: Duration,
+}
+
+/// What a breaker says to somebody who wants to start a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// Go.
+    Closed,
+    /// Go, and be watched.
+    HalfOpen,
+    /// Not before this moment.
+    Open {
+        /// The end of the cool-down.
+        until: Timestamp,
+    },
+    /// Not before the probe has ended.
+    Probing {
+        /// The one that is watched.
+        probe: RunId,
+    },
+}
+
+/// What an end did to a breaker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It opened, or opened again.
+    Opened {
+        /// The end of the cool-down: somebody who waits can be looked at again then.
+        until: Timestamp,
+    },
+    /// It closed.
+    Closed,
+    /// A probe ended without telling anything: the next one may probe now.
+    ProbeAgain,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    #[default]
+    Closed,
+    Open {
+        until: Timestamp,
+        /// After the cool-down.
+        probe: Option<RunId>,
+    },
+}
+
+/// What an end tells about the runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Evidence {
+    Fault,
+    Works,
+    Nothing,
+}
+
+impl Breakers {
+    /// Whether an agent of this kind may be admitted or started.
+    pub fn gate(&self, agent: &AgentId, now: Timestamp) -> Gate {
+        self.by_agent.get(agent).map_or(Gate::Closed, |breaker| breaker.gate(now))
+    }
+
+    /// A run of this kind wants to start. Where it may, and is to be watched, it is the probe from now on.
+    pub fn start(&mut self, agent: &AgentId, run: RunId, now: Timestamp) -> Gate {
+        self.by_agent.get_mut(agent).map_or(Gate::Closed, |breaker| breaker.start(run, now))
+    }
+
+    /// A run of this kind has ended. To be called for every run that was started.
+    pub fn ended(
+        &mut self,
+        agent: &AgentId,
+        run: RunId,
+        reason: &Reason,
+        limits: BreakerLimits,
+        now: Timestamp,
+    ) -> Option<Turn> {
+        if let Some(breaker) = self.by_agent.get_mut(agent) {
+            return breaker.ended(run, reason, limits, now);
+        }
+        // Most agents never fail, so only a fault is worth an entry.
+        if !reason.is_runtime_fault() {
+            return None;
+        }
+        self.by_agent.entry(agent.clone()).or_default().ended(run, reason, limits, now)
+    }
+}
+
+impl Breaker {
+    /// What it says to somebody who wants to start.
+    pub fn gate(&self, now: Timestamp) -> Gate {
+        match self.state {
+            State::Closed => Gate::Closed,
+            State::Open { until, .. } if now < until => Gate::Open { until },
+            State::Open { probe: Some(probe), .. } => Gate::Probing { probe },
+            State::Open { probe: None, .. } => Gate::HalfOpen,
+        }
+    }
+
+    /// Somebody wants to start, and becomes the probe where one is due.
+    pub fn start(&mut self, run: RunId, now: Timestamp) -> Gate {
+        let gate = self.gate(now);
+        if let (Gate::HalfOpen, State::Open { probe, .. }) = (gate, &mut self.state) {
+            *probe = Some(run);
+        }
+        gate
+    }
+
+    /// Somebody who was started has ended.
+    pub fn ended(
+        &mut self,
+        run: RunId,
+        reason: &Reason,
+        limits: BreakerLimits,
+        now: Timestamp,
+    ) -> Option<Turn> {
+        let evidence = Evidence::of(reason);
+        match &mut self.state {
+            State::Closed => match evidence {
+                Evidence::Fault => {
+                    self.faults = self.faults.saturating_add(1);
+                    let opens = limits.failures > 0 && self.faults >= limits.failures;
+                    opens.then(|| self.open(limits, now))
+                }
+                Evidence::Works => {
+                    self.faults = 0;
+                    None
+                }
+                Evidence::Nothing => None,
+            },
+            // Runs from before it opened tell what was, not what is: only the probe decides.
+            State::Open { probe, .. } if *probe != Some(run) => None,
+            State::Open { probe, .. } => Some(match evidence {
+                Evidence::Fault => self.open(limits, now),
+                Evidence::Works => {
+                    *self = Self::default();
+                    Turn::Closed
+                }
+                Evidence::Nothing => {
+                    *probe = None;
+                    Turn::ProbeAgain
+                }
+            }),
+        }
+    }
+
+    fn open(&mut self, limits: BreakerLimits, now: Timestamp) -> Turn {
+        let until = now.plus(limits.cooldown);
+        self.state = State::Open { until, probe: None };
+        Turn::Opened { until }
+    }
+}
+
+impl Evidence {
+    fn of(reason: &Reason) -> Self {
+        if reason.is_runtime_fault() {
+            return Self::Fault;
+        }
+        match reason {
+            // The runtime has brought it to an end of its own, whatever the task's verdict.
+            Reason::Completed { .. } | Reason::ExitCode { .. } | Reason::TurnLimit => Self::Works,
+            _ => Self::Nothing,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,254 @@
+//! Budgets: reserved down the tree before anything is spent, charged up the tree as it is.
+//!
+//! ```text
+//!  root   granted 1000 = used 200 + overrun 0 + reserved 300 + free 500
+//!   └─ a  granted  500 = used 200 + overrun 0 + reserved   0 + free 300
+//! ```
+//!
+//! One account per run that has a budget. A grant is taken out of the parent's free part when the run is admitted, so
+//! children that are admitted together cannot promise the same money twice. What a run uses moves from *reserved* to
+//! *used* in every account above it, as it is reported. What it uses beyond its grant is its parent's *overrun*: paid
+//! from what the parent has free, and by whoever stands above where that is not enough. What a run leaves returns to
+//! its parent when it ends. At every moment, in integers, for tokens and for millionths of a dollar apart:
+//!
+//! ```text
+//!  used + overrun + reserved + free = granted + deficit
+//! ```
+//!
+//! where *free* is never below zero and *deficit* is what nobody had left to pay with. No budget is not a budget of
+//! zero: an account without a grant in one unit bounds nothing there.
+
+mod account;
+mod divide;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use offshoot_model::{BudgetGrant, Cost, Ending, MicroUsd, Reason, RunId, TokenCount, Usage};
+
+pub use account::Balance;
+pub use divide::divide;
+
+use account::Account;
+
+/// The accounts of one tree.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    accounts: HashMap<RunId, Account>,
+}
+
+/// What a budget counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// Tokens of all four kinds.
+    Tokens,
+    /// Millionths of a dollar.
+    Usd,
+}
+
+/// Something that somebody has to hear, and that is said once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Whose budget.
+    pub run: RunId,
+    /// Of what.
+    pub unit: Unit,
+    /// How far it is used, by the run and everything below it.
+    pub mark: Mark,
+}
+
+/// How far a budget is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mark {
+    /// Four fifths: the run is told.
+    Near,
+    /// All of it: the run is stopped, and everything below it.
+    Limit,
+}
+
+/// What the end of a run did to its account.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settlement {
+    /// Tokens above its grant.
+    pub overrun_tokens: u64,
+    /// Dollars above its grant.
+    pub overrun_usd: MicroUsd,
+    /// Budgets above it that were used up by the last report.
+    pub notices: Vec<Notice>,
+}
+
+impl Unit {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Tokens, Self::Usd];
+
+    /// The word of the configuration and of an ending's reason.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Tokens => "tokens",
+            Self::Usd => "usd",
+        }
+    }
+
+    /// The part of a grant in this unit, in tokens or in millionths of a dollar.
+    pub fn of(self, grant: BudgetGrant) -> Option<u64> {
+        match self {
+            Self::Tokens => grant.tokens,
+            Self::Usd => grant.usd.map(MicroUsd::as_micros),
+        }
+    }
+
+    /// An amount for people: `120 tokens`, `0.25 usd`.
+    pub(crate) fn show(self, amount: u64) -> String {
+        match self {
+            Self::Tokens => format!("{amount} tokens"),
+            Self::Usd => format!("{} usd", MicroUsd::from_micros(amount)),
+        }
+    }
+}
+
+impl Ledger {
+    /// What this run may still promise to children. `None` in a unit that nothing bounds.
+    pub fn left(&self, run: RunId) -> BudgetGrant {
+        self.accounts.get(&run).map_or_else(BudgetGrant::default, Account::left)
+    }
+
+    /// Opens the account of a run that is being admitted, and takes its grant out of what its parent has free. A grant
+    /// that bounds nothing needs no account.
+    ///
+    /// # Panics
+    ///
+    /// When the parent has not that much left: admission asks first, in the same step.
+    pub fn open(&mut self, run: RunId, parent: Option<RunId>, grant: BudgetGrant) {
+        let left = parent.map_or_else(BudgetGrant::default, |parent| self.left(parent));
+        for unit in Unit::ALL {
+            let fits = match (unit.of(left), unit.of(grant)) {
+                (None, _) => true,
+                (Some(left), Some(amount)) => amount <= left,
+                (Some(_), None) => false,
+            };
+            assert!(fits, "a grant was admitted that its parent cannot pay");
+        }
+        if grant == BudgetGrant::default() {
+            return;
+        }
+        let parent = parent.filter(|parent| self.accounts.contains_key(parent));
+        if let Some(parent) = parent {
+            self.account(parent).children += 1;
+        }
+        let before = self.accounts.insert(run, Account::new(parent, grant));
+        assert!(before.is_none(), "run ids are minted once");
+        self.carry_up(run, &mut Vec::new());
+    }
+
+    /// Charges what a run has used so far. Reports are cumulative: each replaces the one before, except that nothing
+    /// spent is ever unspent. An unknown count charges nothing yet and is settled at the end.
+    pub fn charge(&mut self, run: RunId, usage: &Usage, cost: &Cost) -> Vec<Notice> {
+        let mut notices = Vec::new();
+        let Some(account) = self.accounts.get_mut(&run).filter(|account| !account.ended) else {
+            return notices;
+        };
+        account.report(usage, cost);
+        self.carry_up(run, &mut notices);
+        notices
+    }
+
+    /// A run has ended: its last report is charged, and what it leaves returns to its parent. Where nobody knows what
+    /// it used, its whole grant is charged: after an interruption without a report, and for a runtime that says
+    /// nothing.
+    ///
+    /// Children that go on keep what is reserved for them; what they leave passes through to whoever stands above.
+    pub fn settle(&mut self, run: RunId, ending: &Ending) -> Settlement {
+        let mut settlement = Settlement::default();
+        let Some(account) = self.accounts.get_mut(&run).filter(|account| !account.ended) else {
+            return settlement;
+        };
+        // An interrupted run has an ending that we wrote, and zeros in it are no report.
+        let zeros = ending.usage == Usage::default() && ending.cost.is_none();
+        if ending.reason != Reason::Interrupted || !zeros {
+            account.report(&ending.usage, &ending.cost);
+        }
+        account.charge_unknown();
+        account.ended = true;
+        settlement.overrun_tokens = account.tokens.above_grant();
+        settlement.overrun_usd = MicroUsd::from_micros(account.usd.above_grant());
+        self.carry_up(run, &mut settlement.notices);
+        settlement.notices.retain(|notice| notice.run != run);
+        self.drop_if_over(run);
+        settlement
+    }
+
+    /// A reservation that never became a run: all of it returns.
+    pub fn give_back(&mut self, run: RunId) {
+        let Some(account) = self.accounts.get_mut(&run) else { return };
+        account.ended = true;
+        self.carry_up(run, &mut Vec::new());
+        self.drop_if_over(run);
+    }
+
+    /// Where an account stands. `None` for a run without a budget, and for one that is over together with everything
+    /// below it.
+    ///
+    /// # Panics
+    ///
+    /// When the account does not add up, which is a defect here.
+    pub fn balance(&self, run: RunId, unit: Unit) -> Option<Balance> {
+        let balance = self.accounts.get(&run)?.book(unit).balance();
+        assert!(balance.adds_up(), "an account that does not add up: {balance:?}");
+        Some(balance)
+    }
+
+    /// Takes a change of one account to those above it, as far as it is felt.
+    fn carry_up(&mut self, run: RunId, notices: &mut Vec<Notice>) {
+        let mut at = Some(run);
+        while let Some(run) = at {
+            let account = self.account(run);
+            let changes = account.changes();
+            for unit in Unit::ALL {
+                if let Some(mark) = account.book_mut(unit).new_mark() {
+                    notices.push(Notice { run, unit, mark });
+                }
+            }
+            at = account.parent;
+            if changes.iter().all(|(before, after)| before == after) {
+                return;
+            }
+            if let Some(parent) = at {
+                let parent = self.account(parent);
+                for (unit, (before, after)) in Unit::ALL.into_iter().zip(changes) {
+                    parent.book_mut(unit).replace(before, after);
+                }
+            }
+        }
+    }
+
+    /// Accounts that are over and have nothing below them are forgotten: what they used stands in the parent's.
+    fn drop_if_over(&mut self, run: RunId) {
+        let mut at = Some(run);
+        while let Some(run) = at {
+            let account = self.account(run);
+            if !account.ended || account.children > 0 {
+                return;
+            }
+            at = account.parent;
+            self.accounts.remove(&run);
+            if let Some(parent) = at {
+                self.account(parent).children -= 1;
+            }
+        }
+    }
+
+    fn account(&mut self, run: RunId) -> &mut Account {
+        self.accounts.get_mut(&run).expect("an account outlives those below it")
+    }
+}
+
+/// What a report says in tokens.
+fn tokens(usage: &Usage) -> TokenCount {
+    usage.total()
+}
+
+/// What a report says in millionths of a dollar; unknown as soon as a part of it is.
+fn micro_usd(cost: &Cost) -> (u64, bool) {
+    ((cost.known_usd + cost.estimated_usd).as_micros(), cost.unknown_runs == 0)
+}

@@ -1,0 +1,204 @@
+//! One account: two books, one for each unit.
+
+use offshoot_model::{BudgetGrant, Cost, MicroUsd, RunId, TokenCount, Usage};
+
+use super::{Mark, Unit, micro_usd, tokens};
+
+/// The account of one run.
+#[derive(Clone, Debug)]
+pub(super) struct Account {
+    pub(super) parent: Option<RunId>,
+    /// Accounts directly below this one.
+    pub(super) children: u32,
+    /// The run is over: what it has free is its parent's.
+    pub(super) ended: bool,
+    pub(super) tokens: Book,
+    pub(super) usd: Book,
+}
+
+/// An account in one unit.
+#[derive(Clone, Debug)]
+pub(super) struct Book {
+    granted: Option<u64>,
+    /// What the run itself has reported.
+    own: u64,
+    /// Whether everything it used is in `own`.
+    is_known: bool,
+    below: Passed,
+    /// What the parent has been told of this account.
+    passed: Passed,
+    level: Level,
+}
+
+/// What a parent knows of an account below it. In 128 bits, because a runtime may report anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Passed {
+    /// Used within its grant.
+    within: u128,
+    /// Used above its grant.
+    above: u128,
+    /// Still held for it.
+    held: u128,
+}
+
+/// The last mark that was told.
+pub(super) type Level = Option<Mark>;
+
+/// Where an account stands in one unit: tokens, or millionths of a dollar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Balance {
+    /// What was reserved for it when it was opened; `None` bounds nothing.
+    pub granted: Option<u64>,
+    /// Used by the run itself, and by everything below it within what was reserved there.
+    pub used: u128,
+    /// Used below it beyond what was reserved there.
+    pub overrun: u128,
+    /// Held for what lives below it.
+    pub reserved: u128,
+    /// Left to use or to promise. `None` where nothing bounds it.
+    pub free: Option<u128>,
+    /// What was used or promised beyond the grant.
+    pub deficit: u128,
+}
+
+impl Account {
+    pub(super) fn new(parent: Option<RunId>, grant: BudgetGrant) -> Self {
+        let book = |unit: Unit| Book::new(unit.of(grant));
+        Self { parent, children: 0, ended: false, tokens: book(Unit::Tokens), usd: book(Unit::Usd) }
+    }
+
+    pub(super) fn book(&self, unit: Unit) -> &Book {
+        match unit {
+            Unit::Tokens => &self.tokens,
+            Unit::Usd => &self.usd,
+        }
+    }
+
+    pub(super) fn book_mut(&mut self, unit: Unit) -> &mut Book {
+        match unit {
+            Unit::Tokens => &mut self.tokens,
+            Unit::Usd => &mut self.usd,
+        }
+    }
+
+    pub(super) fn left(&self) -> BudgetGrant {
+        BudgetGrant { tokens: self.tokens.left(), usd: self.usd.left().map(MicroUsd::from_micros) }
+    }
+
+    pub(super) fn report(&mut self, usage: &Usage, cost: &Cost) {
+        match tokens(usage) {
+            TokenCount::Known(count) => self.tokens.report(count, true),
+            TokenCount::Unknown => self.tokens.report(0, false),
+        }
+        let (micros, is_whole) = micro_usd(cost);
+        self.usd.report(micros, is_whole);
+    }
+
+    /// Charges all that is left where nobody knows what was used.
+    pub(super) fn charge_unknown(&mut self) {
+        for unit in Unit::ALL {
+            let book = self.book_mut(unit);
+            if let (false, Some(left)) = (book.is_known, book.left()) {
+                book.own += left;
+            }
+        }
+    }
+
+    /// What the parent knows, and what it is to know now.
+    pub(super) fn changes(&mut self) -> [(Passed, Passed); 2] {
+        let ended = self.ended;
+        Unit::ALL.map(|unit| self.book_mut(unit).pass(ended))
+    }
+}
+
+impl Book {
+    fn new(granted: Option<u64>) -> Self {
+        Self {
+            granted,
+            own: 0,
+            is_known: false,
+            below: Passed::default(),
+            passed: Passed::default(),
+            level: None,
+        }
+    }
+
+    fn report(&mut self, amount: u64, is_whole: bool) {
+        self.own = self.own.max(amount);
+        self.is_known = is_whole;
+    }
+
+    /// By the run and everything below it.
+    fn spent(&self) -> u128 {
+        u128::from(self.own) + self.below.within + self.below.above
+    }
+
+    fn pass(&mut self, ended: bool) -> (Passed, Passed) {
+        let spent = self.spent();
+        let now = match self.granted {
+            None => Passed { within: spent, above: 0, held: self.below.held },
+            Some(granted) => {
+                let within = spent.min(granted.into());
+                let rest = u128::from(granted) - within;
+                let held = if ended { rest.min(self.below.held) } else { rest };
+                Passed { within, above: spent - within, held }
+            }
+        };
+        (std::mem::replace(&mut self.passed, now), now)
+    }
+
+    /// One account below has changed.
+    pub(super) fn replace(&mut self, before: Passed, after: Passed) {
+        self.below.within = self.below.within - before.within + after.within;
+        self.below.above = self.below.above - before.above + after.above;
+        self.below.held = self.below.held - before.held + after.held;
+    }
+
+    /// The highest mark that is reached and was not told. A budget of which nothing was used reaches none, even if it
+    /// is zero: an agent that costs nothing runs under it.
+    pub(super) fn new_mark(&mut self) -> Option<Mark> {
+        let (spent, granted) = (self.spent(), u128::from(self.granted?));
+        let reached = match spent {
+            0 => None,
+            _ if spent >= granted => Some(Mark::Limit),
+            _ if spent * 5 >= granted * 4 => Some(Mark::Near),
+            _ => None,
+        };
+        (reached > self.level).then(|| self.level = reached)?;
+        reached
+    }
+
+    fn left(&self) -> Option<u64> {
+        let free = self.balance().free?;
+        Some(u64::try_from(free).expect("what is free is a part of the grant"))
+    }
+
+    /// How much the run and everything below it used beyond the grant.
+    pub(super) fn above_grant(&self) -> u64 {
+        let above = self.granted.map_or(0, |granted| self.spent().saturating_sub(granted.into()));
+        u64::try_from(above).unwrap_or(u64::MAX)
+    }
+
+    pub(super) fn balance(&self) -> Balance {
+        let used = u128::from(self.own) + self.below.within;
+        let (overrun, reserved) = (self.below.above, self.below.held);
+        let taken = used + overrun + reserved;
+        let free = self.granted.map(|granted| u128::from(granted).saturating_sub(taken));
+        let deficit = self.granted.map_or(0, |granted| taken.saturating_sub(granted.into()));
+        Balance { granted: self.granted, used, overrun, reserved, free, deficit }
+    }
+}
+
+impl Balance {
+    /// Whether `used + overrun + reserved + free = granted + deficit`.
+    pub fn adds_up(&self) -> bool {
+        match (self.granted, self.free) {
+            (None, None) => self.deficit == 0,
+            (Some(granted), Some(free)) => {
+                let parts = self.used + self.overrun + self.reserved + free;
+                parts == u128::from(granted) + self.deficit && (free == 0 || self.deficit == 0)
+            }
+            _ => false,
+        }
+    }
+}

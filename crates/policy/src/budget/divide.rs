@@ -1,0 +1,77 @@
+//! What many children at once get.
+
+use offshoot_config::Fraction;
+use offshoot_model::{BudgetGrant, MicroUsd};
+
+/// Divides what is left, less the part that is kept for the one who asks, by weight; the same weight for all divides
+/// equally. Parts are rounded down, so that together they never exceed the whole. A unit that nothing bounds stays
+/// without bounds.
+///
+/// ```
+/// use offshoot_config::built_in::BUDGET_KEEP;
+/// use offshoot_model::BudgetGrant;
+/// use offshoot_policy::budget::divide;
+///
+/// let left = BudgetGrant { tokens: Some(1000), usd: None };
+/// let parts = divide(left, BUDGET_KEEP, &[1, 1, 2]);
+/// assert_eq!(parts.iter().map(|part| part.tokens).collect::<Vec<_>>(), [Some(200), Some(200), Some(400)]);
+/// assert_eq!(parts[0].usd, None);
+/// ```
+pub fn divide(left: BudgetGrant, keep: Fraction, weights: &[u32]) -> Vec<BudgetGrant> {
+    let total: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
+    let part = |whole: u64, weight: u32| {
+        let pool = whole - keep.of(whole);
+        let part = u128::from(pool) * u128::from(weight) / total.max(1);
+        u64::try_from(part).expect("a part is not more than the whole")
+    };
+    let divide_one = |&weight: &u32| BudgetGrant {
+        tokens: left.tokens.map(|tokens| part(tokens, weight)),
+        usd: left.usd.map(|usd| MicroUsd::from_micros(part(usd.as_micros(), weight))),
+    };
+    weights.iter().map(divide_one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn fraction(millionths: u32) -> Fraction {
+        Fraction::from_millionths(millionths).expect("at most one")
+    }
+
+    #[test]
+    fn parts_are_a_table() {
+        let check = |left: u64, keep: u32, weights: &[u32], expected: &[u64]| {
+            let grant = BudgetGrant { tokens: Some(left), usd: Some(MicroUsd::from_micros(left)) };
+            let parts = divide(grant, fraction(keep), weights);
+            let tokens: Vec<_> = parts.iter().filter_map(|part| part.tokens).collect();
+            let usd: Vec<_> =
+                parts.iter().filter_map(|part| part.usd).map(MicroUsd::as_micros).collect();
+            assert_eq!(tokens, expected, "{left} {keep} {weights:?}");
+            assert_eq!(usd, expected, "{left} {keep} {weights:?}");
+        };
+        check(100, 200_000, &[1, 1], &[40, 40]);
+        check(100, 0, &[1, 1, 1], &[33, 33, 33]);
+        check(100, 1_000_000, &[1, 1], &[0, 0]);
+        check(100, 0, &[3, 1, 0], &[75, 25, 0]);
+        check(100, 0, &[0, 0], &[0, 0]);
+        check(0, 0, &[1, 1], &[0, 0]);
+        check(u64::MAX, 0, &[1], &[u64::MAX]);
+        check(100, 0, &[], &[]);
+    }
+
+    proptest! {
+        #[test]
+        fn parts_never_exceed_the_whole(
+            left in any::<u64>(),
+            keep in 0_u32..=1_000_000,
+            weights in prop::collection::vec(any::<u32>(), 0..20),
+        ) {
+            let grant = BudgetGrant { tokens: Some(left), usd: None };
+            let parts = divide(grant, fraction(keep), &weights);
+            let sum: u128 = parts.iter().filter_map(|part| part.tokens).map(u128::from).sum();
+            prop_assert!(sum + u128::from(fraction(keep).of(left)) <= u128::from(left));
+        }
+    }
+}

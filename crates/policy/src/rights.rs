@@ -1,0 +1,181 @@
+//! What a session may use: the intersection along its chain, then the rules for its depth.
+
+use std::collections::BTreeSet;
+
+use offshoot_config::ToolList;
+use offshoot_model::Rights;
+
+use crate::RuntimeFacts;
+use crate::term::Term;
+
+/// Tools that no sub-agent gets, whatever is configured: they act on the whole system and not on a task.
+pub const NEVER_FOR_SUB_AGENTS: [&str; 7] = [
+    "agents_list",
+    "cron",
+    "gateway",
+    "memory_get",
+    "memory_search",
+    "session_status",
+    "whatsapp_login",
+];
+
+/// To ask for children.
+pub(crate) const SPAWN: &str = "spawn";
+/// To start programs, and with them everything that the user may do.
+pub(crate) const EXEC: &str = "exec";
+/// What a program can do anyway.
+const IMPLIED_BY_EXEC: [&str; 4] = ["read", "write", "search", "fetch"];
+
+/// One list of tools of a chain, for every depth below its agent or for one.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ToolRule {
+    /// `None` for every depth.
+    pub(crate) depth: Option<u8>,
+    pub(crate) term: Term<ToolList>,
+    rights: Rights,
+}
+
+impl ToolRule {
+    pub(crate) fn new(depth: Option<u8>, term: Term<ToolList>) -> Self {
+        let rights = spelled_out(term.value.rights());
+        Self { depth, term, rights }
+    }
+
+    /// Whether this rule has a say at this depth.
+    pub(crate) fn holds_at(&self, depth: u32) -> bool {
+        self.depth.is_none_or(|own| u32::from(own) == depth)
+    }
+
+    pub(crate) fn permits(&self, right: &str) -> bool {
+        self.rights.permits(right)
+    }
+
+    /// The key within `subagents`.
+    pub(crate) fn key(&self) -> String {
+        match self.depth {
+            None => "tools".to_owned(),
+            Some(depth) => format!("toolsByDepth.{depth}"),
+        }
+    }
+}
+
+/// A list that permits `exec` permits what `exec` implies, unless it denies that by name. Without this, narrowing
+/// `exec` to `read` would leave nothing.
+pub(crate) fn spelled_out(mut rights: Rights) -> Rights {
+    if let Some(allow) = &mut rights.allow
+        && allow.contains(EXEC)
+        && !rights.deny.contains(EXEC)
+    {
+        allow.extend(IMPLIED_BY_EXEC.map(str::to_owned));
+    }
+    rights
+}
+
+/// What a child at this depth can be given at most.
+pub(crate) fn grantable(held: &Rights, rules: &[ToolRule], depth: u32) -> Rights {
+    let mut rights = spelled_out(held.clone());
+    for rule in rules.iter().filter(|rule| rule.holds_at(depth)) {
+        rights = rights.narrowed_by(&rule.rights);
+    }
+    if depth > 0 {
+        rights.deny.extend(NEVER_FOR_SUB_AGENTS.map(str::to_owned));
+    }
+    rights
+}
+
+/// What is asked for by name and cannot be given.
+pub(crate) fn missing<'a>(asked: &'a Rights, grantable: &Rights) -> Vec<&'a str> {
+    let named = asked.allow.iter().flatten().filter(|right| !asked.deny.contains(*right));
+    named.filter(|right| !grantable.permits(right)).map(String::as_str).collect()
+}
+
+/// What is denied and this runtime cannot keep from a session.
+pub(crate) fn unenforceable<'a>(rights: &'a Rights, runtime: &RuntimeFacts) -> Vec<&'a str> {
+    let Some(enforced) = &runtime.enforces else { return Vec::new() };
+    // A list of what is allowed denies the rest of the vocabulary; what a runtime calls its own is denied by name.
+    let withheld = IMPLIED_BY_EXEC.into_iter().chain([EXEC]).filter(|right| !rights.permits(right));
+    let denied = rights.deny.iter().map(String::as_str).filter(|right| !is_ours(right));
+    let missing: BTreeSet<&str> =
+        withheld.chain(denied).filter(|right| !enforced.contains(*right)).collect();
+    missing.into_iter().collect()
+}
+
+/// Rights that are exercised by asking us, and that no runtime needs to withhold.
+fn is_ours(right: &str) -> bool {
+    right == SPAWN || right.starts_with("mcp:") || NEVER_FOR_SUB_AGENTS.contains(&right)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use offshoot_config::{CostKind, Origin, Valued};
+
+    fn set(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    fn rights(allow: Option<&[&str]>, deny: &[&str]) -> Rights {
+        Rights { allow: allow.map(set), deny: set(deny) }
+    }
+
+    fn rule(depth: Option<u8>, allow: Option<&[&str]>, deny: &[&str]) -> ToolRule {
+        let words = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let tools = ToolList { allow: allow.map(words), deny: words(deny) };
+        ToolRule::new(depth, Term::new(Valued::new(tools, Origin::BuiltIn), None))
+    }
+
+    #[test]
+    fn exec_implies_what_a_program_can_do() {
+        let check = |held: Rights, right: &str, expected: bool| {
+            assert_eq!(spelled_out(held.clone()).permits(right), expected, "{held:?} {right}");
+        };
+        check(rights(Some(&["exec"]), &[]), "read", true);
+        check(rights(Some(&["exec"]), &["read"]), "read", false);
+        check(rights(Some(&["exec"]), &["exec"]), "read", false);
+        check(rights(Some(&["exec"]), &[]), "spawn", false);
+        check(rights(Some(&["read"]), &[]), "exec", false);
+    }
+
+    #[test]
+    fn rules_narrow_at_their_depth() {
+        let rules = [rule(None, None, &["fetch"]), rule(Some(2), Some(&["read"]), &[])];
+        let check = |depth: u32, right: &str, expected: bool| {
+            let found = grantable(&rights(Some(&["exec"]), &[]), &rules, depth).permits(right);
+            assert_eq!(found, expected, "{right} at {depth}");
+        };
+        check(1, "read", true);
+        check(1, "exec", true);
+        check(1, "fetch", false);
+        check(2, "read", true);
+        check(2, "exec", false);
+    }
+
+    #[test]
+    fn some_tools_are_for_roots_alone() {
+        for tool in NEVER_FOR_SUB_AGENTS {
+            assert!(grantable(&Rights::all(), &[], 0).permits(tool));
+            assert!(!grantable(&Rights::all(), &[], 1).permits(tool));
+            let held = rights(Some(&[tool]), &[]);
+            assert!(!grantable(&held, &[rule(None, Some(&[tool]), &[])], 3).permits(tool));
+        }
+    }
+
+    #[test]
+    fn what_a_runtime_cannot_keep_away_is_named() {
+        let check = |held: Rights, enforces: Option<&[&str]>, expected: &[&str]| {
+            let runtime = RuntimeFacts {
+                name: "x".into(),
+                cost: CostKind::None,
+                enforces: enforces.map(set),
+            };
+            assert_eq!(unenforceable(&held, &runtime), expected, "{held:?} {enforces:?}");
+        };
+        check(Rights::all(), Some(&[]), &[]);
+        check(rights(None, &["write"]), Some(&[]), &["write"]);
+        check(rights(None, &["write"]), Some(&["write"]), &[]);
+        check(rights(None, &["write"]), None, &[]);
+        check(rights(None, &["spawn", "mcp:files/read", "cron"]), Some(&[]), &[]);
+        check(rights(None, &["WebSearch"]), Some(&[]), &["WebSearch"]);
+        check(rights(Some(&["read"]), &[]), Some(&["write", "exec"]), &["fetch", "search"]);
+    }
+}

@@ -1,0 +1,24 @@
+//! What admission must know of a runtime.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use offshoot_config::CostKind;
+
+/// The runtime that would run a child, as far as limits are concerned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuntimeFacts {
+    /// Its name, for messages.
+    pub name: Arc<str>,
+    /// What is known of a run's cost.
+    pub cost: CostKind,
+    /// The rights that it can keep from a session; `None` where it can keep any.
+    pub enforces: Option<BTreeSet<String>>,
+}
+
+impl RuntimeFacts {
+    /// An ordinary command: it costs nothing, and nothing that its user may do can be kept from it.
+    pub fn of_a_command(name: impl Into<Arc<str>>) -> Self {
+        Self { name: name.into(), cost: CostKind::None, enforces: Some(BTreeSet::new()) }
+    }
+}

@@ -1,0 +1,68 @@
+//! One explicit value of a setting, with the agent whose value it is.
+
+use std::sync::Arc;
+
+use offshoot_config::{AgentId, Origin, Valued};
+use offshoot_model::GovernedBy;
+use serde::Serialize;
+
+/// A value that somebody set. Cheap to clone: the chain of a deep session holds many of its ancestors' terms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Term<T> {
+    /// What was set.
+    pub value: T,
+    setter: Arc<Setter>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Setter {
+    agent: Option<AgentId>,
+    origin: Origin,
+}
+
+impl<T> Term<T> {
+    /// A value of an agent's own, or of the defaults where `agent` is `None`.
+    pub(crate) fn new(valued: Valued<T>, agent: Option<AgentId>) -> Self {
+        let Valued { value, origin } = valued;
+        Self { value, setter: Arc::new(Setter { agent, origin }) }
+    }
+
+    /// Whose value it is; `None` for the defaults.
+    pub fn agent(&self) -> Option<&AgentId> {
+        self.setter.agent.as_ref()
+    }
+
+    /// Where it was set.
+    pub fn origin(&self) -> &Origin {
+        &self.setter.origin
+    }
+}
+
+/// The stricter of two explicit values; of two equal ones the first, which stands higher in the chain.
+pub(crate) fn strictest<T: Clone>(
+    above: Option<&Term<T>>,
+    below: Option<Term<T>>,
+    is_stricter: impl Fn(&T, &T) -> bool,
+) -> Option<Term<T>> {
+    match (above, below) {
+        (Some(above), Some(below)) if is_stricter(&below.value, &above.value) => Some(below),
+        (Some(above), _) => Some(above.clone()),
+        (None, below) => below,
+    }
+}
+
+/// The setting behind a refusal: the explicit value, else the built-in one, else nothing governs.
+pub(crate) fn governed_by<T: Serialize>(
+    key: &str,
+    term: Option<&Term<T>>,
+    built_in: Option<&T>,
+) -> Option<GovernedBy> {
+    let value = term.map(|term| &term.value).or(built_in)?;
+    let origin = term.map_or(&Origin::BuiltIn, Term::origin);
+    Some(GovernedBy {
+        key: format!("subagents.{key}"),
+        agent: term.and_then(Term::agent).map(ToString::to_string),
+        value: serde_json::to_string(value).expect("settings are plain numbers, words and lists"),
+        origin: origin.to_string(),
+    })
+}
