@@ -12,7 +12,9 @@ use crate::origin::{Origin, Valued};
 use crate::problem::{Place, Problem, ProblemKind};
 use crate::reader::Reader;
 use crate::section::{Section, section, section_schema};
-use crate::setting::{AllowAgents, Command, FreeForm, ModelChoice, PreferredSubagents, ToolList};
+use crate::setting::{
+    AllowAgents, Command, FreeForm, ModelChoice, PreferredSubagents, Setting, ToolList,
+};
 use crate::subagents::SubagentSettings;
 use crate::template::Template;
 
@@ -22,23 +24,23 @@ section! {
         /// The name by which it is spawned.
         pub(crate) id: Option<Valued<AgentId>> = "id";
         /// What it is good for, for those who choose among agents.
-        pub description: Option<Valued<String>> = "description";
+        pub description: Option<Valued<String>> = "description", such_as "finds where a thing is defined";
         /// What runs it.
-        pub runtime: Option<Valued<String>> = "runtime";
+        pub runtime: Option<Valued<String>> = "runtime", such_as "exec";
         /// The program and its arguments, for runtimes that start one.
         pub command: Option<Valued<Command>> = "command";
         /// Which model it uses itself.
         pub model: Option<Valued<ModelChoice>> = "model";
         /// How hard it thinks, in the words of its runtime.
-        pub thinking: Option<Valued<String>> = "thinking";
+        pub thinking: Option<Valued<String>> = "thinking", such_as "high";
         /// Stands before every task.
-        pub system_prompt: Option<Valued<String>> = "systemPrompt";
+        pub system_prompt: Option<Valued<String>> = "systemPrompt", such_as "You look around and report.";
         /// What it may use.
         pub tools: Option<Valued<ToolList>> = "tools";
         /// The folder it works in.
-        pub cwd: Option<Valued<String>> = "cwd";
+        pub cwd: Option<Valued<String>> = "cwd", such_as "crates/config";
         /// How its work is kept apart from that of others, in the words of its runtime.
-        pub isolation: Option<Valued<String>> = "isolation";
+        pub isolation: Option<Valued<String>> = "isolation", such_as "worktree";
         /// Whether it may hand work to others: true switches recursion on for it, false forbids every spawn.
         pub can_delegate: Option<Valued<bool>> = "canDelegate";
         /// To whom it likes to hand work, and for what. These join the agents it may spawn.
@@ -96,8 +98,8 @@ impl AgentDefinition {
                 place: Place { origin: preferred.origin.clone(), column: None },
                 key: join(path, "preferredSubagents"),
                 kind: ProblemKind::AboveCeiling {
-                    found: serde_json::to_string(&preferred.value).unwrap_or_default(),
-                    allowed: serde_json::to_string(&ceiling.value).unwrap_or_default(),
+                    found: preferred.value.to_json().to_string(),
+                    allowed: ceiling.value.to_json().to_string(),
                     ceiling: ceiling.origin.clone(),
                 },
             });

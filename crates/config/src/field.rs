@@ -19,6 +19,8 @@ pub(crate) struct Row<T> {
     /// For the schema and the template.
     pub(crate) doc: &'static str,
     pub(crate) built_in: Option<T>,
+    /// Stands in the template where there is no built-in value and the type's own example says too little.
+    pub(crate) such_as: Option<&'static str>,
     pub(crate) bound: Option<Bound<T>>,
 }
 
@@ -101,7 +103,10 @@ impl<T: Setting> Field for Option<Valued<T>> {
     fn template(row: &Row<T>, out: &mut Template) {
         match &row.built_in {
             Some(value) => out.setting(row.key, row.doc, &value.to_json(), true),
-            None => out.setting(row.key, row.doc, &T::example(), false),
+            None => {
+                let example = row.such_as.map_or_else(T::example, Value::from);
+                out.setting(row.key, row.doc, &example, false);
+            }
         }
     }
 

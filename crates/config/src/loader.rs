@@ -77,7 +77,8 @@ impl Loader {
         self
     }
 
-    /// A flag of the command line: the key it sets, dotted, its value, and its name for messages.
+    /// A flag of the command line: the key it sets, dotted, its value, and its name for messages. Text is read as the
+    /// key's type needs. A name that has a dot in it cannot be reached.
     #[must_use]
     pub fn flag(
         mut self,

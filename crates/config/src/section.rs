@@ -74,7 +74,7 @@ pub(crate) fn object_schema<S: Section>(mut properties: Map<String, Value>) -> V
 
 /// Declares a section: a struct whose fields are keys.
 ///
-/// `field: Type = "key", built_in VALUE, bound BOUND;` where the last two may be absent. The first paragraph of the
+/// `field: Type = "key", built_in VALUE, such_as "EXAMPLE", bound BOUND;` where all after the key may be absent. The
 /// field's documentation becomes the description in the schema and in the template.
 macro_rules! section {
     (@or_none) => { None };
@@ -85,7 +85,7 @@ macro_rules! section {
             $(
                 $(#[doc = $doc:literal])*
                 $field_vis:vis $field:ident: $type:ty = $key:literal
-                    $(, built_in $built_in:expr)? $(, bound $bound:expr)?;
+                    $(, built_in $built_in:expr)? $(, such_as $such_as:literal)? $(, bound $bound:expr)?;
             )*
         }
     ) => {
@@ -106,6 +106,7 @@ macro_rules! section {
                             key: $key,
                             doc: concat!($($doc),*).trim_ascii(),
                             built_in: $crate::section::section!(@or_none $($built_in)?),
+                        such_as: $crate::section::section!(@or_none $($such_as)?),
                             bound: $crate::section::section!(@or_none $($bound)?),
                         }
                     }

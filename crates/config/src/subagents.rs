@@ -50,7 +50,7 @@ section! {
         /// The model of sub-agents; unset inherits.
         pub model: Option<Valued<ModelChoice>> = "model";
         /// How hard sub-agents think, in the words of their runtime; unset inherits.
-        pub thinking: Option<Valued<String>> = "thinking";
+        pub thinking: Option<Valued<String>> = "thinking", such_as "low";
         /// Seconds a run may take, starting and running; 0 is no limit.
         pub run_timeout_seconds: Option<Valued<u64>> = "runTimeoutSeconds",
             built_in built_in::RUN_TIMEOUT_SECONDS, bound zero_is_endless();

@@ -20,7 +20,7 @@ impl Scalar for String {
     }
 
     fn example() -> Value {
-        json!("text")
+        json!("words")
     }
 }
 
