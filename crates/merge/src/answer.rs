@@ -1,0 +1,179 @@
+//! What came of a merge.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use offshoot_model::{Payload, ValueKind};
+
+use crate::fold::State;
+use crate::text::{self, Spacing};
+use crate::values::Source;
+use crate::{Failure, Values};
+
+/// The merged answer, or what there is of it so far. Large results are in it by reference: it is written piece by
+/// piece, and never as a whole in memory.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub(crate) state: State,
+    pub(crate) failures: BTreeMap<u32, Failure>,
+    pub(crate) merged: u32,
+}
+
+/// How an answer is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerKind {
+    /// Printed as it is.
+    Text,
+    /// One compact JSON value.
+    Json,
+}
+
+impl Answer {
+    pub(crate) fn of(state: State) -> Self {
+        Self { state, failures: BTreeMap::new(), merged: 0 }
+    }
+
+    /// How many results went in.
+    pub fn merged(&self) -> u32 {
+        self.merged
+    }
+
+    /// What did not complete, in request order, whether its envelope went in or not.
+    pub fn failures(&self) -> impl ExactSizeIterator<Item = &Failure> {
+        self.failures.values()
+    }
+
+    /// Whether this is text or JSON. What `first` and `quorum` pick keeps its own kind; nothing picked is `null`.
+    pub fn kind(&self) -> AnswerKind {
+        let json = match &self.state {
+            State::Concatenate(_) | State::Summarize(_) => false,
+            State::Structured(_) | State::Vote(_) | State::Sum(_) => true,
+            State::First(first) => first.value().is_none_or(shows_as_json),
+            State::Quorum(quorum) => quorum.value().is_none_or(shows_as_json),
+        };
+        if json { AnswerKind::Json } else { AnswerKind::Text }
+    }
+
+    /// Writes the answer, without a newline at its end.
+    ///
+    /// # Errors
+    /// Those of `out` and of `values`, and [`io::ErrorKind::InvalidData`] where a stored value has not the size
+    /// it was recorded with.
+    pub fn write_to(&self, out: &mut dyn Write, values: &dyn Values) -> io::Result<()> {
+        // Small pieces are gathered; blocks of large values are bigger than this and pass by.
+        let mut out = io::BufWriter::with_capacity(64 * 1024, out);
+        self.write(&mut Source::new(values), &mut out)?;
+        out.flush()
+    }
+
+    /// Its length in bytes, where that can be told without reading stored values: not where one would have to be
+    /// escaped or laid out.
+    pub fn len(&self) -> Option<u64> {
+        let raw = |value: &Payload| match value {
+            Payload::Stored(reference) => self.writes_plain() && !text::is_json(reference),
+            _ => true,
+        };
+        if !self.values().all(raw) {
+            return None;
+        }
+        let mut counter = Counter(0);
+        let mut source = Source::sizes_only();
+        self.write(&mut source, &mut counter).expect("counting does not fail");
+        Some(counter.0 + source.skipped())
+    }
+
+    /// Whether it is known to be empty: a concatenation of nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == Some(0)
+    }
+
+    /// The answer as one payload, where that needs no store: everything in it is at hand, or it is exactly one
+    /// stored value.
+    pub fn to_payload(&self) -> Option<Payload> {
+        if let Some(only) = self.only_value() {
+            return Some(only.clone());
+        }
+        if self.values().any(|value| matches!(value, Payload::Stored(_))) {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        self.write(&mut Source::sizes_only(), &mut bytes).expect("writing to memory does not fail");
+        let text = String::from_utf8(bytes).expect("texts and JSON at hand are UTF-8");
+        Some(match self.kind() {
+            AnswerKind::Text => Payload::text(text),
+            AnswerKind::Json => Payload::json(text).expect("a merge writes valid JSON"),
+        })
+    }
+
+    /// The one value whose bytes are the answer's own.
+    fn only_value(&self) -> Option<&Payload> {
+        match &self.state {
+            State::Concatenate(concatenate) => {
+                let mut values = concatenate.values();
+                let only = values.next().filter(|_| values.next().is_none())?;
+                matches!(only.kind(), ValueKind::Text | ValueKind::Bytes).then_some(only)
+            }
+            State::First(first) => first.value(),
+            State::Quorum(quorum) => quorum.value(),
+            _ => None,
+        }
+    }
+
+    fn writes_plain(&self) -> bool {
+        !matches!(self.state, State::Structured(_) | State::Vote(_))
+    }
+
+    fn values(&self) -> Box<dyn Iterator<Item = &Payload> + '_> {
+        match &self.state {
+            State::Concatenate(concatenate) => Box::new(concatenate.values()),
+            State::Structured(structured) => Box::new(structured.values()),
+            State::Summarize(summarize) => Box::new(summarize.values()),
+            State::Vote(vote) => Box::new(vote.values()),
+            State::Sum(_) => Box::new(std::iter::empty()),
+            State::First(first) => Box::new(first.value().into_iter()),
+            State::Quorum(quorum) => Box::new(quorum.value().into_iter()),
+        }
+    }
+
+    fn write(&self, source: &mut Source<'_>, out: &mut dyn Write) -> io::Result<()> {
+        match &self.state {
+            State::Concatenate(concatenate) => concatenate.write(source, out),
+            State::Structured(structured) => structured.write(source, out),
+            State::Vote(vote) => vote.write(source, out),
+            State::Summarize(summarize) => summarize.write(source, out),
+            State::Sum(sum) => out.write_all(sum.text().as_bytes()),
+            State::First(first) => one(first.value(), source, out),
+            State::Quorum(quorum) => one(quorum.value(), source, out),
+        }
+    }
+}
+
+fn one(value: Option<&Payload>, source: &mut Source<'_>, out: &mut dyn Write) -> io::Result<()> {
+    match value {
+        Some(value) if shows_as_json(value) => text::json(value, source, out),
+        Some(value) => text::plain(value, Spacing::Compact, source, out),
+        None => out.write_all(b"null"),
+    }
+}
+
+/// A string is text, however it is held. Stored JSON is not opened to find out.
+fn shows_as_json(value: &Payload) -> bool {
+    match value {
+        Payload::Text(_) => false,
+        Payload::Json(json) => !json.as_str().starts_with('"'),
+        Payload::Stored(reference) => text::is_json(reference),
+    }
+}
+
+struct Counter(u64);
+
+impl Write for Counter {
+    fn write(&mut self, block: &[u8]) -> io::Result<usize> {
+        self.0 += block.len() as u64;
+        Ok(block.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! Why there is no answer.
+
+use std::sync::Arc;
+
+use crate::Failure;
+
+/// Results that cannot become one. What completed is still readable: see [`Fold::partial`](crate::Fold::partial).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MergeError {
+    /// Not all results were pushed, and the strategy has no early answer.
+    #[error("{missing} of {expected} results are missing")]
+    Missing {
+        /// How many never came.
+        missing: u32,
+        /// How many the request asked for.
+        expected: u32,
+    },
+    /// Some did not complete, and that was not to be passed over.
+    #[error("{} of {total} pieces did not complete, first {}", failures.len(), named(failures))]
+    PiecesFailed {
+        /// In request order; never empty.
+        failures: Vec<Failure>,
+        /// How many pieces there were.
+        total: u32,
+    },
+    /// A sum met something else.
+    #[error("sum: the result of `{key}` is not a number: {found}")]
+    NotANumber {
+        /// Whose result; the first one in request order.
+        key: Arc<str>,
+        /// Its beginning.
+        found: String,
+    },
+    /// A JSON object cannot hold two values under one key, and dropping one would lose a result.
+    #[error("structured: two results are called `{key}`")]
+    DuplicateKey {
+        /// The first repeated key in request order.
+        key: Arc<str>,
+    },
+    /// No value was given often enough.
+    #[error("no value was given {needed} times; the most frequent was given {reached} times")]
+    NoQuorum {
+        /// As asked.
+        needed: u32,
+        /// The largest count.
+        reached: u64,
+    },
+}
+
+impl MergeError {
+    /// What to do about it.
+    pub const fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::PiecesFailed { .. } => Some(
+                "--on-failure skip leaves them out; --on-failure include keeps them in the answer",
+            ),
+            Self::DuplicateKey { .. } => Some("give each result a key of its own"),
+            Self::NotANumber { .. } => Some("--merge concatenate shows what the pieces answered"),
+            Self::NoQuorum { .. } => Some("--merge vote shows all counts"),
+            Self::Missing { .. } => None,
+        }
+    }
+}
+
+fn named(failures: &[Failure]) -> String {
+    failures.first().map(Failure::to_string).unwrap_or_default()
+}

@@ -1,0 +1,183 @@
+//! The fold: results in, one after the other; an answer out.
+
+mod concatenate;
+mod first;
+mod identity;
+mod quorum;
+mod seen;
+mod slots;
+mod structured;
+mod sum;
+mod summarize;
+mod total;
+mod vote;
+
+use std::sync::Arc;
+
+use offshoot_model::{Envelope, JsonText, Payload};
+
+use crate::{Answer, Failure, MergeError, OnFailure, Strategy};
+use seen::Seen;
+
+pub(crate) use concatenate::Concatenate;
+pub(crate) use first::First;
+pub(crate) use quorum::Quorum;
+pub(crate) use structured::Structured;
+pub(crate) use sum::Sum;
+pub(crate) use summarize::Summarize;
+pub(crate) use vote::Vote;
+
+/// Takes results as runs end and keeps what their answer is made of.
+#[derive(Clone, Debug)]
+pub struct Fold {
+    on_failure: OnFailure,
+    seen: Seen,
+    answer: Answer,
+}
+
+/// What a push means for the results that are still to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// They count.
+    More,
+    /// The answer stands; the rest can be cancelled. Said to every push from then on, none of which changes it.
+    Early,
+}
+
+/// One strategy's state, which is also what its answer is written from.
+#[derive(Clone, Debug)]
+pub(crate) enum State {
+    Concatenate(Concatenate),
+    Structured(Structured),
+    Vote(Vote),
+    Summarize(Summarize),
+    Sum(Sum),
+    First(First),
+    Quorum(Quorum),
+}
+
+impl Fold {
+    /// Nothing pushed yet.
+    pub fn new(strategy: Strategy, on_failure: OnFailure) -> Self {
+        let state = match strategy {
+            Strategy::Concatenate => State::Concatenate(Concatenate::default()),
+            Strategy::Structured => State::Structured(Structured::default()),
+            Strategy::Vote => State::Vote(Vote::default()),
+            Strategy::Summarize => State::Summarize(Summarize::default()),
+            Strategy::Sum => State::Sum(Sum::default()),
+            Strategy::First => State::First(First::default()),
+            Strategy::Quorum(needed) => State::Quorum(Quorum::new(needed)),
+        };
+        Self { on_failure, seen: Seen::default(), answer: Answer::of(state) }
+    }
+
+    /// Takes one result: what a completed run answered, or the envelope of one that did not complete. `index` is its
+    /// place in the request, from 0; memory grows with the largest. A second push for the same place changes
+    /// nothing, so that a replay may repeat itself.
+    pub fn push(
+        &mut self,
+        index: u32,
+        key: Arc<str>,
+        result: Result<Payload, Box<Envelope>>,
+    ) -> Step {
+        if self.stands() {
+            return Step::Early;
+        }
+        if !self.seen.insert(index) {
+            return Step::More;
+        }
+        let value = match result {
+            Ok(value) => value,
+            Err(envelope) => {
+                let included = (self.on_failure == OnFailure::Include
+                    && !self.answer.state.wants_completed())
+                .then(|| JsonText::of(&envelope).expect("an envelope is plain data"));
+                let failure = Failure::of(index, Arc::clone(&key), &envelope);
+                self.answer.failures.insert(index, failure);
+                match included {
+                    Some(json) => Payload::Json(json),
+                    None => return Step::More,
+                }
+            }
+        };
+        self.answer.merged += 1;
+        self.answer.state.push(index, key, value);
+        if self.stands() { Step::Early } else { Step::More }
+    }
+
+    /// The answer to what was pushed so far.
+    pub fn partial(&self) -> &Answer {
+        &self.answer
+    }
+
+    /// The same, without the fold.
+    pub fn into_partial(self) -> Answer {
+        self.answer
+    }
+
+    /// Whether the answer stands whatever the remaining results say.
+    pub fn stands(&self) -> bool {
+        match &self.answer.state {
+            State::First(first) => first.stands(),
+            State::Quorum(quorum) => quorum.stands(),
+            _ => false,
+        }
+    }
+
+    /// Whether what was pushed is the answer to a request of `expected` results, and if not, why.
+    pub fn check(&self, expected: u32) -> Result<(), MergeError> {
+        if self.stands() {
+            return Ok(());
+        }
+        match expected.saturating_sub(self.seen.count()) {
+            0 => {}
+            missing => return Err(MergeError::Missing { missing, expected }),
+        }
+        if self.on_failure == OnFailure::Fail && !self.answer.failures.is_empty() {
+            let failures = self.answer.failures().cloned().collect();
+            return Err(MergeError::PiecesFailed { failures, total: expected });
+        }
+        match &self.answer.state {
+            State::Structured(structured) => structured.check(),
+            State::Sum(sum) => sum.check(),
+            State::Quorum(quorum) => quorum.check(),
+            State::Concatenate(_) | State::Vote(_) | State::Summarize(_) | State::First(_) => {
+                Ok(())
+            }
+        }
+    }
+
+    /// The answer to a request of `expected` results.
+    ///
+    /// # Errors
+    /// As [`Fold::check`] has it. Whoever wants to show what there is anyway checks first and then takes
+    /// [`Fold::into_partial`].
+    pub fn finish(self, expected: u32) -> Result<Answer, MergeError> {
+        self.check(expected)?;
+        Ok(self.answer)
+    }
+}
+
+impl State {
+    fn push(&mut self, index: u32, key: Arc<str>, value: Payload) {
+        match self {
+            Self::Concatenate(concatenate) => concatenate.push(index, value),
+            Self::Structured(structured) => structured.push(index, key, value),
+            Self::Vote(vote) => {
+                vote.push(index, value);
+            }
+            Self::Summarize(summarize) => summarize.push(index, key, value),
+            Self::Sum(sum) => sum.push(index, key, &value),
+            Self::First(first) => first.push(value),
+            Self::Quorum(quorum) => quorum.push(index, value),
+        }
+    }
+
+    /// The first result *that completes*, and the first value that several runs *gave*: an envelope is neither.
+    fn wants_completed(&self) -> bool {
+        matches!(self, Self::First(_) | Self::Quorum(_))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,38 @@
+//! The texts, joined.
+
+use std::io::{self, Write};
+
+use offshoot_model::Payload;
+
+use super::slots::Slots;
+use crate::text::{self, Spacing};
+use crate::values::Source;
+
+/// Holds the results themselves, large ones as references, and no keys.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Concatenate {
+    results: Slots<Payload>,
+}
+
+/// A line of its own between two texts, whether or not they end with one.
+const SEPARATOR: &[u8] = b"\n---\n";
+
+impl Concatenate {
+    pub(super) fn push(&mut self, index: u32, value: Payload) {
+        self.results.insert(index, value);
+    }
+
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Payload> {
+        self.results.iter().map(|(_, value)| value)
+    }
+
+    pub(crate) fn write(&self, source: &mut Source<'_>, out: &mut dyn Write) -> io::Result<()> {
+        for (position, value) in self.values().enumerate() {
+            if position > 0 {
+                out.write_all(SEPARATOR)?;
+            }
+            text::plain(value, Spacing::Compact, source, out)?;
+        }
+        Ok(())
+    }
+}

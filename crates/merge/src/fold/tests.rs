@@ -1,0 +1,340 @@
+use std::collections::HashMap;
+use std::io;
+use std::num::NonZeroU32;
+
+use offshoot_model::{
+    ContentHash, Cost, Ending, EnvelopeError, Reason, RunId, RunStatus, Usage, ValueKind,
+    VariableRef,
+};
+
+use super::*;
+use crate::{AnswerKind, NothingStored, Values};
+
+#[derive(Default)]
+struct Map(HashMap<ContentHash, Vec<u8>>);
+
+impl Map {
+    fn store(&mut self, bytes: &[u8], kind: ValueKind) -> Payload {
+        let hash = ContentHash::of(bytes);
+        self.0.insert(hash, bytes.to_vec());
+        Payload::Stored(VariableRef { hash, size: bytes.len() as u64, kind })
+    }
+}
+
+impl Values for Map {
+    fn open(&self, reference: &VariableRef) -> io::Result<Box<dyn io::Read + '_>> {
+        Ok(Box::new(self.0[&reference.hash].as_slice()))
+    }
+}
+
+fn json(text: &str) -> Payload {
+    Payload::json(text.to_owned()).expect(text)
+}
+
+fn failed(reason: Reason) -> Box<Envelope> {
+    let ending = Ending::of(reason);
+    Box::new(Envelope {
+        status: ending.status(),
+        data: Some(Payload::text("half")),
+        error: EnvelopeError::of(&ending),
+        partial: true,
+        session_key: "agent:main:subagent:a".parse().expect("a key"),
+        run_id: RunId::from_bytes([7; 16]),
+        agent: "main".parse().expect("an agent"),
+        depth: 1,
+        usage: Usage::default(),
+        cost: Cost::NONE,
+        execution_time_ms: 12,
+    })
+}
+
+fn fold(strategy: &str, values: &[Payload]) -> Fold {
+    let mut fold = Fold::new(strategy.parse().expect(strategy), OnFailure::Fail);
+    for (index, value) in values.iter().enumerate() {
+        fold.push(index as u32, format!("k{index}").into(), Ok(value.clone()));
+    }
+    fold
+}
+
+fn text_of(answer: &Answer, values: &dyn Values) -> String {
+    let mut out = Vec::new();
+    answer.write_to(&mut out, values).expect("memory");
+    if let Some(length) = answer.len() {
+        assert_eq!(length, out.len() as u64);
+    }
+    String::from_utf8(out).expect("text")
+}
+
+#[test]
+fn every_strategy() {
+    let check = |strategy: &str, values: &[Payload], expected: &str| {
+        let fold = fold(strategy, values);
+        let count = values.len() as u32;
+        let answer = fold.finish(count).expect(strategy);
+        assert_eq!(text_of(&answer, &NothingStored), expected, "{strategy} {values:?}");
+        let kind = answer.kind();
+        match answer.to_payload().expect("all at hand") {
+            Payload::Text(text) => assert_eq!((kind, &*text), (AnswerKind::Text, expected)),
+            Payload::Json(json) => {
+                serde_json::from_str::<serde_json::Value>(json.as_str()).expect("valid JSON");
+            }
+            Payload::Stored(_) => panic!("nothing is stored"),
+        }
+    };
+    let mixed = [
+        Payload::text("a\nb"),
+        json(r#" { "x" : [ 1.0 , "y z" ] } "#),
+        json(r#""q\"\u00e4""#),
+        json("null"),
+    ];
+
+    check("concatenate", &[], "");
+    check("concatenate", &[Payload::text("")], "");
+    check("concatenate", &[Payload::text(""), Payload::text("")], "\n---\n");
+    check("concatenate", &mixed, "a\nb\n---\n{\"x\":[1.0,\"y z\"]}\n---\nq\"ä\n---\nnull");
+
+    check("structured", &[], "{}");
+    check(
+        "structured",
+        &mixed,
+        r#"{"k0":"a\nb","k1":{"x":[1.0,"y z"]},"k2":"q\"\u00e4","k3":null}"#,
+    );
+
+    check("vote", &[], r#"{"winner":null,"votes":{}}"#);
+    check(
+        "vote",
+        &[
+            Payload::text("no"),
+            json("1"),
+            json(r#""yes""#),
+            Payload::text("yes"),
+            json("1.0"),
+            json("[]"),
+        ],
+        concat!(
+            r#"{"winner":1,"votes":{"\"no\"":{"count":1,"value":"no"},"1":{"count":2,"value":1},"#,
+            r#""\"yes\"":{"count":2,"value":"yes"},"[]":{"count":1,"value":[]}}}"#
+        ),
+    );
+
+    check("summarize", &[], "");
+    check(
+        "summarize",
+        &mixed,
+        "[Result 1 from k0]:\na\nb\n\n[Result 2 from k1]:\n{\n  \"x\": [\n    1.0,\n    \"y z\"\n  ]\n}\n\n\
+         [Result 3 from k2]:\nq\"ä\n\n[Result 4 from k3]:\nnull",
+    );
+
+    check("sum", &[], "0");
+    check("sum", &[Payload::text(" 12\n"), json("30"), json(r#""-0.5""#)], "41.5");
+    check("sum", &[json("9007199254740993"), json("1e0")], "9007199254740994");
+
+    check("first", &[], "null");
+    check("first", &[Payload::text("x"), Payload::text("y")], "x");
+    check("first", &[json(r#""x\t""#)], "x\t");
+    check("first", &[json("{ \"a\" : 1 }")], "{\"a\":1}");
+
+    check("quorum:2", &[], "null");
+    check("quorum:1", &[json("[ 1 ]")], "[1]");
+    check("quorum:2", &[json("1"), Payload::text("1"), json("1.0")], "1");
+}
+
+#[test]
+fn stored_values_pass_through() {
+    let mut map = Map::default();
+    let long = "ä\"\n".repeat(100_000);
+    let text = map.store(long.as_bytes(), ValueKind::Text);
+    let bytes = map.store(b"a\xffb", ValueKind::Bytes);
+    let object = map.store(b" { \"a\" : [ ] } ", ValueKind::Result);
+    let string = map.store(br#" "s\ud83e\udd80" "#, ValueKind::Json);
+    let values = [text.clone(), object.clone(), string.clone()];
+    let quoted = serde_json::to_string(&long).expect("a string");
+
+    let check = |strategy: &str, values: &[Payload], length: Option<usize>, expected: &str| {
+        let answer = fold(strategy, values).finish(values.len() as u32).expect(strategy);
+        assert_eq!(text_of(&answer, &map), expected, "{strategy}");
+        assert_eq!(answer.len(), length.map(|length| length as u64), "{strategy}");
+    };
+    check("concatenate", &values, None, &format!("{long}\n---\n{{\"a\":[]}}\n---\ns🦀"));
+    let twice = format!("{long}\n---\n{long}");
+    check("concatenate", &[text.clone(), text.clone()], Some(twice.len()), &twice);
+    check(
+        "structured",
+        &[bytes.clone(), text.clone(), object.clone(), string.clone()],
+        None,
+        &format!(
+            r#"{{"k0":"a{}b","k1":{quoted},"k2":{{"a":[]}},"k3":"s\ud83e\udd80"}}"#,
+            '\u{fffd}'
+        ),
+    );
+    check(
+        "vote",
+        &[bytes.clone(), object.clone(), bytes.clone()],
+        None,
+        &format!(
+            r#"{{"winner":"a{0}b","votes":{{"\"a{0}b\"":{{"count":2,"value":"a{0}b"}},"{{\"a\":[]}}":{{"count":1,"value":{{"a":[]}}}}}}}}"#,
+            '\u{fffd}'
+        ),
+    );
+    check(
+        "summarize",
+        &[object.clone(), string],
+        None,
+        "[Result 1 from k0]:\n{\n  \"a\": []\n}\n\n[Result 2 from k1]:\ns🦀",
+    );
+    check("first", std::slice::from_ref(&text), Some(long.len()), &long);
+    check("quorum:2", &[text, object.clone(), object.clone()], None, "{\"a\":[]}");
+
+    // Bytes pass byte for byte.
+    let mut out = Vec::new();
+    let answer = fold("concatenate", &[bytes.clone(), Payload::text("c")]).into_partial();
+    answer.write_to(&mut out, &map).expect("memory");
+    assert_eq!(out, b"a\xffb\n---\nc");
+
+    // One stored value is its own answer; two need a store.
+    assert_eq!(
+        fold("concatenate", std::slice::from_ref(&bytes)).into_partial().to_payload(),
+        Some(bytes.clone())
+    );
+    assert_eq!(
+        fold("first", std::slice::from_ref(&object)).into_partial().to_payload(),
+        Some(object.clone())
+    );
+    assert_eq!(fold("concatenate", &[object]).into_partial().to_payload(), None);
+    assert_eq!(fold("concatenate", &[bytes.clone(), bytes]).into_partial().to_payload(), None);
+}
+
+#[test]
+fn a_value_that_lost_bytes_is_an_error() {
+    let mut map = Map::default();
+    let Payload::Stored(mut reference) = map.store(b"12345", ValueKind::Text) else {
+        panic!("stored values are references")
+    };
+    reference.size = 6;
+    let answer = fold("concatenate", &[Payload::Stored(reference)]).into_partial();
+    let error = answer.write_to(&mut io::sink(), &map).expect_err("a byte is missing");
+    assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    let error = answer.write_to(&mut io::sink(), &NothingStored).expect_err("no store");
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
+}
+
+#[test]
+fn what_did_not_complete() {
+    let push_all = |strategy: &str, on_failure| {
+        let mut fold = Fold::new(strategy.parse().expect(strategy), on_failure);
+        fold.push(2, "c".into(), Err(failed(Reason::Signal { signal: 11 })));
+        fold.push(0, "a".into(), Ok(Payload::text("1")));
+        fold.push(1, "b".into(), Err(failed(Reason::ExitCode { code: 7 })));
+        fold
+    };
+    let fold = push_all("concatenate", OnFailure::Fail);
+    assert_eq!(text_of(fold.partial(), &NothingStored), "1");
+    let error = fold.finish(3).expect_err("two failed");
+    assert_eq!(error.to_string(), "2 of 3 pieces did not complete, first b: exited with code 7");
+    assert!(error.hint().is_some_and(|hint| hint.contains("--on-failure skip")));
+
+    let answer = push_all("summarize", OnFailure::Skip).finish(3).expect("skipped");
+    assert_eq!(text_of(&answer, &NothingStored), "[Result 1 from a]:\n1");
+    assert_eq!(answer.merged(), 1);
+    let failures: Vec<String> = answer.failures().map(|failure| failure.to_string()).collect();
+    assert_eq!(failures, ["b: exited with code 7", "c: killed by signal 11"]);
+    assert!(answer.failures().all(|failure| failure.status == RunStatus::Failed));
+
+    let answer = push_all("structured", OnFailure::Include).finish(3).expect("included");
+    let value: serde_json::Value =
+        serde_json::from_str(&text_of(&answer, &NothingStored)).expect("JSON");
+    assert_eq!(value["a"], "1");
+    assert_eq!(value["b"]["status"], "failed");
+    assert_eq!(value["b"]["data"], "half");
+    assert_eq!(value["c"]["error"]["code"], "signal");
+    assert_eq!((answer.merged(), answer.failures().len()), (3, 2));
+
+    let error = push_all("sum", OnFailure::Include).finish(3).expect_err("an envelope");
+    assert!(error.to_string().starts_with("sum: the result of `b` is not a number"), "{error}");
+    assert_eq!(
+        text_of(&push_all("sum", OnFailure::Skip).finish(3).expect("1"), &NothingStored),
+        "1"
+    );
+
+    // An envelope is neither a first result nor a vote.
+    for strategy in ["first", "quorum:1"] {
+        let mut fold = Fold::new(strategy.parse().expect(strategy), OnFailure::Include);
+        assert_eq!(fold.push(0, "a".into(), Err(failed(Reason::Deadline))), Step::More);
+        assert_eq!(fold.push(1, "b".into(), Ok(Payload::text("x"))), Step::Early);
+        assert_eq!(fold.push(2, "c".into(), Err(failed(Reason::Deadline))), Step::Early);
+        let answer = fold.finish(3).expect("it stands");
+        assert_eq!(text_of(&answer, &NothingStored), "x");
+        assert_eq!(answer.failures().len(), 1);
+    }
+    let none = || {
+        let mut fold = Fold::new(Strategy::First, OnFailure::Fail);
+        fold.push(0, "a".into(), Err(failed(Reason::Deadline)));
+        fold
+    };
+    assert!(matches!(none().finish(1), Err(MergeError::PiecesFailed { total: 1, .. })));
+}
+
+#[test]
+fn why_there_is_no_answer() {
+    let check = |strategy: &str, values: &[Payload], expected: &str| {
+        let error = fold(strategy, values).finish(values.len() as u32).expect_err(expected);
+        assert_eq!(error.to_string(), expected);
+    };
+    check(
+        "sum",
+        &[json("1"), Payload::text("x y"), json("[]")],
+        r#"sum: the result of `k1` is not a number: "x y""#,
+    );
+    check("sum", &[Payload::text("")], r#"sum: the result of `k0` is not a number: """#);
+    check("sum", &[json("true")], r#"sum: the result of `k0` is not a number: "true""#);
+    check("sum", &[json("1e999")], r#"sum: the result of `k0` is not a number: "1e999""#);
+    let long = Payload::text("é".repeat(100));
+    check(
+        "sum",
+        &[long],
+        &format!("sum: the result of `k0` is not a number: \"{}…\"", "é".repeat(60)),
+    );
+    let stored = Map::default().store(b"12", ValueKind::Bytes);
+    check("sum", &[stored], "sum: the result of `k0` is not a number: a bytes value of 2 bytes");
+    check(
+        "quorum:3",
+        &[json("1"), json("2"), json("1")],
+        "no value was given 3 times; the most frequent was given 2 times",
+    );
+
+    let mut twice = Fold::new(Strategy::Structured, OnFailure::Fail);
+    for (index, key) in ["a", "b", "b", "a"].into_iter().enumerate() {
+        twice.push(index as u32, key.into(), Ok(json("1")));
+    }
+    assert_eq!(
+        twice.finish(4).expect_err("`b` repeats first").to_string(),
+        "structured: two results are called `b`"
+    );
+    let error = fold("vote", &[json("1")]).finish(3).expect_err("two are missing");
+    assert_eq!(error, MergeError::Missing { missing: 2, expected: 3 });
+    assert_eq!(fold("first", &[json("1")]).finish(3).map(|answer| answer.merged()), Ok(1));
+}
+
+#[test]
+fn readable_meanwhile_and_never_pushed_twice() {
+    let mut fold = Fold::new(Strategy::Concatenate, OnFailure::Fail);
+    assert_eq!(text_of(fold.partial(), &NothingStored), "");
+    fold.push(2, "c".into(), Ok(Payload::text("c")));
+    assert_eq!(text_of(fold.partial(), &NothingStored), "c");
+    fold.push(0, "a".into(), Ok(Payload::text("a")));
+    fold.push(0, "a".into(), Ok(Payload::text("again")));
+    fold.push(2, "c".into(), Err(failed(Reason::Deadline)));
+    assert_eq!(text_of(fold.partial(), &NothingStored), "a\n---\nc");
+    fold.push(1, "b".into(), Ok(Payload::text("b")));
+    assert_eq!(text_of(&fold.finish(3).expect("all there"), &NothingStored), "a\n---\nb\n---\nc");
+
+    let needed = NonZeroU32::new(2).expect("two");
+    let mut quorum = Fold::new(Strategy::Quorum(needed), OnFailure::Fail);
+    assert_eq!(quorum.push(5, "f".into(), Ok(json("2"))), Step::More);
+    assert_eq!(quorum.push(5, "f".into(), Ok(json("2"))), Step::More);
+    assert_eq!(text_of(quorum.partial(), &NothingStored), "2");
+    assert_eq!(quorum.push(1, "b".into(), Ok(json("1"))), Step::More);
+    assert_eq!(quorum.push(0, "a".into(), Ok(json("1.0"))), Step::Early);
+    assert_eq!(quorum.push(2, "c".into(), Ok(json("2"))), Step::Early);
+    assert_eq!(text_of(&quorum.finish(9).expect("it stands"), &NothingStored), "1.0");
+}

@@ -1,0 +1,61 @@
+//! What becomes of the results that did not complete.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// As written after `--on-failure`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailure {
+    /// There is no answer; the failures are named, and what completed stays readable as a partial answer.
+    #[default]
+    Fail,
+    /// They are left out, and listed beside the answer.
+    Skip,
+    /// Their envelope is their value.
+    Include,
+}
+
+/// A text that is none of the three.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not one of fail, skip, include")]
+pub struct ParseOnFailureError(String);
+
+impl fmt::Display for OnFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Fail => "fail",
+            Self::Skip => "skip",
+            Self::Include => "include",
+        })
+    }
+}
+
+impl FromStr for OnFailure {
+    type Err = ParseOnFailureError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "fail" => Ok(Self::Fail),
+            "skip" => Ok(Self::Skip),
+            "include" => Ok(Self::Include),
+            _ => Err(ParseOnFailureError(text.to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip() {
+        for choice in [OnFailure::Fail, OnFailure::Skip, OnFailure::Include] {
+            assert_eq!(choice.to_string().parse(), Ok(choice));
+        }
+        let error = "ignore".parse::<OnFailure>().expect_err("no such choice");
+        assert_eq!(error.to_string(), "`ignore` is not one of fail, skip, include");
+    }
+}

@@ -1,0 +1,184 @@
+//! One result as text: `T(v)` and its relatives, written piecewise.
+//!
+//! Every form is a chain of small writers between the value and the output, so that a large value passes
+//! through in blocks, whatever has to be done to it.
+
+mod escape;
+mod layout;
+mod lossy;
+mod unescape;
+
+use std::io::{self, Write};
+
+use offshoot_model::{Payload, ValueKind, VariableRef};
+
+use crate::values::Source;
+use escape::Escape;
+use layout::Layout;
+use lossy::Lossy;
+use unescape::Unescape;
+
+pub(crate) use layout::Spacing;
+
+/// `T(v)`: the string itself for strings, JSON in the given spacing otherwise. Bytes that are no UTF-8 pass as
+/// they are.
+pub(crate) fn plain(
+    value: &Payload,
+    spacing: Spacing,
+    source: &mut Source<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match value {
+        Payload::Text(text) => out.write_all(text.as_bytes()),
+        Payload::Json(json) => plain_json(json.as_str(), spacing, out),
+        Payload::Stored(reference) if is_json(reference) => {
+            let mut either = PlainJson { spacing, out, state: State::Start };
+            source.copy(reference, &mut either)?;
+            either.finish()
+        }
+        Payload::Stored(reference) => source.copy(reference, out),
+    }
+}
+
+/// The value as compact JSON. What is no UTF-8 gets U+FFFD in place of what cannot be read.
+pub(crate) fn json(
+    value: &Payload,
+    source: &mut Source<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match value {
+        Payload::Text(text) => string(text, out),
+        Payload::Json(json) => {
+            Layout::new(Spacing::Compact, out).write_all(json.as_str().as_bytes())
+        }
+        Payload::Stored(reference) if is_json(reference) => {
+            source.copy(reference, &mut Layout::new(Spacing::Compact, out))
+        }
+        Payload::Stored(reference) => {
+            out.write_all(b"\"")?;
+            let mut lossy = Lossy::new(Escape::new(&mut *out));
+            source.copy(reference, &mut lossy)?;
+            lossy.finish()?;
+            out.write_all(b"\"")
+        }
+    }
+}
+
+/// The value's compact JSON text, as a JSON string: how a vote names it.
+pub(crate) fn name(
+    value: &Payload,
+    source: &mut Source<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    out.write_all(b"\"")?;
+    json(value, source, &mut Escape::new(&mut *out))?;
+    out.write_all(b"\"")
+}
+
+/// A text as a JSON string.
+pub(crate) fn string(text: &str, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(b"\"")?;
+    Escape::new(&mut *out).write_all(text.as_bytes())?;
+    out.write_all(b"\"")
+}
+
+/// What a JSON string says. Half a surrogate pair, which JSON can write and text cannot hold, becomes U+FFFD.
+pub(crate) fn decoded(json_string: &str) -> Vec<u8> {
+    let mut content = Vec::with_capacity(json_string.len());
+    decode_into(json_string, &mut content);
+    content
+}
+
+/// As [`decoded`], to the end of `content`.
+pub(crate) fn decode_into(json_string: &str, content: &mut Vec<u8>) {
+    let inner = inside_quotes(json_string);
+    if !inner.contains('\\') {
+        return content.extend_from_slice(inner.as_bytes());
+    }
+    let mut unescape = Unescape::new(content);
+    unescape
+        .write_all(inner.as_bytes())
+        .and_then(|()| unescape.finish())
+        .expect("writing to memory does not fail");
+}
+
+/// Whether a stored value is JSON; all else passes byte for byte.
+pub(crate) fn is_json(reference: &VariableRef) -> bool {
+    matches!(reference.kind, ValueKind::Json | ValueKind::Result)
+}
+
+fn plain_json(json: &str, spacing: Spacing, out: &mut dyn Write) -> io::Result<()> {
+    if !json.starts_with('"') {
+        return Layout::new(spacing, out).write_all(json.as_bytes());
+    }
+    let inner = inside_quotes(json);
+    if !inner.contains('\\') {
+        return out.write_all(inner.as_bytes());
+    }
+    let mut unescape = Unescape::new(out);
+    unescape.write_all(inner.as_bytes())?;
+    unescape.finish()
+}
+
+fn inside_quotes(json_string: &str) -> &str {
+    let inner = json_string.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    inner.unwrap_or(json_string)
+}
+
+/// Stored JSON in plain form: whether it is a string shows with its first byte.
+struct PlainJson<'a> {
+    spacing: Spacing,
+    out: &'a mut dyn Write,
+    state: State,
+}
+
+/// What the value has turned out to be, and how far it was read.
+enum State {
+    Start,
+    String(unescape::Pending),
+    Other(layout::Position),
+}
+
+impl PlainJson<'_> {
+    fn finish(self) -> io::Result<()> {
+        match self.state {
+            State::String(pending) => Unescape::resume(self.out, pending).finish(),
+            State::Start | State::Other(_) => Ok(()),
+        }
+    }
+}
+
+impl Write for PlainJson<'_> {
+    fn write(&mut self, block: &[u8]) -> io::Result<usize> {
+        let mut rest = block;
+        if let State::Start = self.state {
+            rest = block.trim_ascii_start();
+            self.state = match rest {
+                [] => State::Start,
+                [b'"', inside @ ..] => {
+                    rest = inside;
+                    State::String(unescape::Pending::default())
+                }
+                [..] => State::Other(layout::Position::default()),
+            };
+        }
+        match self.state {
+            State::Start => {}
+            State::String(pending) => {
+                let mut unescape = Unescape::resume(self.out, pending);
+                unescape.write_all(rest)?;
+                self.state = State::String(unescape.pending());
+            }
+            State::Other(position) => {
+                let mut layout = Layout::resume(self.spacing, self.out, position);
+                layout.write_all(rest)?;
+                self.state = State::Other(layout.position());
+            }
+        }
+        Ok(block.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
