@@ -1,0 +1,79 @@
+//! The floors as data: which of our crates a crate may use, and what it may touch.
+//!
+//! `ARCHITECTURE.md` draws the same for people. A new row or arrow is the largest kind of change
+//! there is here: it wants a reason that stands in the picture too.
+
+/// What a crate may do.
+pub(crate) struct Layer {
+    /// The folder below `crates/`.
+    pub(crate) name: &'static str,
+    /// Crates of ours that it may use.
+    pub(crate) uses: &'static [&'static str],
+    pub(crate) asynchronous: Async,
+    pub(crate) files: Files,
+}
+
+/// How much of async a crate may know.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Async {
+    /// None: it can be called from anywhere, and a test of it is a function call.
+    No,
+    /// Channels and timers that it hands on; it starts no task and owns no reactor.
+    Words,
+    /// It has tasks of its own.
+    Yes,
+}
+
+/// Whether a crate may touch files, sockets and processes itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Files {
+    No,
+    Yes,
+}
+
+const fn layer(
+    name: &'static str,
+    uses: &'static [&'static str],
+    asynchronous: Async,
+    files: Files,
+) -> Layer {
+    Layer { name, uses, asynchronous, files }
+}
+
+/// From the lowest floor to the highest.
+pub(crate) const LAYERS: &[Layer] = &[
+    layer("session-key", &[], Async::No, Files::No),
+    layer("model", &["session-key"], Async::No, Files::No),
+    layer("config", &["session-key", "model"], Async::No, Files::No),
+    layer("policy", &["session-key", "model", "config"], Async::No, Files::No),
+    layer("merge", &["model"], Async::No, Files::No),
+    layer("runtime", &["model"], Async::Words, Files::No),
+    layer("process", &[], Async::Yes, Files::Yes),
+    layer("store", &["session-key", "model"], Async::Yes, Files::Yes),
+    layer("runtime-exec", &["model", "runtime", "process"], Async::Yes, Files::Yes),
+    layer(
+        "spawner",
+        &["session-key", "model", "config", "policy", "merge", "runtime", "store"],
+        Async::Yes,
+        Files::No,
+    ),
+    layer("display", &["model"], Async::No, Files::No),
+    layer(
+        "cli",
+        &[
+            "session-key",
+            "model",
+            "config",
+            "policy",
+            "merge",
+            "runtime",
+            "process",
+            "store",
+            "runtime-exec",
+            "spawner",
+            "display",
+        ],
+        Async::Yes,
+        Files::Yes,
+    ),
+];
