@@ -85,7 +85,7 @@ fn input_is_trimmed_and_lower_cased() {
 }
 
 #[test]
-fn malformed_keys() {
+fn a_malformed_key_is_an_error() {
     let segment = |fault| Kind::Segment(fault);
     let check = check_malformed;
     check("", 0, Kind::Empty);
