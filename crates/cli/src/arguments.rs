@@ -5,6 +5,9 @@ mod config;
 mod global;
 mod key;
 mod limits;
+mod list;
+mod merge;
+mod show;
 mod trust;
 
 pub(crate) use completions::CompletionsArguments;
@@ -12,6 +15,9 @@ pub(crate) use config::{ConfigArguments, ConfigCommand, InitArguments, ResolveAr
 pub(crate) use global::Global;
 pub(crate) use key::{KeyArguments, KeyCommand};
 pub(crate) use limits::LimitArguments;
+pub(crate) use list::ListArguments;
+pub(crate) use merge::MergeArguments;
+pub(crate) use show::ShowArguments;
 pub(crate) use trust::TrustArguments;
 
 use clap::{Parser, Subcommand};
@@ -52,6 +58,9 @@ pub(crate) struct Arguments {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Merge(MergeArguments),
+    List(ListArguments),
+    Show(ShowArguments),
     Trust(TrustArguments),
     Key(KeyArguments),
     Config(ConfigArguments),

@@ -3,7 +3,12 @@
 mod completions;
 mod config;
 mod key;
+mod list;
+mod merge;
+mod show;
 mod trust;
+
+pub(crate) use key::malformed as malformed_key;
 
 use clap::Parser;
 
@@ -36,6 +41,9 @@ pub(crate) fn run_command_line() -> Exit {
 
 fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
     match command {
+        Command::Merge(arguments) => merge::run(&arguments, cx),
+        Command::List(arguments) => list::run(&arguments, cx),
+        Command::Show(arguments) => show::run(&arguments, cx),
         Command::Trust(arguments) => trust::run(&arguments, cx),
         Command::Key(arguments) => key::run(arguments.command, cx),
         Command::Config(arguments) => config::run(arguments.command, cx),

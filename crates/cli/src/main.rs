@@ -18,7 +18,10 @@ mod invocation;
 mod load;
 mod output;
 mod project;
+mod record;
 mod trusted;
+mod values;
+mod wording;
 
 fn main() {
     exit::end(command::run_command_line());

@@ -5,5 +5,6 @@ mod command;
 
 mod config;
 mod key;
+mod merge;
 mod trust;
 mod usage;

@@ -1,0 +1,16 @@
+//! `offshoot list`.
+
+use clap::Args;
+
+/// List runs, one a line
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  offshoot list
+  offshoot list --all
+  offshoot list --json")]
+pub(crate) struct ListArguments {
+    /// Every run, not the roots alone
+    #[arg(long)]
+    pub(crate) all: bool,
+}

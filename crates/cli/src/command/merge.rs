@@ -1,0 +1,132 @@
+//! `offshoot merge`.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::sync::Arc;
+
+use offshoot_merge::{Answer, Fold, LineError, Lines, NothingStored, OnFailure, Strategy, Values};
+use offshoot_model::{Ending, Payload};
+
+use crate::arguments::MergeArguments;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::record::{Record, failed};
+use crate::values::StoredValues;
+
+/// Merges results that are given, or that are stored.
+pub(crate) fn run(arguments: &MergeArguments, cx: &Invocation) -> Result<Exit, Failure> {
+    let strategy = strategy(&arguments.strategy)?;
+    let fold = Fold::new(strategy, OnFailure::Fail);
+    let children = arguments.children.as_deref();
+    let (answer, values): (Answer, Box<dyn Values>) =
+        match children.or(arguments.result.first().map(String::as_str)) {
+            None => (lines(&arguments.file, fold)?, Box::new(NothingStored)),
+            Some(run) => {
+                let record = Record::open_for(cx, run)?;
+                let answer = match children {
+                    Some(run) => of_children(&record, run, fold, cx)?,
+                    None => of_runs(&record, &arguments.result, fold)?,
+                };
+                (answer, Box::new(StoredValues(Arc::clone(record.store()))))
+            }
+        };
+    print(&answer, &*values, cx)?;
+    Ok(Exit::Done)
+}
+
+/// A strategy by its name.
+pub(crate) fn strategy(name: &str) -> Result<Strategy, Failure> {
+    name.parse().map_err(|error| Failure::of(Exit::BadInput, &error))
+}
+
+/// Prints an answer and a newline.
+pub(crate) fn print(answer: &Answer, values: &dyn Values, cx: &Invocation) -> Result<(), Failure> {
+    cx.output.stream(|out| {
+        answer.write_to(out, values)?;
+        out.write_all(b"\n")
+    })
+}
+
+fn lines(file: &Path, fold: Fold) -> Result<Answer, Failure> {
+    if file == Path::new("-") {
+        return read(file, std::io::stdin().lock(), fold);
+    }
+    let open = File::open(file).map_err(|error| Failure::file("read", file, &error))?;
+    read(file, BufReader::new(open), fold)
+}
+
+fn read(file: &Path, input: impl BufRead, mut fold: Fold) -> Result<Answer, Failure> {
+    let mut count = 0;
+    for line in Lines::new(input) {
+        let line = line.map_err(|error| match &error {
+            LineError::Read { source, .. } => Failure::file("read", file, source),
+            LineError::Invalid { .. } => Failure::of(Exit::BadInput, &error)
+                .hint("a line is an object with a `key` and a `value`"),
+        })?;
+        fold.push(count, line.key, Ok(line.value));
+        count += 1;
+    }
+    finish(fold, count)
+}
+
+fn of_runs(record: &Record, runs: &[String], mut fold: Fold) -> Result<Answer, Failure> {
+    for (place, text) in (0..).zip(runs) {
+        let found = record.find(text)?;
+        let ending = record.store().ending(found.run).map_err(|error| failed(&error))?;
+        match ending {
+            Some(Ending { output: Some(output), .. }) => {
+                let value = scalar(record, &output)?;
+                fold.push(place, found.run.to_string().into(), Ok(value));
+            }
+            Some(_) => return Err(Failure::input(format_args!("run {} has no result", found.run))),
+            None => return Err(Failure::input(format_args!("run {} is not over", found.run))),
+        }
+    }
+    finish(fold, u32::try_from(runs.len()).unwrap_or(u32::MAX))
+}
+
+/// What completed below a run. What did not is counted, not hidden.
+fn of_children(
+    record: &Record,
+    text: &str,
+    mut fold: Fold,
+    cx: &Invocation,
+) -> Result<Answer, Failure> {
+    let found = record.find(text)?;
+    let tree = record.tree(found.root)?;
+    let node = tree
+        .get(found.run)
+        .ok_or_else(|| Failure::input(format_args!("run {} has no record", found.run)))?;
+    let (mut count, mut others) = (0, 0);
+    for child in tree.children(node) {
+        let ending = record.store().ending(child.run).map_err(|error| failed(&error))?;
+        match ending {
+            Some(Ending { output: Some(output), .. }) if child.status.is_success() => {
+                let key =
+                    child.label.clone().unwrap_or_else(|| (count + others + 1).to_string().into());
+                fold.push(count, key, Ok(scalar(record, &output)?));
+                count += 1;
+            }
+            _ => others += 1,
+        }
+    }
+    if others > 0 {
+        cx.output.warning(format_args!(
+            "{others} of {} children have no result to merge",
+            count + others
+        ));
+    }
+    finish(fold, count)
+}
+
+/// Strategies that look into values need those that are small at hand.
+fn scalar(record: &Record, output: &Payload) -> Result<Payload, Failure> {
+    const SMALL: u64 = 64 * 1024;
+    if output.size() <= SMALL { record.at_hand(output) } else { Ok(output.clone()) }
+}
+
+fn finish(fold: Fold, count: u32) -> Result<Answer, Failure> {
+    fold.finish(count).map_err(|error| Failure::of(Exit::BadInput, &error).maybe_hint(error.hint()))
+}

@@ -1,0 +1,220 @@
+//! `offshoot show`.
+
+use std::sync::Arc;
+
+use offshoot_model::{
+    Admitted, AgentId, Cost, Ending, EnvelopeError, Grant, InputRange, Node, Origin, Payload,
+    RunId, RunStatus, SessionKey, Timestamp, Usage,
+};
+use serde::{Serialize, Serializer};
+
+use crate::arguments::ShowArguments;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::record::{Record, failed};
+use crate::wording;
+
+/// All that is known of a run: the fields of its envelope, and what it was asked.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown {
+    status: RunStatus,
+    #[serde(serialize_with = "plain", skip_serializing_if = "Option::is_none")]
+    data: Option<Payload>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<EnvelopeError>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    partial: bool,
+    session_key: SessionKey,
+    run_id: RunId,
+    root: RunId,
+    parent: Option<RunId>,
+    agent: AgentId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<Arc<str>>,
+    depth: u32,
+    origin: Origin,
+    runtime: Option<Arc<str>>,
+    #[serde(serialize_with = "plain")]
+    task: Option<Payload>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<InputRange>,
+    grant: Arc<Grant>,
+    #[serde(serialize_with = "wording::rfc3339")]
+    admitted_at: Timestamp,
+    #[serde(serialize_with = "wording::maybe_rfc3339")]
+    started_at: Option<Timestamp>,
+    #[serde(serialize_with = "wording::maybe_rfc3339")]
+    ended_at: Option<Timestamp>,
+    execution_time_ms: Option<u64>,
+    usage: Usage,
+    cost: Cost,
+    children: Vec<RunId>,
+}
+
+/// Shows one run, or its answer alone.
+pub(crate) fn run(arguments: &ShowArguments, cx: &Invocation) -> Result<Exit, Failure> {
+    let record = Record::open_for(cx, &arguments.run)?;
+    let found = record.find(&arguments.run)?;
+    let missing = || Failure::input(format_args!("run {} has no record", found.run));
+    let ending = record.store().ending(found.run).map_err(|error| failed(&error))?;
+    if arguments.answer {
+        return answer(&record, found.run, ending, cx);
+    }
+    let tree = record.tree(found.root)?;
+    let node = tree.get(found.run).ok_or_else(missing)?;
+    let admitted = record.store().admitted(found.run).map_err(|error| failed(&error))?;
+    let children = tree.children(node).map(|child| child.run).collect();
+    let shown = shown(&record, node, admitted.ok_or_else(missing)?, ending, children)?;
+    if cx.output.wants_json() {
+        cx.output.json(&shown)?;
+    } else {
+        text(&record, &shown, cx)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn answer(
+    record: &Record,
+    run: RunId,
+    ending: Option<Ending>,
+    cx: &Invocation,
+) -> Result<Exit, Failure> {
+    let Some(ending) = ending else {
+        return Err(Failure::input(format_args!("run {run} is not over")));
+    };
+    match ending.output {
+        None => {
+            return Err(Failure::input(format_args!(
+                "run {run} has no answer: it {}",
+                ending.reason
+            )));
+        }
+        Some(output) => print(record, &output, cx)?,
+    }
+    Ok(Exit::Done)
+}
+
+fn shown(
+    record: &Record,
+    node: &Node,
+    admitted: Admitted,
+    ending: Option<Ending>,
+    children: Vec<RunId>,
+) -> Result<Shown, Failure> {
+    /// A larger answer is named, and printed by `--answer`.
+    const INLINE: u64 = 1024 * 1024;
+    let error = ending.as_ref().and_then(EnvelopeError::of);
+    let data = ending.and_then(|ending| ending.output);
+    let at_hand = |payload: Payload| match payload.size() {
+        0..=INLINE => record.at_hand(&payload),
+        _ => Ok(payload),
+    };
+    let data = data.map(at_hand).transpose()?;
+    Ok(Shown {
+        status: node.status,
+        partial: error.is_some() && data.is_some(),
+        data,
+        error,
+        session_key: node.key.clone(),
+        run_id: node.run,
+        root: node.root.run(),
+        parent: node.parent,
+        agent: node.agent.clone(),
+        label: node.label.clone(),
+        depth: node.depth,
+        origin: node.origin,
+        runtime: admitted.runtime,
+        task: Some(at_hand(admitted.task)?),
+        input: admitted.input,
+        grant: admitted.grant,
+        admitted_at: node.admitted_at,
+        started_at: node.started_at,
+        ended_at: node.ended_at,
+        execution_time_ms: node.execution_time().map(|time| time.as_millis() as u64),
+        usage: node.usage,
+        cost: node.cost,
+        children,
+    })
+}
+
+fn text(record: &Record, run: &Shown, cx: &Invocation) -> Result<(), Failure> {
+    let mut rows = vec![
+        ["run", &run.run_id.to_string()].map(str::to_owned),
+        ["session", run.session_key.as_str()].map(str::to_owned),
+        ["agent", run.agent.as_str()].map(str::to_owned),
+    ];
+    let mut row = |name: &str, value: String| rows.push([name.to_owned(), value]);
+    if let Some(label) = &run.label {
+        row("label", label.to_string());
+    }
+    if let Some(parent) = run.parent {
+        row("parent", parent.to_string());
+    }
+    row("depth", run.depth.to_string());
+    if let Some(runtime) = &run.runtime {
+        row("runtime", runtime.to_string());
+    }
+    match &run.error {
+        Some(error) => row("status", format!("{}: {}", run.status, error.message)),
+        None => row("status", run.status.to_string()),
+    }
+    row("asked", run.admitted_at.to_string());
+    if let Some(at) = run.started_at {
+        row("started", at.to_string());
+    }
+    if let Some(at) = run.ended_at {
+        row("ended", at.to_string());
+    }
+    if let Some(time) = run.execution_time_ms {
+        row("took", wording::milliseconds(time));
+    }
+    if let Some(input) = &run.input {
+        let (length, offset) = (wording::count(input.length), wording::count(input.offset));
+        row("input", format!("{} bytes of {} from byte {offset}", length, input.path.display()));
+    }
+    if !run.children.is_empty() {
+        row("children", run.children.len().to_string());
+    }
+    if let Some(Payload::Text(task)) = &run.task {
+        row("task", task.trim_end().replace('\n', "\n  "));
+    }
+    cx.output.table(&rows)?;
+    match &run.data {
+        None => {}
+        Some(Payload::Stored(value)) => {
+            let size = wording::count(value.size);
+            cx.output.line(format_args!(
+                "answer  {size} bytes: `offshoot show {} --answer` prints it",
+                run.run_id
+            ))?;
+        }
+        Some(data) => {
+            cx.output.line("answer")?;
+            print(record, data, cx)?;
+        }
+    }
+    Ok(())
+}
+
+/// Prints an answer as it is, and a newline.
+pub(crate) fn print(record: &Record, output: &Payload, cx: &Invocation) -> Result<(), Failure> {
+    match output {
+        Payload::Text(text) => cx.output.line(text),
+        Payload::Json(json) => cx.output.line(json.as_str()),
+        Payload::Stored(reference) => {
+            cx.output.copy(record.store().open(reference).map_err(|error| failed(&error))?)
+        }
+    }
+}
+
+/// A value in JSON as itself: a string, the JSON it is, or where to find it.
+fn plain<S: Serializer>(data: &Option<Payload>, serializer: S) -> Result<S::Ok, S::Error> {
+    match data {
+        None => serializer.serialize_none(),
+        Some(Payload::Text(text)) => serializer.serialize_str(text),
+        Some(Payload::Json(json)) => json.serialize(serializer),
+        Some(Payload::Stored(reference)) => serializer.collect_map([("ref", reference)]),
+    }
+}

@@ -1,0 +1,107 @@
+//! The record of a data folder, for commands that look.
+
+use std::sync::Arc;
+
+use offshoot_model::{JsonText, Payload, RootId, SessionKey, Tree, ValueKind};
+use offshoot_store::{DataFolder, FIND_LIMIT, Found, SqliteStore, Store, StoreError};
+
+use crate::command::malformed_key;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+
+/// A record that is there.
+pub(crate) struct Record {
+    store: Arc<dyn Store>,
+}
+
+impl Record {
+    /// Opens the record; none where nothing has been recorded yet.
+    pub(crate) fn open(cx: &Invocation) -> Result<Option<Self>, Failure> {
+        let Some(folder) =
+            DataFolder::existing(cx.data_folder()).map_err(|error| failed(&error))?
+        else {
+            return Ok(None);
+        };
+        let store = SqliteStore::open(&folder).map_err(|error| failed(&error))?;
+        Ok(Some(Self { store: Arc::new(store) }))
+    }
+
+    /// Opens the record in which a run is to be found.
+    pub(crate) fn open_for(cx: &Invocation, text: &str) -> Result<Self, Failure> {
+        Self::open(cx)?.ok_or_else(|| {
+            let folder = cx.data_folder();
+            Failure::input(format_args!(
+                "there is no run `{text}`: nothing is recorded in {}",
+                folder.display()
+            ))
+            .hint("--data-dir names another data folder")
+        })
+    }
+
+    /// The store behind it.
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// The one run that somebody means.
+    pub(crate) fn find(&self, text: &str) -> Result<Found, Failure> {
+        // What looks like a key must be one; that it names nothing would be the wrong complaint.
+        if text.trim_start().to_ascii_lowercase().starts_with("agent:") {
+            SessionKey::parse(text).map_err(|error| malformed_key(&error))?;
+        }
+        let mut found = self.store.find(text).map_err(|error| failed(&error))?;
+        match found.len() {
+            0 => Err(Failure::input(format_args!("there is no run `{text}`"))
+                .hint("`offshoot list --all` shows all runs; a run is named by its id, a unique beginning of it, or its session key")),
+            1 => Ok(found.remove(0)),
+            many => Err(ambiguous(text, many, &found)),
+        }
+    }
+
+    /// A whole tree.
+    pub(crate) fn tree(&self, root: RootId) -> Result<Tree, Failure> {
+        let mut tree = Tree::new();
+        for event in self.store.events(root, 0) {
+            tree.apply(&event.map_err(|error| failed(&error))?);
+        }
+        Ok(tree)
+    }
+
+    /// All roots, the oldest first.
+    pub(crate) fn roots(&self) -> Result<Vec<RootId>, Failure> {
+        let roots = self.store.roots().map_err(|error| failed(&error))?;
+        Ok(roots.into_iter().map(|root| root.root).collect())
+    }
+
+    /// A payload whose value is at hand, whatever it was before.
+    pub(crate) fn at_hand(&self, payload: &Payload) -> Result<Payload, Failure> {
+        let Payload::Stored(reference) = payload else { return Ok(payload.clone()) };
+        if reference.kind == ValueKind::Bytes {
+            return Ok(payload.clone());
+        }
+        let bytes = self.store.read(reference).map_err(|error| failed(&error))?;
+        let text = String::from_utf8(bytes).map_err(|_| {
+            Failure::input(format_args!("value {} is not the text it was", reference.hash))
+        })?;
+        if reference.kind == ValueKind::Text {
+            return Ok(Payload::text(text));
+        }
+        JsonText::parse(text).map(Payload::Json).map_err(|error| {
+            Failure::input(format_args!("value {} is not the JSON it was", reference.hash))
+                .caused_by(Some(&error))
+        })
+    }
+}
+
+/// A failure of the store.
+pub(crate) fn failed(error: &StoreError) -> Failure {
+    Failure::of(Exit::BadInput, error).maybe_hint(error.hint())
+}
+
+fn ambiguous(text: &str, many: usize, found: &[Found]) -> Failure {
+    let more = if many >= FIND_LIMIT { " or more" } else { "" };
+    let list: String = found.iter().map(|run| format!("\n  {}  {}", run.run, run.key)).collect();
+    Failure::input(format_args!("`{text}` may be any of {many}{more} runs:{list}"))
+        .hint("write more of the id, or the whole session key")
+}

@@ -1,0 +1,56 @@
+//! `offshoot merge`.
+
+use crate::command::{Place, check};
+
+const THREE: &str = "{\"key\":\"a\",\"value\":2}\n{\"key\":\"b\",\"value\":\"x\\ny\"}\n{\"key\":\"c\",\"value\":2}\n";
+
+#[test]
+fn every_strategy_has_its_output() {
+    let place = Place::new();
+    for (strategy, expected) in [
+        ("concatenate", "2\n---\nx\ny\n---\n2\n"),
+        ("structured", "{\"a\":2,\"b\":\"x\\ny\",\"c\":2}\n"),
+        (
+            "summarize",
+            "[Result 1 from a]:\n2\n\n[Result 2 from b]:\nx\ny\n\n[Result 3 from c]:\n2\n",
+        ),
+        ("first", "2\n"),
+        ("quorum:2", "2\n"),
+        (
+            "vote",
+            "{\"winner\":2,\"votes\":{\"2\":{\"count\":2,\"value\":2},\"\\\"x\\\\ny\\\"\":{\"count\":1,\"value\":\"x\\ny\"}}}\n",
+        ),
+    ] {
+        let outcome = place.feed(&["merge", "--strategy", strategy], THREE).expect_code(0);
+        assert_eq!(outcome.stdout(), expected, "{strategy}");
+    }
+    let sum = "{\"key\":\"a\",\"value\":2}\n{\"key\":\"b\",\"value\":\" 0.5\\n\"}";
+    assert_eq!(
+        place.feed(&["merge", "--strategy", "sum", "-"], sum).expect_code(0).stdout(),
+        "2.5\n"
+    );
+}
+
+#[test]
+fn results_come_from_a_file_or_standard_input() {
+    let place = Place::new();
+    place.file("r.jsonl", THREE);
+    let from_file = place.run(&["merge", "r.jsonl"]).expect_code(0);
+    assert_eq!(from_file.stdout(), place.feed(&["merge"], THREE).expect_code(0).stdout());
+    check("merge_empty", &place.feed(&["merge", "--strategy", "structured"], ""));
+}
+
+#[test]
+fn what_does_not_merge_is_named() {
+    let place = Place::new();
+    check("merge_unknown_strategy", &place.feed(&["merge", "--strategy", "concat"], THREE));
+    check("merge_later_strategy", &place.feed(&["merge", "--strategy", "best-of"], THREE));
+    check("merge_bad_line", &place.feed(&["merge"], format!("{THREE}\n{{\"key\":\"d\"}}\n")));
+    check("merge_no_json", &place.feed(&["merge"], "hello\n"));
+    check("merge_not_utf8", &place.feed(&["merge"], b"{\"key\":\"\xff\",\"value\":1}\n"));
+    check("merge_not_a_number", &place.feed(&["merge", "--strategy", "sum"], THREE));
+    check("merge_no_quorum", &place.feed(&["merge", "--strategy", "quorum:3"], THREE));
+    check("merge_missing_file", &place.run(&["merge", "nowhere.jsonl"]));
+    check("merge_folder", &place.run(&["merge", "home"]));
+    check("merge_unknown_run", &place.run(&["merge", "--result", "0198"]));
+}
