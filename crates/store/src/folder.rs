@@ -8,6 +8,7 @@
 //!    runs/{run}/            what a run sees: context/…, and context.json that lists it
 //!    spool/                 output that did not fit in memory, until it is a value
 //!    locks/{root}           one for each tree that somebody runs right now
+//!    locks/writing          whose turn it is to write to the database
 //! ```
 //!
 //! Promise: several processes may use one folder at once. A tree is held by one of them, and the kernel lets go of it
@@ -15,6 +16,7 @@
 
 mod context;
 mod hold;
+mod turns;
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
@@ -28,6 +30,7 @@ use crate::blobs::Blobs;
 
 pub use context::ManifestEntry;
 pub use hold::RootLock;
+pub(crate) use turns::Turns;
 
 /// The folder's usual name.
 pub const FOLDER_NAME: &str = ".offshoot";
@@ -127,9 +130,9 @@ impl DataFolder {
         self.path.join(DATABASE)
     }
 
-    /// Taken while the database is made, so that two first users do not make it twice.
-    pub(crate) fn schema_lock(&self) -> PathBuf {
-        self.path.join(LOCKS).join("schema")
+    /// The turn to write to the database.
+    pub(crate) fn writing_turn(&self) -> Result<Turns, StoreError> {
+        Turns::open(self.path.join(LOCKS).join("writing"))
     }
 
     pub(crate) fn blobs(&self) -> Blobs {

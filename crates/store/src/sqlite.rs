@@ -76,7 +76,7 @@ impl Store for SqliteStore {
         if events.is_empty() {
             return Commit::ready(Ok(()));
         }
-        match self.writer.get_or_init(|| Writer::start(self.folder.database())) {
+        match self.writer.get_or_init(|| Writer::start(&self.folder)) {
             Ok(writer) => writer.append(events),
             Err(error) => Commit::ready(Err(error.clone())),
         }

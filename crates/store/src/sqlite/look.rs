@@ -9,6 +9,21 @@ use crate::pages::{PAGE, Page};
 use crate::sought::Sought;
 use crate::{FIND_LIMIT, Found, RootSummary, StoreError};
 
+const BY_KEY: &str = "SELECT run, roots.root, events.key
+    FROM events JOIN roots ON number = events.root
+    WHERE events.key = ?1 ORDER BY run DESC LIMIT ?2";
+
+// The last condition repeats that of the index, without which the index would not be used.
+const BY_ID: &str = "SELECT run, roots.root, events.key
+    FROM events JOIN roots ON number = events.root
+    WHERE run BETWEEN ?1 AND ?2 AND kind = 'admitted' AND kind IN ('admitted', 'ended')
+    ORDER BY run DESC LIMIT ?3";
+
+const MILESTONE: &str = "SELECT roots.root, seq, body
+    FROM events JOIN roots ON number = events.root
+    WHERE run = ?1 AND kind = ?2 AND kind IN ('admitted', 'ended')
+    ORDER BY events.root DESC, seq DESC LIMIT 1";
+
 /// One page of a tree's events: those after a number.
 pub(super) fn page(connection: &Connection, root: RootId, after: u64) -> rusqlite::Result<Page> {
     // SQLite's numbers are signed, and no record is that long.
@@ -57,19 +72,10 @@ pub(super) fn find(connection: &Connection, sought: &Sought) -> rusqlite::Result
             roots.truncate(FIND_LIMIT);
             roots
         }),
-        Sought::Session(key) => found(
-            connection,
-            "SELECT run, roots.root, events.key FROM events JOIN roots ON number = events.root
-             WHERE events.key = ?1 ORDER BY run DESC LIMIT ?2",
-            (key.as_str(), FIND_LIMIT),
-        ),
-        Sought::Runs(runs) => found(
-            connection,
-            "SELECT run, roots.root, events.key FROM events JOIN roots ON number = events.root
-             WHERE run BETWEEN ?1 AND ?2 AND kind = 'admitted' AND kind IN ('admitted', 'ended')
-             ORDER BY run DESC LIMIT ?3",
-            (RunColumn(*runs.start()), RunColumn(*runs.end()), FIND_LIMIT),
-        ),
+        Sought::Session(key) => found(connection, BY_KEY, (key.as_str(), FIND_LIMIT)),
+        Sought::Runs(runs) => {
+            found(connection, BY_ID, (RunColumn(*runs.start()), RunColumn(*runs.end()), FIND_LIMIT))
+        }
     }
 }
 
@@ -80,11 +86,7 @@ pub(super) fn milestone(
     kind: &str,
 ) -> rusqlite::Result<Option<Result<EventKind, StoreError>>> {
     connection
-        .prepare_cached(
-            "SELECT roots.root, seq, body FROM events JOIN roots ON number = events.root
-             WHERE run = ?1 AND kind = ?2 AND kind IN ('admitted', 'ended')
-             ORDER BY events.root DESC, seq DESC LIMIT 1",
-        )?
+        .prepare_cached(MILESTONE)?
         .query_row((RunColumn(run), kind), |row| {
             let RunColumn(root) = row.get(0)?;
             Ok(row::kind(RootId::new(root), row.get(1)?, row.get_ref(2)?.as_str()?))
@@ -99,4 +101,30 @@ fn found(connection: &Connection, sql: &str, params: impl Params) -> rusqlite::R
         Ok(Found { run, root: RootId::new(root), key })
     };
     connection.prepare_cached(sql)?.query_map(params, read)?.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DataFolder, SqliteStore};
+
+    #[test]
+    fn no_question_about_one_run_reads_the_whole_record() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = DataFolder::open(home.path()).unwrap();
+        drop(SqliteStore::open(&folder).unwrap());
+        let connection = Connection::open(folder.database()).unwrap();
+        for (question, index) in [
+            (BY_KEY, "INDEX sessions"),
+            (BY_ID, "INDEX milestones"),
+            (MILESTONE, "INDEX milestones"),
+        ] {
+            let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {question}")).unwrap();
+            let nothing = rusqlite::params_from_iter(vec![""; plan.parameter_count()]);
+            let steps = plan.query_map(nothing, |row| row.get::<_, String>(3)).unwrap();
+            let steps: Vec<String> = steps.map(Result::unwrap).collect();
+            assert!(steps.iter().any(|step| step.contains(index)), "{steps:?}");
+            assert!(!steps.iter().any(|step| step.contains("SCAN")), "{steps:?}");
+        }
+    }
 }

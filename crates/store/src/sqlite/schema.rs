@@ -4,13 +4,10 @@
 //! event stands under the small number of its tree and its own number, so that a tree's events lie together and are
 //! written in the order of the file. Its body is JSON: what the tables do not know they need not learn.
 
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, TransactionBehavior};
-use rustix::fs::{FlockOperation, flock};
 
 use crate::{DataFolder, StoreError};
 
@@ -44,8 +41,8 @@ CREATE INDEX milestones ON events (run, kind) WHERE kind IN ('admitted', 'ended'
 CREATE INDEX sessions ON events (key) WHERE key IS NOT NULL;
 ";
 
-/// How long to wait for another process that writes: far longer than any transaction takes, so that only a process
-/// that hangs in one makes this an error.
+/// How long to wait for a lock of the database itself. Writers of ours take turns before they come to it, so this is for
+/// the moments of opening and recovery, and for other programs.
 const BUSY: Duration = Duration::from_secs(30);
 
 /// Pages in the log before they are carried over into the database, 16 MiB: four times the usual, because carrying over
@@ -58,20 +55,11 @@ pub(super) fn prepare(folder: &DataFolder) -> Result<(), StoreError> {
     if path.exists() && version(&reader(&path)?, &path)? > 0 {
         return Ok(());
     }
-    // Two processes that meet in an empty folder: changing to a log is the one step that SQLite does not let them
-    // wait for each other in.
-    let lock = folder.schema_lock();
-    OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .open(&lock)
-        .and_then(|file| {
-            flock(&file, FlockOperation::LockExclusive).map(|()| file).map_err(Into::into)
-        })
-        .map_err(|error| StoreError::io("lock", &lock, error))
-        .and_then(|_held| create(&path))
+    // Two processes that meet in an empty folder: changing to a log is the one step in which SQLite does not let them
+    // wait for each other.
+    let turns = folder.writing_turn()?;
+    let _turn = turns.take()?;
+    create(&path)
 }
 
 /// The connection that writes. A commit is durable when it returns.

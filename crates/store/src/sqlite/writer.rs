@@ -22,7 +22,8 @@ use tokio::sync::oneshot;
 
 use super::heads::Heads;
 use super::schema;
-use crate::{Commit, StoreError};
+use crate::folder::Turns;
+use crate::{Commit, DataFolder, StoreError};
 
 /// Events that may wait for the disk. The queue is a channel without a bound of its own, because `append` must neither
 /// block nor lose the order of calls; this bound only keeps a disk that hangs from eating the memory. It is not meant to
@@ -60,17 +61,19 @@ struct Request {
 /// What the thread owns.
 struct Record {
     path: PathBuf,
+    turns: Turns,
     connection: Option<Connection>,
     counts: Arc<Counts>,
 }
 
 impl Writer {
     /// Starts the thread. It opens its connection when the first events come.
-    pub(super) fn start(path: PathBuf) -> Result<Self, StoreError> {
+    pub(super) fn start(folder: &DataFolder) -> Result<Self, StoreError> {
+        let (path, turns) = (folder.database(), folder.writing_turn()?);
         let (queue, requests) = mpsc::channel();
         let counts = Arc::<Counts>::default();
         let mut record =
-            Record { path: path.clone(), connection: None, counts: Arc::clone(&counts) };
+            Record { path: path.clone(), turns, connection: None, counts: Arc::clone(&counts) };
         let thread = std::thread::Builder::new()
             .name("offshoot-record".to_owned())
             .spawn(move || record.run(&requests))
@@ -119,24 +122,15 @@ impl Record {
                 events += next.events.len();
                 group.push(next);
             }
-            let answers = self.transact(&group);
-            if answers.is_err() {
+            let answers = self.transact(&group).unwrap_or_else(|error| {
                 // With the connection goes whatever the failure left in it.
                 self.connection = None;
-            }
+                vec![Err(error); group.len()]
+            });
             self.counts.waiting.fetch_sub(events, Ordering::Relaxed);
-            match answers {
-                Ok(answers) => {
-                    for (request, result) in group.into_iter().zip(answers) {
-                        // Who no longer listens does not mind.
-                        let _ = request.answer.send(result);
-                    }
-                }
-                Err(error) => {
-                    for request in group {
-                        let _ = request.answer.send(Err(error.clone()));
-                    }
-                }
+            for (request, answer) in group.into_iter().zip(answers) {
+                // Who no longer listens does not mind.
+                let _ = request.answer.send(answer);
             }
         }
     }
@@ -148,6 +142,7 @@ impl Record {
             Some(connection) => connection,
             none => none.insert(schema::writer(&self.path)?),
         };
+        let _turn = self.turns.take()?;
         let transaction = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(trouble)?;

@@ -1,0 +1,215 @@
+//! Disks that are full, folders that cannot be written, records that are not ours.
+
+use std::error::Error;
+use std::path::Path;
+
+use offshoot_model::{EventKind, ValueKind};
+use offshoot_store::{DataFolder, NewValue, SqliteStore, Store, StoreError};
+
+use crate::sample::{OnDisk, Script};
+use crate::tmpfs::Tmpfs;
+
+fn put(store: &dyn Store, value: NewValue) -> Result<offshoot_model::VariableRef, StoreError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(store.put(value))
+}
+
+fn files_below(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.map(|path| if path.is_dir() { files_below(&path) } else { 1 }).sum()
+}
+
+#[test]
+fn a_full_disk_loses_no_order_and_is_used_again_when_it_has_space() {
+    let Some(disk) = Tmpfs::mount(4 << 20) else { return };
+    let folder = DataFolder::open(disk.path().join("data")).unwrap();
+    let store = SqliteStore::open(&folder).unwrap();
+    let (mut one, mut other) = (Script::new(), Script::new());
+    store.append(one.many(1)).wait().unwrap();
+
+    let ballast = disk.fill();
+    // More than the last pages of the log can take.
+    let lost = one.many(2000);
+    let error = store.append(lost.clone()).wait().unwrap_err();
+    assert!(error.is_full(), "{error:?}");
+    assert!(error.hint().unwrap().contains("free space"), "{error:?}");
+    assert!(error.source().is_some());
+    // What was queued behind it is answered as well, and is not recorded in its place.
+    let later = one.many(1);
+    assert!(matches!(store.append(later.clone()).wait(), Err(StoreError::Broken { last: 1, .. })));
+    // Whoever reads is not disturbed.
+    assert_eq!(store.events(one.root, 0).count(), 1);
+
+    std::fs::remove_file(ballast).unwrap();
+    store.append(other.many(3)).wait().unwrap();
+    assert!(matches!(store.append(later.clone()).wait(), Err(StoreError::Broken { last: 1, .. })));
+    store.append(lost).wait().unwrap();
+    store.append(later).wait().unwrap();
+    assert_eq!(store.verify_record(one.root).unwrap(), 2002);
+    assert_eq!(store.verify_record(other.root).unwrap(), 3);
+}
+
+#[test]
+fn a_value_that_does_not_fit_leaves_nothing_behind() {
+    let Some(disk) = Tmpfs::mount(2 << 20) else { return };
+    let folder = DataFolder::open(disk.path().join("data")).unwrap();
+    let store = SqliteStore::open(&folder).unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let large = home.path().join("large");
+    std::fs::write(&large, vec![7; 4 << 20]).unwrap();
+    for value in [
+        NewValue::file(ValueKind::Bytes, &large),
+        NewValue::bytes(ValueKind::Bytes, vec![7; 4 << 20]),
+        NewValue::adopt(ValueKind::Bytes, &large),
+    ] {
+        let error = put(&store, value).unwrap_err();
+        assert!(error.is_full(), "{error:?}");
+        assert!(error.hint().is_some());
+        assert!(large.exists());
+        assert_eq!(files_below(&folder.path().join("blobs")), 0);
+    }
+    let small = put(&store, NewValue::bytes(ValueKind::Bytes, *b"this fits")).unwrap();
+    store.verify(&small).unwrap();
+    // From another file system, so it is copied and then removed.
+    std::fs::write(&large, "smaller now").unwrap();
+    let moved = put(&store, NewValue::adopt(ValueKind::Text, &large)).unwrap();
+    assert_eq!(store.read(&moved).unwrap(), b"smaller now");
+    assert!(!large.exists());
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_says_so() {
+    let Some(disk) = Tmpfs::mount(4 << 20) else { return };
+    let folder = DataFolder::open(disk.path().join("data")).unwrap();
+    let store = SqliteStore::open(&folder).unwrap();
+    let mut script = Script::new();
+    store.append(script.many(1)).wait().unwrap();
+    drop(store);
+    disk.make_read_only();
+
+    let error = DataFolder::open(disk.path().join("new")).unwrap_err();
+    assert!(error.is_read_only() && error.hint().is_some(), "{error:?}");
+    assert!(error.to_string().contains("new"), "{error}");
+    // The folder itself is there; whatever needs to write into it says the same.
+    let folder = DataFolder::open(disk.path().join("data")).unwrap();
+    let error = SqliteStore::open(&folder).unwrap_err();
+    assert!(error.is_read_only() && error.hint().is_some(), "{error:?}");
+    let error = folder.hold(script.root).unwrap_err();
+    assert!(error.is_read_only(), "{error:?}");
+    let error = folder.spool_file().unwrap_err();
+    assert!(error.is_read_only(), "{error:?}");
+}
+
+#[test]
+fn a_newer_record_is_refused() {
+    let disk = OnDisk::new();
+    disk.database().pragma_update(None, "user_version", 99).unwrap();
+    let error = SqliteStore::open(&disk.folder).unwrap_err();
+    assert!(matches!(error, StoreError::NewerVersion { found: 99, .. }), "{error:?}");
+    assert!(error.to_string().contains("has version 99"), "{error}");
+    assert!(error.hint().is_some());
+}
+
+#[test]
+fn a_file_that_is_no_database_is_an_error() {
+    let disk = OnDisk::new();
+    drop(disk.store);
+    std::fs::write(disk.folder.path().join("offshoot.db"), "not a database at all".repeat(99))
+        .unwrap();
+    let error = SqliteStore::open(&disk.folder).unwrap_err();
+    assert!(matches!(error, StoreError::Database { .. }), "{error:?}");
+}
+
+#[test]
+fn a_changed_record_does_not_verify() {
+    let cases = [
+        ("UPDATE events SET at = at + 1 WHERE seq = 3", 3),
+        ("UPDATE events SET body = '\"waiting\"' WHERE seq = 3", 3),
+        ("UPDATE events SET kind = 'waiting' WHERE seq = 3", 3),
+        ("UPDATE events SET run = zeroblob(16) WHERE seq = 3", 3),
+        ("DELETE FROM events WHERE seq = 3", 3),
+        ("DELETE FROM events WHERE seq = 5", 5),
+        ("UPDATE events SET chain = zeroblob(32) WHERE seq = 3", 3),
+        ("UPDATE roots SET last_seq = 4", 6),
+    ];
+    for (change, first_wrong) in cases {
+        let disk = OnDisk::new();
+        let mut script = Script::new();
+        disk.store.append(script.many(5)).wait().unwrap();
+        assert_eq!(disk.store.verify_record(script.root).unwrap(), 5);
+        assert_eq!(disk.database().execute(change, ()).unwrap(), 1);
+        match disk.store.verify_record(script.root) {
+            Err(StoreError::Tampered { seq, .. }) => assert_eq!(seq, first_wrong, "{change}"),
+            other => panic!("{change}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn an_event_that_cannot_be_read_ends_the_reading() {
+    let disk = OnDisk::new();
+    let mut script = Script::new();
+    disk.store.append(script.many(3)).wait().unwrap();
+    disk.database()
+        .execute("UPDATE events SET body = '\"from_the_future\"' WHERE seq = 2", ())
+        .unwrap();
+    let read: Vec<_> = disk.store.events(script.root, 0).collect();
+    assert_eq!(read.len(), 2);
+    assert!(matches!(&read[1], Err(StoreError::Unreadable { seq: 2, .. })), "{read:?}");
+}
+
+#[test]
+fn an_event_without_a_json_form_fails_alone() {
+    use std::os::unix::ffi::OsStrExt;
+    let disk = OnDisk::new();
+    let (mut good, mut bad) = (Script::new(), Script::new());
+    let mut admission = crate::sample::admission("agent:main:main");
+    admission.input = Some(offshoot_model::InputRange {
+        path: std::sync::Arc::new(std::ffi::OsStr::from_bytes(b"/tmp/\xff").into()),
+        offset: 0,
+        length: 1,
+        hash: None,
+    });
+    let lost = disk.store.append(vec![bad.next(EventKind::Admitted(Box::new(admission)))]);
+    let kept = disk.store.append(good.many(1));
+    assert!(matches!(lost.wait(), Err(StoreError::Unrecordable { seq: 1, .. })));
+    kept.wait().unwrap();
+    assert_eq!(disk.store.roots().unwrap().len(), 1);
+}
+
+#[test]
+fn a_damaged_value_is_told_and_replaced() {
+    let disk = OnDisk::new();
+    let value = NewValue::bytes(ValueKind::Text, *b"the truth");
+    let reference = put(&disk.store, value.clone()).unwrap();
+    let path = disk.store.path(&reference).unwrap();
+    for damage in ["the lie..", "longer than before"] {
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, damage).unwrap();
+        assert!(matches!(disk.store.read(&reference), Err(StoreError::Corrupt { .. })));
+        assert!(matches!(disk.store.verify(&reference), Err(StoreError::Corrupt { .. })));
+        put(&disk.store, value.clone()).unwrap();
+        assert_eq!(disk.store.read(&reference).unwrap(), b"the truth");
+    }
+}
+
+#[test]
+fn errors_name_the_thing_and_end_without_a_stop() {
+    let script = Script::new();
+    let errors = [
+        StoreError::Broken { root: script.root, last: 4, seq: 7 },
+        StoreError::Held { root: script.root, pid: Some(41) },
+        StoreError::Held { root: script.root, pid: None },
+        StoreError::Overloaded { waiting: 9 },
+        StoreError::Closed,
+    ];
+    let root = script.root;
+    let expected = [
+        format!("the record of tree {root} ends at event 4, and event 7 cannot follow it"),
+        format!("tree {root} is held by process 41"),
+        format!("tree {root} is held by another process"),
+        "9 events wait to be written, and no more are taken".to_owned(),
+        "the record is closed".to_owned(),
+    ];
+    assert_eq!(errors.map(|error| error.to_string()), expected);
+}

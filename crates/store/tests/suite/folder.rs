@@ -1,0 +1,199 @@
+//! The data folder: what is in it, who holds what, and what a run sees.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use offshoot_model::{RootId, ValueKind, VariableRef};
+use offshoot_store::{DataFolder, ManifestEntry, MemoryStore, NewValue, Store, StoreError};
+
+use crate::sample::{OnDisk, new_run};
+
+fn put(store: &dyn Store, value: NewValue) -> VariableRef {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(store.put(value)).unwrap()
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn it_is_made_on_first_use_for_its_owner_alone() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("deep/down/.offshoot");
+    assert!(DataFolder::existing(&path).unwrap().is_none());
+    let folder = DataFolder::open(&path).unwrap();
+    assert_eq!(mode(&path), 0o700);
+    assert_eq!(std::fs::read_to_string(path.join(".gitignore")).unwrap(), "*\n");
+    // It has no record yet, so there is nothing to look at.
+    assert!(DataFolder::existing(&path).unwrap().is_none());
+    drop(offshoot_store::SqliteStore::open(&folder).unwrap());
+    assert!(DataFolder::existing(&path).unwrap().is_some());
+    assert!(DataFolder::open(&path).is_ok());
+}
+
+#[test]
+fn a_folder_with_something_in_it_is_not_hidden_from_version_control() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("main.rs"), "fn main() {}").unwrap();
+    DataFolder::open(home.path()).unwrap();
+    assert!(!home.path().join(".gitignore").exists());
+}
+
+#[test]
+fn a_file_is_no_folder() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("file");
+    std::fs::write(&path, "").unwrap();
+    for error in [DataFolder::open(&path).unwrap_err(), DataFolder::existing(&path).unwrap_err()] {
+        assert!(matches!(error, StoreError::NotAFolder { .. }), "{error:?}");
+        assert!(error.hint().is_some());
+    }
+    assert!(DataFolder::open(path.join("below")).is_err());
+}
+
+#[test]
+fn a_tree_is_held_once_and_two_trees_at_once() {
+    let disk = OnDisk::new();
+    let (one, other) = (RootId::new(new_run()), RootId::new(new_run()));
+    let held = disk.folder.hold(one).unwrap();
+    let _beside = disk.folder.hold(other).unwrap();
+    match disk.folder.hold(one) {
+        Err(StoreError::Held { root, pid }) => {
+            assert_eq!((root, pid), (one, Some(std::process::id())));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(held.root(), one);
+    drop(held);
+    let again = disk.folder.hold(one).unwrap();
+    drop(again);
+    // Nothing is left of a tree that nobody holds.
+    let locks = disk.folder.path().join("locks");
+    assert!(!locks.join(one.to_string()).exists());
+    assert!(locks.join(other.to_string()).exists());
+}
+
+#[test]
+fn many_who_want_the_same_tree_hold_it_one_at_a_time() {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    let disk = OnDisk::new();
+    let root = RootId::new(new_run());
+    let (holders, held) = (AtomicU32::new(0), AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..500 {
+                    let Ok(_lock) = disk.folder.hold(root) else { continue };
+                    assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0);
+                    held.fetch_add(1, Ordering::SeqCst);
+                    holders.fetch_sub(1, Ordering::SeqCst);
+                }
+            });
+        }
+    });
+    assert!(held.into_inner() > 0);
+}
+
+#[test]
+fn a_raw_variable_is_the_value_itself() {
+    let disk = OnDisk::new();
+    let value = put(&disk.store, NewValue::bytes(ValueKind::Text, *b"line\n"));
+    let run = new_run();
+    let path = disk.folder.context_link(&disk.store, run, "my log.txt", &value).unwrap();
+    assert!(path.is_absolute());
+    assert_eq!(path, disk.folder.run_folder(run).join("context/my%20log.txt"));
+    assert_eq!(std::fs::read(&path).unwrap(), b"line\n");
+    assert_eq!(mode(&path), 0o444);
+    // Again is no error: a run that is tried again sees the same.
+    disk.folder.context_link(&disk.store, run, "my log.txt", &value).unwrap();
+    // No name leaves the folder.
+    let outside = disk.folder.context_link(&disk.store, run, "../../../x", &value).unwrap();
+    assert_eq!(outside.parent(), path.parent());
+    assert!(matches!(
+        disk.folder.context_link(&disk.store, run, &"x".repeat(201), &value),
+        Err(StoreError::NameTooLong { length: 201 })
+    ));
+}
+
+#[test]
+fn a_json_variable_is_wrapped_once() {
+    let disk = OnDisk::new();
+    for kind in [ValueKind::Json, ValueKind::Result] {
+        let value = put(&disk.store, NewValue::bytes(kind, *br#"{"b": 1, "a": [2]}"#));
+        let paths = [(); 2]
+            .map(|()| disk.folder.context_link(&disk.store, new_run(), "data", &value).unwrap());
+        let text = std::fs::read_to_string(&paths[0]).unwrap();
+        // The value keeps its bytes.
+        assert!(text.ends_with(",\"value\":{\"b\": 1, \"a\": [2]}}\n"), "{text}");
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(json["ref"], serde_json::to_value(value).unwrap());
+        assert_eq!(paths[0].file_name().unwrap(), "data.json");
+        // Beside the value stands one wrapped form, however many see it.
+        let stored = disk.store.path(&value).unwrap();
+        let beside = std::fs::read_dir(stored.parent().unwrap()).unwrap();
+        let wrapped = beside.filter(|entry| {
+            entry.as_ref().unwrap().path().extension().is_some_and(|end| end == kind.as_str())
+        });
+        assert_eq!(wrapped.count(), 1);
+        assert_eq!(std::fs::read_to_string(&paths[1]).unwrap(), text);
+        // What a power failure may leave of it is written again.
+        let damaged = stored.with_extension(kind.as_str());
+        std::fs::remove_file(&damaged).unwrap();
+        std::fs::write(&damaged, "").unwrap();
+        let path = disk.folder.context_link(&disk.store, new_run(), "data", &value).unwrap();
+        assert_eq!(std::fs::read_to_string(path).unwrap(), text);
+    }
+}
+
+#[test]
+fn a_value_in_memory_can_be_given_to_a_run_too() {
+    let disk = OnDisk::new();
+    let store = MemoryStore::new();
+    let value = put(&store, NewValue::bytes(ValueKind::Bytes, *b"\xff"));
+    let path = disk.folder.context_link(&store, new_run(), "raw", &value).unwrap();
+    assert_eq!(std::fs::read(path).unwrap(), b"\xff");
+}
+
+#[test]
+fn a_missing_value_cannot_be_given() {
+    let disk = OnDisk::new();
+    for kind in [ValueKind::Text, ValueKind::Json] {
+        let hash = offshoot_model::ContentHash::of(b"never stored");
+        let value = VariableRef { hash, size: 12, kind };
+        let error = disk.folder.context_link(&disk.store, new_run(), "x", &value).unwrap_err();
+        assert!(matches!(error, StoreError::Missing { .. }), "{error:?}");
+    }
+}
+
+#[test]
+fn the_manifest_lists_what_a_run_may_read() {
+    let disk = OnDisk::new();
+    let run = new_run();
+    let names = ["a \"quoted\" name", "other"];
+    let value = put(&disk.store, NewValue::bytes(ValueKind::Json, *b"[1]"));
+    let paths = names.map(|name| disk.folder.context_link(&disk.store, run, name, &value).unwrap());
+    let entries: Vec<_> =
+        names.iter().zip(&paths).map(|(name, path)| ManifestEntry { name, path, value }).collect();
+    let manifest = disk.folder.write_manifest(run, &entries).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(manifest).unwrap()).unwrap();
+    for (name, path) in names.iter().zip(&paths) {
+        let expected =
+            serde_json::json!({ "path": path.to_str().unwrap(), "size": 3, "type": "json" });
+        assert_eq!(json[name], expected);
+    }
+}
+
+#[test]
+fn spool_files_are_new_and_private() {
+    let disk = OnDisk::new();
+    let (mut file, path) = disk.folder.spool_file().unwrap();
+    let (_, other) = disk.folder.spool_file().unwrap();
+    assert_ne!(path, other);
+    assert_eq!(mode(&path), 0o600);
+    std::io::Write::write_all(&mut file, b"output").unwrap();
+    let value = put(&disk.store, NewValue::adopt(ValueKind::Text, &path));
+    assert_eq!(disk.store.read(&value).unwrap(), b"output");
+    assert_eq!(std::fs::read_dir(disk.folder.spool_folder()).unwrap().count(), 1);
+}

@@ -1,0 +1,208 @@
+//! Whatever is recorded is read back as it was, whatever it is.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use offshoot_model::{
+    BudgetGrant, CancelledBy, ContentHash, Cost, DeliveryId, Ending, Event, EventKind, Grant,
+    InputRange, JsonText, MergeSummary, MicroUsd, Origin, Payload, ProcessIdentity, Reason,
+    Refusal, RefusalCode, Rights, RootId, RunId, SessionKey, Timestamp, TokenCount, Usage,
+    ValueKind, VariableRef,
+};
+use offshoot_store::{MemoryStore, Store};
+use proptest::collection::{btree_set, vec};
+use proptest::option;
+use proptest::prelude::*;
+
+use crate::sample::{OnDisk, admission, new_run};
+
+fn run_id() -> impl Strategy<Value = RunId> {
+    any::<[u8; 16]>().prop_map(RunId::from_bytes)
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![any::<String>(), Just("\0\u{7f}\"\\\r\n\u{2028}🦀".to_owned())]
+}
+
+fn shared() -> impl Strategy<Value = Arc<str>> {
+    text().prop_map(Arc::from)
+}
+
+fn reference() -> impl Strategy<Value = VariableRef> {
+    let kind = prop_oneof![
+        Just(ValueKind::Text),
+        Just(ValueKind::Json),
+        Just(ValueKind::Result),
+        Just(ValueKind::Bytes)
+    ];
+    (any::<[u8; 32]>(), any::<u64>(), kind).prop_map(|(hash, size, kind)| VariableRef {
+        hash: ContentHash::from_bytes(hash),
+        size,
+        kind,
+    })
+}
+
+fn json() -> impl Strategy<Value = JsonText> {
+    // Text that has to come back byte for byte: spaces, long numbers, repeated keys.
+    let fixed =
+        ["{ \"a\" :1,\"a\":2 }", "1e400", "123456789012345678901234567890.10", "[ ]", "null"];
+    prop_oneof![
+        proptest::sample::select(fixed.to_vec()).prop_map(|text| JsonText::parse(text.to_owned())),
+        text().prop_map(|text| JsonText::of(&text)),
+    ]
+    .prop_map(|json| json.expect("it is JSON"))
+}
+
+fn payload() -> impl Strategy<Value = Payload> {
+    prop_oneof![
+        shared().prop_map(Payload::Text),
+        json().prop_map(Payload::Json),
+        reference().prop_map(Payload::Stored)
+    ]
+}
+
+fn tokens() -> impl Strategy<Value = TokenCount> {
+    prop_oneof![Just(TokenCount::Unknown), any::<u64>().prop_map(TokenCount::Known)]
+}
+
+fn usage() -> impl Strategy<Value = Usage> {
+    (tokens(), tokens(), tokens(), tokens()).prop_map(|(input, output, cache_read, cache_write)| {
+        Usage { input, output, cache_read, cache_write }
+    })
+}
+
+/// Up to a billion dollars: they travel as JSON numbers in dollars.
+fn usd() -> impl Strategy<Value = MicroUsd> {
+    (0..1_000_000_000_000_000_u64).prop_map(MicroUsd::from_micros)
+}
+
+fn cost() -> impl Strategy<Value = Cost> {
+    (usd(), usd(), any::<u32>()).prop_map(|(known_usd, estimated_usd, unknown_runs)| Cost {
+        known_usd,
+        estimated_usd,
+        unknown_runs,
+    })
+}
+
+fn reason() -> impl Strategy<Value = Reason> {
+    prop_oneof![
+        option::of(any::<i32>()).prop_map(|exit_code| Reason::Completed { exit_code }),
+        any::<i32>().prop_map(|code| Reason::ExitCode { code }),
+        any::<i32>().prop_map(|signal| Reason::Signal { signal }),
+        (text(), any::<bool>())
+            .prop_map(|(message, retryable)| Reason::RuntimeError { message, retryable }),
+        any::<u64>().prop_map(|seconds| Reason::Timeout { seconds }),
+        Just(Reason::Cancelled { by: CancelledBy::MaxFail }),
+        Just(Reason::Interrupted),
+    ]
+}
+
+fn ending() -> impl Strategy<Value = Ending> {
+    (reason(), option::of(payload()), option::of(text()), usage(), cost()).prop_map(
+        |(reason, output, diagnostics, usage, cost)| Ending {
+            reason,
+            output,
+            diagnostics,
+            usage,
+            cost,
+            ..Ending::of(Reason::Interrupted)
+        },
+    )
+}
+
+fn admitted() -> impl Strategy<Value = EventKind> {
+    let input = option::of((any::<u64>(), any::<u64>(), option::of(any::<[u8; 32]>()), text()));
+    let rights = (option::of(btree_set(text(), 0..3)), btree_set(text(), 0..3));
+    (option::of(run_id()), payload(), input, rights, option::of(usd()), any::<bool>()).prop_map(
+        |(parent, task, input, (allow, deny), usd, plan)| {
+            let mut admitted = admission("agent:scanner:subagent:a:sub:b");
+            admitted.origin = Origin::Agent;
+            admitted.parent = parent;
+            admitted.task = task;
+            // A plan is an object; `null` would come back as no plan.
+            admitted.plan =
+                plan.then(|| JsonText::parse(r#"{ "split":"lines:9" }"#.to_owned()).unwrap());
+            admitted.input = input.map(|(offset, length, hash, path)| InputRange {
+                path: Arc::new(PathBuf::from(path)),
+                offset,
+                length,
+                hash: hash.map(ContentHash::from_bytes),
+            });
+            admitted.grant = Arc::new(Grant {
+                tools: Rights { allow, deny },
+                budget: BudgetGrant { tokens: Some(u64::MAX), usd },
+                ..Grant::unbounded()
+            });
+            EventKind::Admitted(Box::new(admitted))
+        },
+    )
+}
+
+fn other_kind() -> impl Strategy<Value = EventKind> {
+    let key = SessionKey::parse("agent:main:main").expect("it is a key");
+    prop_oneof![
+        text().prop_map(|message| EventKind::Refused {
+            refusal: Box::new(Refusal::new(RefusalCode::DepthLimit, message).with_hint("less")),
+        }),
+        Just(EventKind::Starting),
+        option::of((any::<u32>(), any::<u64>())).prop_map(|process| EventKind::Started {
+            process: process.map(|(pid, start_time)| ProcessIdentity { pid, start_time }),
+        }),
+        (usage(), cost()).prop_map(|(usage, cost)| EventKind::Used { usage, cost }),
+        Just(EventKind::Waiting),
+        Just(EventKind::Returned),
+        reason().prop_map(|reason| EventKind::Stopping { reason: Box::new(reason) }),
+        Just(EventKind::BudgetNotice),
+        (any::<u64>(), any::<u64>())
+            .prop_map(|(tokens, micro_usd)| EventKind::Overrun { tokens, micro_usd }),
+        Just(EventKind::StallLent),
+        ending().prop_map(|ending| EventKind::Ended(Box::new(ending))),
+        (text(), any::<u32>(), any::<u32>(), payload()).prop_map(
+            |(strategy, merged, failed, output)| {
+                EventKind::Merged(Box::new(MergeSummary { strategy, merged, failed, output }))
+            }
+        ),
+        (run_id(), any::<bool>()).prop_map(move |(run, redelivered)| EventKind::Delivered {
+            delivery: DeliveryId::new(&key, run),
+            redelivered,
+        }),
+    ]
+}
+
+fn happenings() -> impl Strategy<Value = Vec<(u64, EventKind)>> {
+    vec((any::<u64>(), prop_oneof![1 => admitted(), 3 => other_kind()]), 1..12)
+}
+
+/// A new tree in which this happens, each to a run of its own. New each time, because a failing case is tried again.
+fn record(happenings: Vec<(u64, EventKind)>) -> Vec<Event> {
+    let root = RootId::new(new_run());
+    let event = |(seq, (at, kind))| Event {
+        root,
+        seq,
+        at: Timestamp::from_micros(at),
+        run: if seq == 1 { root.run() } else { new_run() },
+        kind,
+    };
+    (1..).zip(happenings).map(event).collect()
+}
+
+#[test]
+fn append_then_read_is_the_identity() {
+    let disk = OnDisk::new();
+    let memory = MemoryStore::new();
+    proptest!(|(happenings in happenings())| {
+        let events = record(happenings);
+        let root = events[0].root;
+        for store in [&disk.store as &dyn Store, &memory] {
+            store.append(events.clone()).wait().unwrap();
+            let read: Vec<Event> = store.events(root, 0).collect::<Result<_, _>>().unwrap();
+            prop_assert_eq!(&read, &events);
+        }
+        prop_assert_eq!(disk.store.verify_record(root).unwrap(), events.len() as u64);
+        prop_assert_eq!(disk.store.roots().unwrap().pop(), memory.roots().unwrap().pop());
+        for event in &events {
+            prop_assert_eq!(
+                disk.store.ending(event.run).unwrap(), memory.ending(event.run).unwrap());
+        }
+    });
+}
