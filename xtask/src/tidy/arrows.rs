@@ -77,25 +77,33 @@ fn check_package(
             found(format!("the arrow {name} -> {dependency}: {name} touches no files"));
         }
     }
-    if layer.files == Files::No {
-        findings.extend(file_paths(workspace, package));
+    match layer.files {
+        Files::No => findings.extend(file_paths(workspace, package, None)),
+        Files::In(module) => findings.extend(file_paths(workspace, package, Some(module))),
+        Files::Yes => {}
     }
 }
 
-/// Uses of files in the sources of a crate that may not touch any; its tests may.
-fn file_paths(workspace: &Workspace, package: &Package) -> Vec<Finding> {
+/// Uses of files in the sources of a crate outside the module that may touch them; its tests may.
+fn file_paths(workspace: &Workspace, package: &Package, module: Option<&str>) -> Vec<Finding> {
     let sources = format!("{}/src/", package.folder);
-    let ours = workspace.rust().filter(|(path, _)| {
-        path.starts_with(&sources) && !path.ends_with("tests.rs") && !path.contains("/tests/")
-    });
+    let may = |inside: &str| {
+        let in_module =
+            module.is_some_and(|module| inside.split(['/', '.']).next() == Some(module));
+        in_module || inside.ends_with("tests.rs") || inside.contains("tests/")
+    };
+    let ours = workspace
+        .rust()
+        .filter(|(path, _)| path.strip_prefix(&sources).is_some_and(|inside| !may(inside)));
     let mut findings = Vec::new();
     for (path, text) in ours {
         let code = text.split("#[cfg(test)]").next().unwrap_or(text);
         for (number, line) in (1..).zip(code.lines()) {
             let is_comment = line.trim_start().starts_with("//");
             for forbidden in FILE_PATHS.iter().filter(|path| !is_comment && line.contains(**path)) {
-                let message =
-                    format!("{} touches no files, yet: {forbidden}", package.short_name());
+                let here = if module.is_some() { " here" } else { "" };
+                let name = package.short_name();
+                let message = format!("{name} touches no files{here}, yet: {forbidden}");
                 findings.push(Finding::new(format!("{path}:{number}"), message));
             }
         }
@@ -181,11 +189,21 @@ mod tests {
             ("crates/model/Cargo.toml", ""),
             ("crates/model/src/a.rs", "// std::fs\nuse std::fs;\n#[cfg(test)]\nuse std::net;\n"),
             ("crates/model/src/a/tests.rs", "use std::fs;"),
+            ("crates/spawner/Cargo.toml", ""),
+            ("crates/spawner/src/machine.rs", "use std::fs;"),
+            ("crates/spawner/src/split.rs", "use std::fs;"),
+            ("crates/spawner/src/split/a.rs", "use std::fs;"),
             ("crates/store/Cargo.toml", ""),
             ("crates/store/src/a.rs", "use std::fs;"),
         ]));
         let found: Vec<_> = found.into_iter().filter(|f| f.place != TABLE).collect();
-        expect_findings(&found, &["crates/model/src/a.rs:2: model touches no files, yet: std::fs"]);
+        expect_findings(
+            &found,
+            &[
+                "crates/model/src/a.rs:2: model touches no files, yet: std::fs",
+                "crates/spawner/src/machine.rs:1: spawner touches no files here, yet: std::fs",
+            ],
+        );
     }
 
     #[test]

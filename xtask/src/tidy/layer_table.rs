@@ -28,6 +28,8 @@ pub(crate) enum Async {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Files {
     No,
+    /// Only in this module of it.
+    In(&'static str),
     Yes,
 }
 
@@ -55,7 +57,8 @@ pub(crate) const LAYERS: &[Layer] = &[
         "spawner",
         &["session-key", "model", "config", "policy", "merge", "runtime", "store"],
         Async::Yes,
-        Files::No,
+        // A map's input is cut where it lies instead of being copied first.
+        Files::In("split"),
     ),
     layer("display", &["model"], Async::No, Files::No),
     layer(
