@@ -23,6 +23,9 @@ pub struct Ending {
     /// Its own cost.
     #[serde(default)]
     pub cost: Cost,
+    /// From its first slot to its end; 0 where it never started. The engine fills it in.
+    #[serde(default)]
+    pub execution_time_ms: u64,
 }
 
 /// The typed reason. It comes from the runtime's own evidence, never from the text of an answer.
@@ -122,7 +125,14 @@ pub enum CancelledBy {
 impl Ending {
     /// An ending with a reason and nothing else.
     pub fn of(reason: Reason) -> Self {
-        Self { reason, output: None, diagnostics: None, usage: Usage::default(), cost: Cost::NONE }
+        Self {
+            reason,
+            output: None,
+            diagnostics: None,
+            usage: Usage::default(),
+            cost: Cost::NONE,
+            execution_time_ms: 0,
+        }
     }
 
     /// Success with an answer.

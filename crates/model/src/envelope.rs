@@ -3,7 +3,7 @@
 use offshoot_session_key::{AgentId, SessionKey};
 use serde::{Serialize, Serializer};
 
-use crate::{Cost, Ending, Event, EventKind, Payload, RunId, RunStatus, Usage};
+use crate::{Cost, Ending, Payload, RunId, RunStatus, Usage};
 
 /// What came of a run. `data` holds what was answered or printed, whatever the ending.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -52,33 +52,13 @@ pub struct EnvelopeError {
 }
 
 impl Envelope {
-    /// The envelope of a run that is over, from its own events; none where they do not say that it is.
-    ///
-    /// The same events give the same envelope, whoever asks and however often.
-    pub fn replay<'a>(events: impl IntoIterator<Item = &'a Event>) -> Option<Self> {
-        let (mut admitted, mut started_at, mut ended) = (None, None, None);
-        for event in events {
-            match &event.kind {
-                EventKind::Admitted(about) => admitted = Some((about, event.run)),
-                EventKind::Starting => started_at = started_at.or(Some(event.at)),
-                EventKind::Ended(ending) => ended = Some((ending, event.at)),
-                _ => {}
-            }
-        }
-        let ((admitted, run_id), (ending, ended_at)) = (admitted?, ended?);
-        let time = started_at.map_or(0, |started_at| ended_at.since(started_at).as_millis() as u64);
-        let (key, agent) = (admitted.key.clone(), admitted.agent.clone());
-        Some(Self::of(ending, key, run_id, agent, admitted.depth, time))
-    }
-
-    /// The envelope of an ending.
+    /// The envelope of an ending. The same record gives the same envelope, whoever asks and however often.
     pub fn of(
         ending: &Ending,
         session_key: SessionKey,
         run_id: RunId,
         agent: AgentId,
         depth: u32,
-        execution_time_ms: u64,
     ) -> Self {
         let error = EnvelopeError::of(ending);
         Self {
@@ -92,7 +72,7 @@ impl Envelope {
             depth,
             usage: ending.usage,
             cost: ending.cost,
-            execution_time_ms,
+            execution_time_ms: ending.execution_time_ms,
         }
     }
 }

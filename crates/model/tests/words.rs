@@ -91,7 +91,7 @@ fn an_envelope_tells_the_answer_and_the_error_beside_it() {
     let mut ending = Ending::of(Reason::ExitCode { code: 7 });
     ending.output = Some(Payload::text("half"));
     ending.diagnostics = Some("disk on fire".into());
-    let envelope = Envelope::of(&ending, key(), run(1), AgentId::main(), 1, 5);
+    let envelope = Envelope::of(&ending, key(), run(1), AgentId::main(), 1);
     let json = serde_json::to_value(&envelope).expect("an envelope");
     assert_eq!(json["status"], "failed");
     assert_eq!(json["data"], "half");
@@ -100,8 +100,7 @@ fn an_envelope_tells_the_answer_and_the_error_beside_it() {
     assert_eq!(json["error"]["message"], "exited with code 7: disk on fire");
     assert_eq!(json["error"]["parentCanRetry"], false);
     let json_data = Payload::json("{\"a\": 1}".into()).expect("JSON");
-    let envelope =
-        Envelope::of(&Ending::completed(json_data), key(), run(1), AgentId::main(), 1, 5);
+    let envelope = Envelope::of(&Ending::completed(json_data), key(), run(1), AgentId::main(), 1);
     let text = serde_json::to_string(&envelope).expect("an envelope");
     assert!(text.contains("\"data\":{\"a\": 1},"), "JSON travels as the text it was: {text}");
     assert!(!text.contains("error") && !text.contains("partial"), "{text}");

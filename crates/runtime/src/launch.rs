@@ -22,6 +22,8 @@ pub struct Launch {
     pub task: Arc<str>,
     /// Values it may read.
     pub context: Vec<ContextFile>,
+    /// A JSON file that lists these values, name → path, size, type; none where there are none.
+    pub context_manifest: Option<PathBuf>,
     /// What a command gets on standard input.
     pub input: Input,
     /// For runtimes that start a program of somebody's choosing: first the program.

@@ -21,6 +21,7 @@ fn launch(task: &str) -> Launch {
         depth: 1,
         task: task.into(),
         context: Vec::new(),
+        context_manifest: None,
         input: Input::Prompt,
         command: None,
         ok_exit: Arc::from([]),

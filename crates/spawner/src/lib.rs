@@ -1,1 +1,60 @@
-//! The engine: one supervisor that holds a whole tree of agents.
+//! The engine: one supervisor holds a whole tree of agents.
+//!
+//! ```text
+//!  Session, hosts of runs          SpawnRequest, WaitFor, Stop
+//!        │ Message
+//!        ▼
+//!   supervisor ── Input ──▶ machine ── Effect ──▶ supervisor        one task for each tree
+//!        │                    (pure)                  │
+//!        ▼                                            ▼
+//!   policy::admit                 record first (store), then start, stop, answer, show
+//! ```
+//!
+//! Promise: what is told is on record. Limits hold over the whole tree, because one machine counts. An agent that
+//! waits for its children lends its slot, so a tree of any depth finishes with a single slot. Nobody polls.
+//!
+//! A whole tree in ten lines: agents are closures here, the record is in memory, and the answers are merged.
+//!
+//! ```
+//! use offshoot_runtime::{Finished, FnRuntime};
+//! use offshoot_spawner::{FanOut, Piece, RootSpec, Spawner, Work};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+//! let count = FnRuntime::new("count", |launch, _cx| async move {
+//!     Finished::text(launch.task.split_whitespace().count().to_string())
+//! });
+//! let spawner = Spawner::builder().runtime(count).build()?;
+//! let session = spawner.open(RootSpec::new("count the words")).await?;
+//! let pieces = ["to be or not to be", "that is the question"].map(Piece::task);
+//! let fan = session.fan_out(FanOut::new(pieces).merge("sum".parse()?)).await?;
+//! let outcome = fan.answer().await?;
+//! session.close(outcome.ending()).await?;
+//! assert_eq!(outcome.answer.to_string(), "10");
+//! assert_eq!(spawner.tree()?.nodes().count(), 3);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod agent;
+mod clock;
+mod error;
+mod fan;
+mod follow;
+mod host;
+mod machine;
+mod session;
+mod shared;
+mod spawner;
+pub mod split;
+mod supervisor;
+mod work;
+
+pub use clock::{Clock, SystemClock, TestClock};
+pub use error::SpawnerError;
+pub use fan::{Fan, FanAnswer, FanOut, Piece, Refused};
+pub use follow::EventStream;
+pub use session::{Session, Stopper};
+pub use spawner::{RootSpec, Spawner, SpawnerBuilder};
+pub use supervisor::Counts;
+pub use work::Work;

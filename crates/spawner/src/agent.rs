@@ -1,0 +1,156 @@
+//! The task of one run: prepares its launch, lets its runtime run it, and keeps what it answered.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use offshoot_model::{ContextEntry, Ending, Payload, Reason, RunId, ValueKind, VariableRef};
+use offshoot_runtime::{
+    ContextFile, Finished, Input, Launch, Output, RunContext, RunHost, StopSignal,
+};
+use offshoot_store::{ManifestEntry, NewValue, StoreError};
+
+use crate::machine::Session;
+use crate::shared::Shared;
+use crate::supervisor::Ask;
+
+/// Answers up to this size travel and are recorded inline; larger ones are named. A row of the database stays within
+/// a page of 4 KiB, and a thousand of them in a merge stay within a few megabytes.
+pub(crate) const INLINE_BYTES: usize = 4096;
+
+/// Runs one run to its end. Everything it started is gone when this answers. A panic of a runtime is its own failure.
+pub(crate) async fn run(
+    shared: Arc<Shared>,
+    run: RunId,
+    session: Session,
+    ask: Box<Ask>,
+    host: RunHost,
+    stop: StopSignal,
+) -> Ending {
+    let runtime = Arc::clone(&ask.runtime);
+    let launch = match launch(&shared, run, session, *ask).await {
+        Ok(launch) => launch,
+        Err(error) => return Ending::of(Reason::CannotStart { message: chain(&error) }),
+    };
+    let started =
+        AssertUnwindSafe(async { runtime.start(launch, RunContext { host, stop }).await });
+    let finished = started.catch_unwind().await.unwrap_or_else(|panic| {
+        let message = format!("the runtime panicked: {}", panic_text(&*panic));
+        Finished::of(Reason::RuntimeError { message, retryable: false })
+    });
+    let Finished { mut reason, output, diagnostics, usage, cost } = finished;
+    let output = match keep(&shared, output).await {
+        Ok(output) => output,
+        Err(error) => {
+            reason = Reason::NotRecorded { message: chain(&error) };
+            None
+        }
+    };
+    Ending { output, diagnostics, usage, cost, ..Ending::of(reason) }
+}
+
+async fn launch(
+    shared: &Arc<Shared>,
+    run: RunId,
+    session: Session,
+    ask: Ask,
+) -> Result<Launch, StoreError> {
+    let Session { key, agent, depth, grant } = session;
+    let request = ask.request;
+    let definition = shared.config.agent(&agent);
+    let command = request.command.or_else(|| ask.work.command.clone());
+    let (context, context_manifest) = link(shared, run, request.context).await?;
+    Ok(Launch {
+        run,
+        root: shared.root,
+        key,
+        agent: agent.clone(),
+        depth,
+        context,
+        context_manifest,
+        task: request.task,
+        input: match ask.input {
+            Some(range) => Input::Piece(range),
+            None => Input::Prompt,
+        },
+        command,
+        ok_exit: Arc::clone(&ask.work.ok_exit),
+        output: ask.work.output,
+        working_folder: Arc::clone(&ask.work.working_folder),
+        run_folder: shared.folder.run_folder(run),
+        spool_folder: Arc::clone(&shared.spool_folder),
+        model: request.model.map(Into::into),
+        thinking: request.thinking.map(Into::into),
+        system_prompt: definition
+            .and_then(|agent| agent.system_prompt.as_ref())
+            .map(|prompt| prompt.value.as_str().into()),
+        grant,
+    })
+}
+
+/// Puts the values of a run's context where it can read them, and lists them in a manifest.
+async fn link(
+    shared: &Arc<Shared>,
+    run: RunId,
+    context: Vec<ContextEntry>,
+) -> Result<(Vec<ContextFile>, Option<PathBuf>), StoreError> {
+    if context.is_empty() {
+        return Ok((Vec::new(), None));
+    }
+    let shared = Arc::clone(shared);
+    let link_all = move || {
+        let link = |ContextEntry { name, value }: ContextEntry| {
+            let path = shared.folder.context_link(&*shared.store, run, &name, &value)?;
+            Ok(ContextFile { name, path, value })
+        };
+        let files: Vec<ContextFile> = context.into_iter().map(link).collect::<Result<_, _>>()?;
+        let entries: Vec<ManifestEntry<'_>> = files
+            .iter()
+            .map(|file| ManifestEntry { name: &file.name, path: &file.path, value: file.value })
+            .collect();
+        let manifest = shared.folder.write_manifest(run, &entries)?;
+        Ok((files, Some(manifest)))
+    };
+    tokio::task::spawn_blocking(link_all).await.expect("linking files does not panic")
+}
+
+/// Keeps an answer: small text inline, the rest in the store.
+async fn keep(shared: &Arc<Shared>, output: Output) -> Result<Option<Payload>, StoreError> {
+    let stored = |value: VariableRef| Some(Payload::Stored(value));
+    let put = |kind, bytes: Arc<[u8]>| shared.store.put(NewValue::bytes(kind, bytes));
+    Ok(match output {
+        Output::None => None,
+        Output::Text(text) if text.len() <= INLINE_BYTES => Some(Payload::Text(text)),
+        Output::Text(text) => stored(put(ValueKind::Text, text.into()).await?),
+        Output::Json(json) if json.as_str().len() <= INLINE_BYTES => Some(Payload::Json(json)),
+        Output::Json(json) => {
+            stored(put(ValueKind::Result, json.as_str().as_bytes().into()).await?)
+        }
+        Output::Bytes(bytes) => stored(put(ValueKind::Bytes, bytes).await?),
+        Output::File { path, text } => {
+            let kind = if text { ValueKind::Text } else { ValueKind::Bytes };
+            stored(shared.store.put(NewValue::adopt(kind, path)).await?)
+        }
+    })
+}
+
+/// An error with its causes, on one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("with something that is no text")
+}

@@ -1,0 +1,50 @@
+//! What can go wrong with a whole tree. What goes wrong with one run is its ending.
+
+use std::io;
+use std::sync::Arc;
+
+use offshoot_merge::MergeError;
+use offshoot_model::Refusal;
+use offshoot_store::StoreError;
+
+/// A tree that could not be held, or an answer that could not be made.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpawnerError {
+    /// The record broke. Everything that ran was killed, and nothing was told that is not recorded.
+    #[error("the record of the tree broke, so everything that ran was stopped")]
+    Record(#[source] Arc<StoreError>),
+    /// The store could not be read or written beside the record.
+    #[error("the store failed")]
+    Store(#[source] StoreError),
+    /// The folder of a spawner without one could not be made.
+    #[error("cannot make a temporary folder")]
+    Folder(#[source] Arc<io::Error>),
+    /// The root itself was refused.
+    #[error("the root was refused: {0}")]
+    Refused(#[source] Box<Refusal>),
+    /// The results do not merge.
+    #[error("the results do not merge")]
+    Merge(#[source] Arc<MergeError>),
+    /// The tree is over already.
+    #[error("the tree is over")]
+    Over,
+}
+
+impl From<StoreError> for SpawnerError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl SpawnerError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Record(error) => error.hint().map(str::to_owned),
+            Self::Store(error) => error.hint().map(str::to_owned),
+            Self::Refused(refusal) => refusal.hint.clone(),
+            Self::Merge(_) | Self::Folder(_) | Self::Over => None,
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Many pieces, one answer: fan-out, and the fold that merges as pieces end.
+
+use std::fmt;
+use std::sync::Arc;
+
+use offshoot_merge::{Answer, Fold, MergeError, OnFailure, Step, Strategy};
+use offshoot_model::{
+    CancelledBy, Ending, Envelope, InputRange, Origin, Payload, Reason, Refusal, RunStatus,
+    SpawnRequest,
+};
+use tokio::sync::{mpsc, watch};
+
+use crate::error::SpawnerError;
+use crate::machine::RunIndex;
+use crate::session::broken;
+use crate::shared::Shared;
+use crate::supervisor::{FanEvent, FanId, Message, TreeState};
+use crate::work::Work;
+
+/// Pieces to run and how to merge what comes back.
+#[derive(Clone, Debug)]
+pub struct FanOut {
+    /// How the pieces are run, where their agent does not say; as the root says where absent.
+    pub work: Option<Work>,
+    /// The pieces, in the order that the answer keeps.
+    pub pieces: Vec<Piece>,
+    /// How results become one.
+    pub strategy: Strategy,
+    /// What becomes of pieces that did not complete.
+    pub on_failure: OnFailure,
+    /// Cancel the rest once more than so many pieces did not complete.
+    pub max_fail: Option<u32>,
+}
+
+/// One piece.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    /// What is asked for.
+    pub request: SpawnRequest,
+    /// The part of a file that it reads.
+    pub input: Option<InputRange>,
+    /// The name of its result in the answer; its label where absent, else its number from 1.
+    pub key: Option<Arc<str>>,
+}
+
+/// Pieces on their way.
+pub struct Fan {
+    id: FanId,
+    sender: mpsc::UnboundedSender<Message>,
+    state: watch::Receiver<TreeState>,
+    events: mpsc::UnboundedReceiver<FanEvent>,
+    keys: Vec<Arc<str>>,
+    fold: Fold,
+    max_fail: Option<u32>,
+}
+
+/// What came of all pieces.
+#[derive(Debug)]
+pub struct FanAnswer {
+    /// The merged answer, or what there is of it.
+    pub answer: Answer,
+    /// Whether that is the answer to what was asked, and if not, why.
+    pub verdict: Result<(), MergeError>,
+    /// How many pieces there were.
+    pub total: u32,
+    /// How many of them completed.
+    pub completed: u32,
+    /// The envelopes of those that did not, in the order of the request, but for those that were cancelled because
+    /// the answer stood without them.
+    pub failures: Vec<(Arc<str>, Envelope)>,
+    /// Those that were not even admitted.
+    pub refused: Vec<Refused>,
+    /// Why the rest was cancelled, if it was.
+    pub cut_short: Option<CancelledBy>,
+}
+
+/// A piece that was not admitted.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// The name that its result would have had.
+    pub key: Arc<str>,
+    /// The answer it got.
+    pub refusal: Refusal,
+}
+
+impl FanOut {
+    /// Pieces whose answers are concatenated, and of which each has to complete.
+    pub fn new(pieces: impl IntoIterator<Item = Piece>) -> Self {
+        Self {
+            work: None,
+            pieces: pieces.into_iter().collect(),
+            strategy: Strategy::Concatenate,
+            on_failure: OnFailure::Fail,
+            max_fail: None,
+        }
+    }
+
+    /// With another merge.
+    #[must_use]
+    pub fn merge(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+}
+
+impl Piece {
+    /// A piece that is a task in words.
+    pub fn task(task: impl Into<Arc<str>>) -> Self {
+        let request = SpawnRequest { task: task.into(), ..SpawnRequest::default() };
+        Self { request, input: None, key: None }
+    }
+}
+
+impl Fan {
+    pub(crate) async fn start(
+        shared: &Arc<Shared>,
+        sender: mpsc::UnboundedSender<Message>,
+        state: watch::Receiver<TreeState>,
+        order: FanOut,
+    ) -> Result<Self, SpawnerError> {
+        let FanOut { work, pieces, strategy, on_failure, max_fail } = order;
+        let work = work.map_or_else(|| Arc::clone(&shared.work), Arc::new);
+        let id = shared.mint_fan();
+        let mut keys = Vec::with_capacity(pieces.len());
+        let mut asks = Vec::with_capacity(pieces.len());
+        for (place, piece) in (0_u32..).zip(pieces) {
+            let Piece { request, input, key } = piece;
+            let key = key.or_else(|| request.label.clone());
+            keys.push(key.unwrap_or_else(|| (place + 1).to_string().into()));
+            let work = Arc::clone(&work);
+            let ask = shared.resolve(RunIndex::ROOT, request, input, Origin::Piece, work, place);
+            asks.push(ask.await.map_err(|refusal| SpawnerError::Refused(Box::new(refusal)))?);
+        }
+        // Unbounded, because the supervisor must not wait for a merge; each piece is told of once.
+        let (follower, events) = mpsc::unbounded_channel();
+        sender.send(Message::Fan { id, asks, follower }).map_err(|_| SpawnerError::Over)?;
+        let fold = Fold::new(strategy, on_failure);
+        Ok(Self { id, sender, state, events, keys, fold, max_fail })
+    }
+
+    /// Waits for the pieces and merges them as they end. Dropping the future leaves the pieces running: cancel them,
+    /// or close the session.
+    pub async fn answer(mut self) -> Result<FanAnswer, SpawnerError> {
+        let total = u32::try_from(self.keys.len()).expect("a request has fewer than 2^32 pieces");
+        let mut failures: Vec<(u32, Box<Envelope>)> = Vec::new();
+        let mut refused: Vec<(u32, Box<Refusal>)> = Vec::new();
+        let mut completed = 0;
+        let mut cut_short = None;
+        for _ in 0..total {
+            let event = tokio::select! {
+                event = self.events.recv() => event.ok_or(SpawnerError::Over)?,
+                error = broken(&mut self.state) => return Err(error),
+            };
+            match event {
+                FanEvent::Ended { place, mut envelope } if envelope.status.is_success() => {
+                    completed += 1;
+                    // A run that completed without a word has the empty answer.
+                    let answer = envelope.data.take();
+                    let answer = answer.unwrap_or_else(|| Payload::text(""));
+                    let key = Arc::clone(&self.keys[place as usize]);
+                    if self.fold.push(place, key, Ok(answer)) == Step::Early && cut_short.is_none()
+                    {
+                        cut_short = Some(self.cut_short(CancelledBy::EarlyAnswer));
+                    }
+                }
+                // Nobody needs it any more: that is no failure of its own.
+                FanEvent::Ended { envelope, .. }
+                    if cut_short == Some(CancelledBy::EarlyAnswer)
+                        && envelope.status == RunStatus::Cancelled => {}
+                FanEvent::Ended { place, envelope } => failures.push((place, envelope)),
+                FanEvent::Refused { place, refusal } => refused.push((place, refusal)),
+            }
+            let failed = failures.len() + refused.len();
+            let too_many = self.max_fail.is_some_and(|most| failed > most as usize);
+            if too_many && cut_short.is_none() {
+                cut_short = Some(self.cut_short(CancelledBy::MaxFail));
+            }
+        }
+        failures.sort_unstable_by_key(|&(place, _)| place);
+        refused.sort_unstable_by_key(|&(place, _)| place);
+        for (place, envelope) in &failures {
+            let key = Arc::clone(&self.keys[*place as usize]);
+            self.fold.push(*place, key, Err(envelope.clone()));
+        }
+        let key = |place: u32| Arc::clone(&self.keys[place as usize]);
+        let refused: Vec<Refused> = refused
+            .into_iter()
+            .map(|(place, refusal)| Refused { key: key(place), refusal: *refusal })
+            .collect();
+        let admitted = total - u32::try_from(refused.len()).expect("no more than there are pieces");
+        Ok(FanAnswer {
+            verdict: self.fold.check(admitted),
+            answer: self.fold.into_partial(),
+            total,
+            completed,
+            failures: failures
+                .into_iter()
+                .map(|(place, envelope)| (key(place), *envelope))
+                .collect(),
+            refused,
+            cut_short,
+        })
+    }
+
+    fn cut_short(&self, by: CancelledBy) -> CancelledBy {
+        // A tree that is over has nothing to cancel.
+        let _ = self.sender.send(Message::CancelPieces { fan: self.id, by });
+        by
+    }
+}
+
+impl FanAnswer {
+    /// How the root that held the pieces ends.
+    pub fn ending(&self) -> Ending {
+        let failed = self.failures.len() + self.refused.len();
+        let reason = if self.verdict.is_ok() && self.refused.is_empty() {
+            Reason::Completed { exit_code: None }
+        } else if self.cut_short == Some(CancelledBy::MaxFail) {
+            Reason::Cancelled { by: CancelledBy::MaxFail }
+        } else {
+            Reason::PiecesFailed { failed: failed as u32, total: self.total }
+        };
+        Ending { output: self.answer.to_payload(), ..Ending::of(reason) }
+    }
+}
+
+impl fmt::Debug for Fan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fan").field("pieces", &self.keys.len()).finish_non_exhaustive()
+    }
+}

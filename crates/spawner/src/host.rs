@@ -1,0 +1,108 @@
+//! What a running agent may ask of the engine. One host per run: who asks is known from the host, not from the request.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use offshoot_model::{Origin, Refusal, RefusalCode, RunId, SpawnRequest};
+use offshoot_runtime::{Host, RunEvent, WaitAnswer, WaitFor};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::machine::{RunIndex, WaitId};
+use crate::shared::Shared;
+use crate::supervisor::{Ask, Message};
+
+/// The host of one run.
+pub(crate) struct AgentHost {
+    shared: Arc<Shared>,
+    run: RunIndex,
+    sender: mpsc::UnboundedSender<Message>,
+}
+
+impl AgentHost {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        run: RunIndex,
+        sender: mpsc::UnboundedSender<Message>,
+    ) -> Self {
+        Self { shared, run, sender }
+    }
+}
+
+impl Host for AgentHost {
+    fn hear(&self, event: RunEvent) {
+        // The supervisor outlives its runs; only a run that tells something after its end finds nobody.
+        let _ = self.sender.send(Message::Told { run: self.run, event });
+    }
+
+    fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
+        let (shared, sender, run) = (Arc::clone(&self.shared), self.sender.clone(), self.run);
+        async move {
+            let work = Arc::clone(&shared.work);
+            let ask = shared.resolve(run, request, None, Origin::Agent, work, 0).await?;
+            spawn(&sender, ask).await
+        }
+        .boxed()
+    }
+
+    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
+        wait_for(Arc::clone(&self.shared), self.sender.clone(), self.run, wait).boxed()
+    }
+}
+
+/// Asks for one child and waits for the answer.
+pub(crate) async fn spawn(
+    sender: &mpsc::UnboundedSender<Message>,
+    ask: Ask,
+) -> Result<RunId, Refusal> {
+    let (reply, answer) = oneshot::channel();
+    let gone = || Refusal::new(RefusalCode::CallerEnded, "the tree is over");
+    sender.send(Message::Spawn { ask: Box::new(ask), reply }).map_err(|_| gone())?;
+    answer.await.unwrap_or_else(|_| Err(gone()))
+}
+
+/// Waits for runs below the caller. Dropping the future gives the wait up.
+pub(crate) async fn wait_for(
+    shared: Arc<Shared>,
+    sender: mpsc::UnboundedSender<Message>,
+    caller: RunIndex,
+    wait: WaitFor,
+) -> WaitAnswer {
+    let (reply, answer) = oneshot::channel();
+    let id = shared.mint_wait();
+    let order = wait.runs.clone();
+    if sender.send(Message::Wait { id, caller, wait, reply }).is_err() {
+        return WaitAnswer { ended: Vec::new(), pending: order };
+    }
+    let guard = GiveUp { id, sender: Some(sender) };
+    let waited = answer.await;
+    guard.answered();
+    match waited {
+        Ok(waited) => {
+            let ended = shared.envelopes(waited.ended).await;
+            WaitAnswer { ended, pending: waited.pending }
+        }
+        Err(_) => WaitAnswer { ended: Vec::new(), pending: order },
+    }
+}
+
+/// Tells the supervisor that nobody waits any more, unless there was an answer.
+struct GiveUp {
+    id: WaitId,
+    sender: Option<mpsc::UnboundedSender<Message>>,
+}
+
+impl GiveUp {
+    fn answered(mut self) {
+        self.sender = None;
+    }
+}
+
+impl Drop for GiveUp {
+    fn drop(&mut self) {
+        if let Some(sender) = self.sender.take() {
+            // A supervisor that is gone has no waits either.
+            let _ = sender.send(Message::WaitDropped { id: self.id });
+        }
+    }
+}

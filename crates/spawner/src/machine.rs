@@ -1,0 +1,441 @@
+//! The machine of one tree: who may start, who gets a slot, who is stopped, who is told. Pure.
+//!
+//! ```text
+//!   Input ──▶ Machine::step(now, input) ──▶ [Effect]
+//! ```
+//!
+//! Nothing here is async, reads a file or asks a clock: the time comes in with each step, ids are minted outside.
+//! The same inputs give the same effects, which is what lets a seed test a thousand trees and a record be replayed.
+//!
+//! Order among the effects of a step is the order in which they hold. An effect that tells somebody something stands
+//! behind the record of it, and whoever performs the effects tells nobody before the record is durable. A slot that
+//! comes free is handed over in the same step, before the record of the end that freed it is even written.
+
+mod admission;
+mod budget;
+mod end;
+mod queue;
+mod run;
+mod schedule;
+mod slots;
+mod stop;
+mod timer;
+mod wait;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use offshoot_config::Config;
+use offshoot_model::{
+    AgentId, CancelledBy, Ending, Envelope, Event, EventKind, Grant, InputRange, JsonText, Origin,
+    Payload, Refusal, RootId, RunId, SessionKey, SpawnRequest, Timestamp,
+};
+use offshoot_policy::{Books, RuntimeFacts, Terms};
+use offshoot_runtime::{RunEvent, Stop, WaitMode};
+
+pub(crate) use run::RunIndex;
+pub(crate) use wait::WaitId;
+
+use queue::Queue;
+use run::{Body, Live, Phase, Run};
+use slots::Slots;
+use timer::{Due, Timers};
+use wait::{Wait, Waits};
+
+/// Everything that can happen to a tree. Closed: one match sees it all.
+#[derive(Debug)]
+pub(crate) enum Input {
+    /// A session asks for a child.
+    Spawn(Box<Spawn>),
+    /// A run tells how it goes.
+    Told { run: RunIndex, event: RunEvent },
+    /// A run is over, and everything it started is gone.
+    Finished { run: RunIndex, ending: Box<Ending> },
+    /// A run waits for others.
+    Wait {
+        id: WaitId,
+        caller: RunIndex,
+        runs: Vec<RunId>,
+        mode: WaitMode,
+        until: Option<Timestamp>,
+    },
+    /// Whoever waited has gone.
+    WaitDropped { id: WaitId },
+    /// A run and what is below it are to stop.
+    Cancel { run: RunIndex, reach: Reach, by: CancelledBy },
+    /// The operator stops the whole tree, softly or at once.
+    StopAll { firm: bool },
+    /// Whoever held the root has gone: a root that runs nothing ends now.
+    Abandon,
+    /// No admission and no start until further notice; what runs goes on.
+    Pause(bool),
+    /// The moment that [`Machine::next_timer`] named has come.
+    Time,
+}
+
+/// A request for a child, with all that was resolved outside.
+#[derive(Debug)]
+pub(crate) struct Spawn {
+    /// Who asks: from the connection, never from the request.
+    pub(crate) caller: RunIndex,
+    /// Minted for the child.
+    pub(crate) run: RunId,
+    /// What is asked for.
+    pub(crate) request: SpawnRequest,
+    /// The task as the record keeps it.
+    pub(crate) task: Payload,
+    /// For a piece of the operator's map.
+    pub(crate) input: Option<InputRange>,
+    /// Operator's piece or agent's wish.
+    pub(crate) origin: Origin,
+    /// The runtime that would run it, as far as policy must know it.
+    pub(crate) facts: Arc<RuntimeFacts>,
+    /// Where the answer goes.
+    pub(crate) reply: ReplyId,
+}
+
+/// A root to put into an empty tree.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(crate) run: RunId,
+    pub(crate) agent: AgentId,
+    /// What it is to do; the task itself, for the lineage of its children.
+    pub(crate) request: SpawnRequest,
+    /// The task as the record keeps it.
+    pub(crate) task: Payload,
+    /// Its runtime; none for a root that only holds pieces.
+    pub(crate) facts: Option<Arc<RuntimeFacts>>,
+    pub(crate) plan: Option<JsonText>,
+}
+
+/// A run, as its launch describes it.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) key: SessionKey,
+    pub(crate) agent: AgentId,
+    pub(crate) depth: u32,
+    pub(crate) grant: Arc<Grant>,
+}
+
+/// How far a cancel reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// The run and everything below.
+    Subtree,
+    /// The run alone.
+    Only,
+    /// Everything below, not the run.
+    Below,
+}
+
+/// Names the one who asked, for the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ReplyId(pub(crate) u64);
+
+/// What the world is to do. Closed.
+#[derive(Debug)]
+pub(crate) enum Effect {
+    /// Keep this, in this order.
+    Record(Box<Event>),
+    /// Show this to whoever looks right now.
+    Show(Box<Event>),
+    /// Start this run.
+    Start { run: RunIndex },
+    /// Ask this run to stop.
+    Stop { run: RunIndex, how: Stop },
+    /// Tell the one who asked.
+    Reply { reply: ReplyId, answer: Result<(RunIndex, RunId), Box<Refusal>> },
+    /// Tell the one who waited.
+    Resolve { wait: WaitId, ended: Vec<RunId>, pending: Vec<RunId> },
+    /// Tell whoever follows this run that it is over.
+    Ended { run: RunIndex, envelope: Box<Envelope> },
+    /// Nothing is alive any more.
+    AllEnded,
+}
+
+/// The state of one tree.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    root: RootId,
+    runs: Vec<Run>,
+    index: HashMap<RunId, RunIndex>,
+    slots: Slots,
+    queue: Queue,
+    waits: Waits,
+    timers: Timers,
+    config: Config,
+    books: Books,
+    seq: u64,
+    live: usize,
+    paused: bool,
+    /// Set once the whole tree is to stop: what is queued ends, nothing is admitted.
+    closing: bool,
+}
+
+impl Machine {
+    /// An empty tree; [`Machine::open`] puts its root in.
+    pub(crate) fn new(config: Config, root: RootId, agent: &AgentId) -> Self {
+        let terms = Terms::root(&config, agent);
+        Self {
+            root,
+            runs: Vec::new(),
+            index: HashMap::new(),
+            slots: Slots::new(terms.max_concurrent(), terms.max_concurrent_per_level()),
+            queue: Queue::default(),
+            waits: Waits::default(),
+            timers: Timers::default(),
+            config,
+            books: Books::default(),
+            seq: 0,
+            live: 0,
+            paused: false,
+            closing: false,
+        }
+    }
+
+    /// One step. Effects are added to `out` in the order in which they hold.
+    pub(crate) fn step(&mut self, now: Timestamp, input: Input, out: &mut Vec<Effect>) {
+        match input {
+            Input::Spawn(spawn) => self.spawn(now, *spawn, out),
+            Input::Told { run, event } => self.told(now, run, event, out),
+            Input::Finished { run, ending } => self.finished(now, run, *ending, out),
+            Input::Wait { id, caller, runs, mode, until } => {
+                self.wait(now, id, caller, &runs, mode, until, out);
+            }
+            Input::WaitDropped { id } => self.give_up_wait(now, id, out),
+            Input::Cancel { run, reach, by } => self.cancel(now, run, reach, by, out),
+            Input::StopAll { firm } => self.stop_all(now, firm, out),
+            Input::Abandon => self.abandon(now, out),
+            Input::Pause(paused) => self.paused = paused,
+            Input::Time => self.time(now, out),
+        }
+        self.schedule(now, out);
+    }
+
+    /// When the machine wants to be asked again, if nothing else happens.
+    pub(crate) fn next_timer(&self) -> Option<Timestamp> {
+        self.timers.next()
+    }
+
+    /// Runs that hold a slot.
+    pub(crate) fn active(&self) -> u32 {
+        self.slots.live()
+    }
+
+    /// Runs that stand in line.
+    pub(crate) fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Runs that are not over.
+    pub(crate) fn live(&self) -> usize {
+        self.live
+    }
+
+    /// What a run that starts has to be told of itself; none of one that is over.
+    pub(crate) fn session(&self, run: RunIndex) -> Option<Session> {
+        let run = &self.runs[run.get()];
+        let live = run.live()?;
+        let (key, agent, grant) = (live.key.clone(), live.agent.clone(), Arc::clone(&live.grant));
+        Some(Session { key, agent, depth: run.depth, grant })
+    }
+
+    /// The place of a run in this tree.
+    pub(crate) fn find(&self, run: RunId) -> Option<RunIndex> {
+        self.index.get(&run).copied()
+    }
+
+    /// The id of a run in this tree.
+    pub(crate) fn id(&self, run: RunIndex) -> RunId {
+        self.runs[run.get()].id
+    }
+
+    fn told(&mut self, now: Timestamp, run: RunIndex, event: RunEvent, out: &mut Vec<Effect>) {
+        let Some(live) = self.runs[run.get()].live_mut() else { return };
+        live.clock.sign(now);
+        match event {
+            RunEvent::Started(process) => {
+                let Phase::Holding { started, .. } = &mut live.phase else { return };
+                *started = true;
+                self.record(now, run, EventKind::Started { process }, out);
+            }
+            RunEvent::Progress(text) => {
+                let event = self.event(now, run, EventKind::Progress { text });
+                out.push(Effect::Show(event));
+            }
+            RunEvent::Used { usage, cost } => self.charge(now, run, usage, cost, out),
+        }
+    }
+
+    fn time(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
+        while let Some(due) = self.timers.pop(now) {
+            match due {
+                Due::Timeout(run) => self.timeout(now, run, out),
+                Due::Idle(run) => self.idle(now, run, out),
+                Due::Wait(wait) => self.give_up_wait(now, wait, out),
+                Due::Deadline => self.deadline(now, out),
+                // Whoever was held back is looked at again by the `schedule` that ends every step.
+                Due::Reconsider => {}
+            }
+        }
+    }
+
+    /// Appends to the record.
+    fn record(&mut self, now: Timestamp, run: RunIndex, kind: EventKind, out: &mut Vec<Effect>) {
+        self.seq += 1;
+        let event = self.event(now, run, kind);
+        out.push(Effect::Record(event));
+    }
+
+    fn event(&self, now: Timestamp, run: RunIndex, kind: EventKind) -> Box<Event> {
+        let run = self.runs[run.get()].id;
+        Box::new(Event { root: self.root, seq: self.seq, at: now, run, kind })
+    }
+
+    /// Puts a run into the tree. It stands in no queue yet.
+    fn insert(&mut self, id: RunId, parent: Option<RunIndex>, depth: u32, live: Live) -> RunIndex {
+        let run = RunIndex::new(self.runs.len());
+        let body = Body::Live(Box::new(live));
+        self.runs.push(Run { id, parent, depth, children: Vec::new(), body });
+        let before = self.index.insert(id, run);
+        assert!(before.is_none(), "run ids are minted once");
+        if let Some(parent) = parent {
+            self.runs[parent.get()].children.push(run);
+            if let Some(parent) = self.runs[parent.get()].live_mut() {
+                parent.live_children += 1;
+            }
+        }
+        self.live += 1;
+        run
+    }
+
+    /// The run and everything below it, parents before children.
+    fn subtree(&self, run: RunIndex) -> Vec<RunIndex> {
+        let mut found = vec![run];
+        let mut at = 0;
+        while let Some(&next) = found.get(at) {
+            found.extend(&self.runs[next.get()].children);
+            at += 1;
+        }
+        found
+    }
+}
+
+impl Machine {
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one private arm of `step`, whose input has these fields"
+    )]
+    fn wait(
+        &mut self,
+        now: Timestamp,
+        id: WaitId,
+        caller: RunIndex,
+        runs: &[RunId],
+        mode: WaitMode,
+        until: Option<Timestamp>,
+        out: &mut Vec<Effect>,
+    ) {
+        // A session may wait for its own subtree only; anything else is answered as if it were not there.
+        let targets: Vec<RunIndex> = if runs.is_empty() {
+            self.runs[caller.get()].children.clone()
+        } else {
+            runs.iter()
+                .filter_map(|run| self.find(*run))
+                .filter(|&run| self.is_below(run, caller))
+                .collect()
+        };
+        let is_pending = |&&run: &&RunIndex| self.runs[run.get()].live().is_some();
+        let pending = targets.iter().filter(is_pending).count();
+        for &target in &targets {
+            if let Some(live) = self.runs[target.get()].live_mut() {
+                live.watchers.push(id);
+            }
+        }
+        let wait = Wait::new(caller, targets, mode, pending);
+        let satisfied = wait.is_satisfied();
+        self.waits.insert(id, wait);
+        let Some(live) = self.runs[caller.get()].live_mut() else {
+            return self.resolve(id, out);
+        };
+        live.waits.push(id);
+        if satisfied {
+            return self.resolve(id, out);
+        }
+        if let Some(until) = until {
+            self.timers.arm(until, Due::Wait(id));
+        }
+        self.lend(now, caller, out);
+    }
+
+    /// A wait has what it waited for. Its caller gets the answer once it has a slot again.
+    fn satisfy(&mut self, id: WaitId, out: &mut Vec<Effect>) {
+        let Some(wait) = self.waits.get(id) else { return };
+        let caller = wait.caller;
+        let run = &mut self.runs[caller.get()];
+        let depth = run.depth;
+        match run.live_mut().map(|live| &mut live.phase) {
+            Some(phase @ Phase::Lent) => {
+                *phase = Phase::Returning { wait: id };
+                self.queue.push_returning(depth, caller);
+            }
+            // It holds a slot already, because another of its waits was given up, or it is about to get one; or
+            // it needs none; or it is over.
+            Some(
+                Phase::Holding { .. } | Phase::Holder | Phase::Returning { .. } | Phase::Queued,
+            )
+            | None => self.resolve(id, out),
+        }
+    }
+
+    /// A wait ends without success: its caller goes on, in debt where no slot is free.
+    fn give_up_wait(&mut self, now: Timestamp, id: WaitId, out: &mut Vec<Effect>) {
+        let Some(wait) = self.waits.get(id) else { return };
+        let caller = wait.caller;
+        let run = &mut self.runs[caller.get()];
+        let lent = match run.live_mut() {
+            // Other waits of the same run may still be open: they keep its slot lent.
+            Some(live) => match live.phase {
+                Phase::Lent => live.waits.len() == 1,
+                Phase::Returning { wait } => wait == id,
+                Phase::Queued | Phase::Holding { .. } | Phase::Holder => false,
+            },
+            None => false,
+        };
+        if lent {
+            let lease = self.slots.take_in_debt(run.depth);
+            self.hold_again(now, caller, lease, out);
+        }
+        self.resolve(id, out);
+    }
+
+    /// Answers a wait, whatever has come of it.
+    fn resolve(&mut self, id: WaitId, out: &mut Vec<Effect>) {
+        let Some(wait) = self.waits.remove(id) else { return };
+        if let Some(live) = self.runs[wait.caller.get()].live_mut() {
+            live.waits.retain(|&open| open != id);
+        }
+        for target in &wait.targets {
+            if let Some(live) = self.runs[target.get()].live_mut() {
+                live.watchers.retain(|&watcher| watcher != id);
+            }
+        }
+        let (ended, pending): (Vec<&RunIndex>, Vec<&RunIndex>) =
+            wait.targets.iter().partition(|run| self.runs[run.get()].live().is_none());
+        let ids = |runs: Vec<&RunIndex>| runs.into_iter().map(|&run| self.id(run)).collect();
+        out.push(Effect::Resolve { wait: id, ended: ids(ended), pending: ids(pending) });
+    }
+
+    fn is_below(&self, mut run: RunIndex, ancestor: RunIndex) -> bool {
+        while let Some(parent) = self.runs[run.get()].parent {
+            if parent == ancestor {
+                return true;
+            }
+            run = parent;
+        }
+        false
+    }
+}

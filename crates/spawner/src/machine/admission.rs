@@ -1,0 +1,146 @@
+//! Admission: policy is asked, and what it grants is reserved in the same step.
+
+use std::sync::Arc;
+
+use offshoot_model::{
+    Admitted, EventKind, Origin, Refusal, RefusalCode, RunId, SessionKey, Timestamp,
+};
+use offshoot_policy::{Admission, Caller, Load, RuntimeFacts, admit, open};
+use offshoot_session_key::Segment;
+
+use super::run::{Live, Phase, RunClock, RunIndex};
+use super::timer::Due;
+use super::{Effect, Machine, Opening, Spawn};
+
+impl Machine {
+    /// Puts the root into an empty tree. A root that runs something stands in line like anybody else.
+    ///
+    /// # Errors
+    ///
+    /// As policy has it; the tree stays empty.
+    pub(crate) fn open(
+        &mut self,
+        now: Timestamp,
+        opening: Opening,
+        out: &mut Vec<Effect>,
+    ) -> Result<(), Refusal> {
+        let Opening { run: id, agent, request, task, facts, plan } = opening;
+        let admission = open(&self.config, &agent, &request, facts.as_deref())?;
+        self.books.reserve(id, None, &admission, now);
+        if let Some(seconds) = admission.terms.deadline_seconds() {
+            self.timers.arm(now.plus(std::time::Duration::from_secs(seconds)), Due::Deadline);
+        }
+        let key = SessionKey::root_run(&agent, &segment(id));
+        let phase = if facts.is_some() { Phase::Queued } else { Phase::Holder };
+        let root = self.insert(id, None, 0, live(key.clone(), &admission, phase));
+        let admitted = Admitted {
+            key,
+            parent: None,
+            agent,
+            depth: 0,
+            origin: Origin::Root,
+            label: request.label,
+            runtime: facts.map(|facts| Arc::clone(&facts.name)),
+            task,
+            input: None,
+            grant: admission.grant,
+            plan,
+        };
+        self.record(now, root, EventKind::Admitted(Box::new(admitted)), out);
+        if self.runs[root.get()].status() == offshoot_model::RunStatus::Queued {
+            self.queue.push(0, None, root);
+        }
+        self.schedule(now, out);
+        Ok(())
+    }
+
+    /// A session asks for a child. Yes or no, there is exactly one answer.
+    pub(super) fn spawn(&mut self, now: Timestamp, spawn: Spawn, out: &mut Vec<Effect>) {
+        let Spawn { caller, run: id, request, task, input, origin, facts, reply } = spawn;
+        let admission = match self.ask_policy(now, caller, &request, origin, &facts) {
+            Ok(admission) => admission,
+            Err(refusal) => {
+                if self.runs[caller.get()].live().is_some() {
+                    let refusal = Box::new(refusal.clone());
+                    self.record(now, caller, EventKind::Refused { refusal }, out);
+                }
+                return out.push(Effect::Reply { reply, answer: Err(Box::new(refusal)) });
+            }
+        };
+        self.books.reserve(id, Some(self.id(caller)), &admission, now);
+        let parent = self.runs[caller.get()].live_mut().expect("a caller that is over is refused");
+        parent.last_grant = Some(Arc::clone(&admission.grant));
+        let key = parent.key.child(&admission.agent, &segment(id));
+        let depth = admission.depth;
+        let run =
+            self.insert(id, Some(caller), depth, live(key.clone(), &admission, Phase::Queued));
+        let admitted = Admitted {
+            key,
+            parent: Some(self.id(caller)),
+            agent: admission.agent,
+            depth,
+            origin,
+            label: request.label,
+            runtime: Some(Arc::clone(&facts.name)),
+            task,
+            input,
+            grant: admission.grant,
+            plan: None,
+        };
+        self.record(now, run, EventKind::Admitted(Box::new(admitted)), out);
+        out.push(Effect::Reply { reply, answer: Ok((run, id)) });
+        self.queue.push(depth, Some(caller), run);
+    }
+
+    fn ask_policy(
+        &self,
+        now: Timestamp,
+        caller: RunIndex,
+        request: &offshoot_model::SpawnRequest,
+        origin: Origin,
+        facts: &RuntimeFacts,
+    ) -> Result<Admission, Refusal> {
+        let entry = &self.runs[caller.get()];
+        let over =
+            || Refusal::new(RefusalCode::CallerEnded, "this session is over and cannot spawn");
+        let live = entry.live().ok_or_else(over)?;
+        let about = Caller {
+            run: entry.id,
+            depth: entry.depth,
+            // Somebody who was asked to stop is as good as over, and so is everybody in a tree that is closing.
+            over: self.closing || live.stopping.is_some(),
+            terms: &live.terms,
+            grant: &live.grant,
+            lineage: &live.lineage,
+            live_children: live.live_children,
+            last_grant: live.last_grant.as_ref(),
+        };
+        let slot_free = self.slots.free_at(entry.depth + 1) && self.queue.len() == 0;
+        let load = Load { books: &self.books, now, slot_free, paused: self.paused };
+        admit(&self.config, &about, &load, request, origin, facts)
+    }
+}
+
+fn live(key: SessionKey, admission: &Admission, phase: Phase) -> Live {
+    Live {
+        key,
+        agent: admission.agent.clone(),
+        terms: Arc::clone(&admission.terms),
+        lineage: Arc::clone(&admission.lineage),
+        grant: Arc::clone(&admission.grant),
+        last_grant: None,
+        phase,
+        clock: RunClock::default(),
+        started_at: None,
+        idle_armed: None,
+        live_children: 0,
+        waits: Vec::new(),
+        watchers: Vec::new(),
+        stopping: None,
+    }
+}
+
+/// A session's own part of its key is its run's id, so that either finds the other.
+fn segment(run: RunId) -> Segment {
+    Segment::parse(&run.to_string()).expect("a UUID is a segment")
+}

@@ -1,0 +1,91 @@
+//! The end of a run: the slot comes back, the record is written, whoever waits is told.
+
+use std::time::Duration;
+
+use offshoot_config::OnParentEnd;
+use offshoot_model::{AgentId, CancelledBy, Ending, Envelope, EventKind, Reason, RunId, Timestamp};
+use offshoot_policy::Terms;
+use offshoot_policy::breaker::{BreakerLimits, Turn};
+
+use super::run::{Body, Live, Phase, RunIndex};
+use super::timer::Due;
+use super::{Effect, Machine, Reach};
+
+impl Machine {
+    /// A run is over, and everything it started is gone.
+    pub(super) fn finished(
+        &mut self,
+        now: Timestamp,
+        run: RunIndex,
+        mut ending: Ending,
+        out: &mut Vec<Effect>,
+    ) {
+        self.let_clock_rest(now, run);
+        let entry = &mut self.runs[run.get()];
+        let Body::Live(live) = std::mem::replace(&mut entry.body, Body::Ended(ending.status()))
+        else {
+            unreachable!("a runtime ends a run once, and what never started is not given to one");
+        };
+        let Live { key, agent, terms, phase, started_at, live_children, waits, watchers, .. } =
+            *live;
+        // It ended because it was asked to, unless it had done its work by then.
+        if let Some(reason) = live.stopping
+            && !ending.status().is_success()
+        {
+            ending.reason = reason;
+        }
+        entry.body = Body::Ended(ending.status());
+        let (id, depth, parent) = (entry.id, entry.depth, entry.parent);
+        self.live -= 1;
+        if let Phase::Holding { lease, .. } = phase {
+            self.slots.give_back(lease);
+        }
+        if let Some(parent) = parent.and_then(|parent| self.runs[parent.get()].live_mut()) {
+            parent.live_children -= 1;
+        }
+        ending.execution_time_ms =
+            started_at.map_or(0, |started_at| now.since(started_at).as_millis() as u64);
+        if started_at.is_some() {
+            self.probed(now, id, &agent, &terms, &ending.reason);
+        }
+        let notices = self.settle(now, run, &ending, out);
+        let envelope = Envelope::of(&ending, key, id, agent, depth);
+        self.record(now, run, EventKind::Ended(Box::new(ending)), out);
+        out.push(Effect::Ended { run, envelope: Box::new(envelope) });
+        self.heed(now, &notices, out);
+
+        for wait in waits {
+            self.resolve(wait, out);
+        }
+        for wait in watchers {
+            if self.waits.target_ended(wait) {
+                self.satisfy(wait, out);
+            }
+        }
+        if terms.on_parent_end() == OnParentEnd::Cascade && live_children > 0 {
+            self.cancel(now, run, Reach::Below, CancelledBy::ParentEnded, out);
+        }
+        if self.live == 0 {
+            out.push(Effect::AllEnded);
+        }
+    }
+
+    /// A run that had been started tells something about the runtime of its agent.
+    fn probed(
+        &mut self,
+        now: Timestamp,
+        run: RunId,
+        agent: &AgentId,
+        terms: &Terms,
+        reason: &Reason,
+    ) {
+        let limits = BreakerLimits {
+            failures: terms.breaker_failures(),
+            cooldown: Duration::from_secs(terms.breaker_cooldown_seconds()),
+        };
+        let turn = self.books.breakers.ended(agent, run, reason, limits, now);
+        if let Some(Turn::Opened { until }) = turn {
+            self.timers.arm(until, Due::Reconsider);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! One run, as the machine sees it: little while it lives, next to nothing once it has ended.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use offshoot_model::{AgentId, Grant, Reason, RunId, RunStatus, SessionKey, Timestamp};
+use offshoot_policy::{Lineage, Terms};
+
+use super::slots::Lease;
+use super::wait::WaitId;
+
+/// The place of a run in its tree's list. Small, because queues hold many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct RunIndex(u32);
+
+/// A run. What outlives its end is what later decisions need: lineage for cancelling, status for waits.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) id: RunId,
+    pub(crate) parent: Option<RunIndex>,
+    pub(crate) depth: u32,
+    pub(crate) children: Vec<RunIndex>,
+    pub(crate) body: Body,
+}
+
+/// Alive, or over.
+#[derive(Debug)]
+pub(crate) enum Body {
+    /// Everything about a run that is not over.
+    Live(Box<Live>),
+    /// How it ended.
+    Ended(RunStatus),
+}
+
+/// A run that is not over.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) key: SessionKey,
+    pub(crate) agent: AgentId,
+    pub(crate) terms: Arc<Terms>,
+    pub(crate) lineage: Arc<Lineage>,
+    pub(crate) grant: Arc<Grant>,
+    /// What its last child was granted: pieces of one map share theirs.
+    pub(crate) last_grant: Option<Arc<Grant>>,
+    pub(crate) phase: Phase,
+    pub(crate) clock: RunClock,
+    /// When it got its first slot.
+    pub(crate) started_at: Option<Timestamp>,
+    /// When its silence is looked at next.
+    pub(crate) idle_armed: Option<Timestamp>,
+    /// Children that are not over.
+    pub(crate) live_children: u32,
+    /// Waits that this run has open.
+    pub(crate) waits: Vec<WaitId>,
+    /// Waits of others that this run's end may satisfy.
+    pub(crate) watchers: Vec<WaitId>,
+    /// What its ending will say, once it was asked to stop.
+    pub(crate) stopping: Option<Reason>,
+}
+
+/// Where a live run stands with its slot.
+#[derive(Debug)]
+pub(crate) enum Phase {
+    /// In line for its first slot.
+    Queued,
+    /// Starting, then running.
+    Holding {
+        /// Its slot.
+        lease: Lease,
+        /// Whether its runtime has said that it runs.
+        started: bool,
+    },
+    /// Blocked on its children. Its slot is lent.
+    Lent,
+    /// Its wait has succeeded; in line for its slot.
+    Returning {
+        /// The wait that is answered once the slot is there.
+        wait: WaitId,
+    },
+    /// A root that runs nothing itself and needs no slot.
+    Holder,
+}
+
+/// How long a run has held a slot, which is what its time limit counts.
+#[derive(Debug, Default)]
+pub(crate) struct RunClock {
+    used: Duration,
+    since: Option<Timestamp>,
+    last_sign: Timestamp,
+}
+
+impl RunIndex {
+    /// The first run of a tree.
+    pub(crate) const ROOT: Self = Self(0);
+
+    pub(crate) fn new(index: usize) -> Self {
+        Self(u32::try_from(index).expect("a tree of four billion runs does not fit in memory"))
+    }
+
+    pub(crate) fn get(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl Run {
+    pub(crate) fn live(&self) -> Option<&Live> {
+        match &self.body {
+            Body::Live(live) => Some(live),
+            Body::Ended(_) => None,
+        }
+    }
+
+    pub(crate) fn live_mut(&mut self) -> Option<&mut Live> {
+        match &mut self.body {
+            Body::Live(live) => Some(live),
+            Body::Ended(_) => None,
+        }
+    }
+
+    pub(crate) fn status(&self) -> RunStatus {
+        match &self.body {
+            Body::Live(live) => live.phase.status(),
+            Body::Ended(status) => *status,
+        }
+    }
+}
+
+impl Phase {
+    pub(crate) fn status(&self) -> RunStatus {
+        match self {
+            Self::Queued => RunStatus::Queued,
+            Self::Holding { started: false, .. } => RunStatus::Starting,
+            Self::Holding { started: true, .. } | Self::Holder => RunStatus::Running,
+            Self::Lent | Self::Returning { .. } => RunStatus::Waiting,
+        }
+    }
+}
+
+impl RunClock {
+    /// It holds a slot from now on.
+    pub(crate) fn resume(&mut self, now: Timestamp) {
+        self.since = Some(now);
+        self.last_sign = now;
+    }
+
+    /// It holds none.
+    pub(crate) fn pause(&mut self, now: Timestamp) {
+        if let Some(since) = self.since.take() {
+            self.used += now.since(since);
+        }
+    }
+
+    /// It gave a sign of life.
+    pub(crate) fn sign(&mut self, now: Timestamp) {
+        self.last_sign = self.last_sign.max(now);
+    }
+
+    /// When a limit of so many seconds is over, if it keeps its slot until then. None without limit or slot.
+    pub(crate) fn timeout_at(&self, seconds: u64) -> Option<Timestamp> {
+        let left = Duration::from_secs(seconds).saturating_sub(self.used);
+        (seconds > 0).then_some(self.since?.plus(left))
+    }
+
+    /// When it has been silent for so many seconds. None without limit or slot.
+    pub(crate) fn idle_at(&self, seconds: u64) -> Option<Timestamp> {
+        self.since?;
+        (seconds > 0).then(|| self.last_sign.plus(Duration::from_secs(seconds)))
+    }
+}

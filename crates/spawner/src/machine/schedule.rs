@@ -1,0 +1,112 @@
+//! Handing out slots: the end of every step.
+
+use offshoot_model::{EventKind, RunStatus, Timestamp};
+use offshoot_policy::breaker::Gate;
+
+use super::queue::Next;
+use super::run::{Phase, RunIndex};
+use super::slots::Lease;
+use super::timer::Due;
+use super::{Effect, Machine};
+
+impl Machine {
+    /// Gives free slots to whoever is next, until there is none of either.
+    pub(super) fn schedule(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
+        let mut set_aside = Vec::new();
+        while self.slots.any_free() {
+            let Some(next) = self.queue.pop(|depth| self.slots.free_at(depth)) else { break };
+            match next {
+                Next::Returning(run) => self.give_back_slot(now, run, out),
+                Next::New(run) if self.runs[run.get()].status() != RunStatus::Queued => {}
+                Next::New(run) if self.paused => set_aside.push(run),
+                Next::New(run) if self.breaker_lets(now, run) => self.start(now, run, out),
+                Next::New(run) => set_aside.push(run),
+            }
+        }
+        for run in set_aside.into_iter().rev() {
+            let entry = &self.runs[run.get()];
+            self.queue.push_front(entry.depth, entry.parent, run);
+        }
+    }
+
+    /// Whether the breaker of its agent lets a run start. It is looked at again when the cool-down is over or the
+    /// probe has ended: both are steps.
+    fn breaker_lets(&mut self, now: Timestamp, run: RunIndex) -> bool {
+        let entry = &self.runs[run.get()];
+        let live = entry.live().expect("a run that is queued is live");
+        match self.books.breakers.start(&live.agent, entry.id, now) {
+            Gate::Closed | Gate::HalfOpen => true,
+            Gate::Open { .. } | Gate::Probing { .. } => false,
+        }
+    }
+
+    fn start(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
+        let depth = self.runs[run.get()].depth;
+        let lease = self.slots.take(depth).expect("the queue answered for a level that has room");
+        self.record(now, run, EventKind::Starting, out);
+        self.hold(now, run, lease, false);
+        let live = self.runs[run.get()].live_mut().expect("it was just given a slot");
+        live.started_at = Some(now);
+        out.push(Effect::Start { run });
+    }
+
+    /// A parent whose wait has succeeded goes on, and hears the answer.
+    fn give_back_slot(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
+        let entry = &self.runs[run.get()];
+        let Some(&Phase::Returning { wait }) = entry.live().map(|live| &live.phase) else { return };
+        let lease =
+            self.slots.take(entry.depth).expect("the queue answered for a level that has room");
+        self.hold_again(now, run, lease, out);
+        self.resolve(wait, out);
+    }
+
+    /// A run that had lent its slot holds one again.
+    pub(super) fn hold_again(
+        &mut self,
+        now: Timestamp,
+        run: RunIndex,
+        lease: Lease,
+        out: &mut Vec<Effect>,
+    ) {
+        self.record(now, run, EventKind::Returned, out);
+        self.hold(now, run, lease, true);
+    }
+
+    /// Lends the slot of a run that is blocked on its children.
+    pub(super) fn lend(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
+        let live = self.runs[run.get()].live_mut().expect("only a live run waits");
+        match std::mem::replace(&mut live.phase, Phase::Lent) {
+            Phase::Holding { lease, .. } => {
+                self.slots.give_back(lease);
+                self.let_clock_rest(now, run);
+                self.record(now, run, EventKind::Waiting, out);
+            }
+            other => live.phase = other,
+        }
+    }
+
+    fn hold(&mut self, now: Timestamp, run: RunIndex, lease: Lease, started: bool) {
+        let live = self.runs[run.get()].live_mut().expect("only a live run is given a slot");
+        live.phase = Phase::Holding { lease, started };
+        live.clock.resume(now);
+        if let Some(at) = live.clock.timeout_at(live.grant.run_timeout_seconds) {
+            self.timers.arm(at, Due::Timeout(run));
+        }
+        if let Some(at) = live.clock.idle_at(live.grant.idle_timeout_seconds) {
+            live.idle_armed = Some(at);
+            self.timers.arm(at, Due::Idle(run));
+        }
+    }
+
+    /// Stops counting a run's time, and takes back the timers that counted it.
+    pub(super) fn let_clock_rest(&mut self, now: Timestamp, run: RunIndex) {
+        let Some(live) = self.runs[run.get()].live_mut() else { return };
+        if let Some(at) = live.clock.timeout_at(live.grant.run_timeout_seconds) {
+            self.timers.disarm(at, Due::Timeout(run));
+        }
+        if let Some(at) = live.idle_armed.take() {
+            self.timers.disarm(at, Due::Idle(run));
+        }
+        live.clock.pause(now);
+    }
+}

@@ -1,0 +1,117 @@
+//! Stopping: one ladder for time limits, cancels, budgets and Ctrl-C.
+
+use std::time::Duration;
+
+use offshoot_model::{CancelledBy, Ending, EventKind, Reason, Timestamp};
+use offshoot_runtime::Stop;
+
+use super::run::{Phase, Run, RunIndex};
+use super::timer::Due;
+use super::{Effect, Machine, Reach};
+
+impl Machine {
+    /// Stops a run and what is below it, leaves first, with one grace for all.
+    pub(super) fn cancel(
+        &mut self,
+        now: Timestamp,
+        run: RunIndex,
+        reach: Reach,
+        by: CancelledBy,
+        out: &mut Vec<Effect>,
+    ) {
+        let mut doomed = match reach {
+            Reach::Only => vec![run],
+            Reach::Subtree | Reach::Below => self.subtree(run),
+        };
+        if reach == Reach::Below {
+            doomed.remove(0);
+        }
+        for run in doomed.into_iter().rev() {
+            self.stop(now, run, Reason::Cancelled { by }, out);
+        }
+    }
+
+    /// The operator's Ctrl-C: everything softly, or everything at once.
+    pub(super) fn stop_all(&mut self, now: Timestamp, firm: bool, out: &mut Vec<Effect>) {
+        self.closing = true;
+        let all: Vec<RunIndex> = (0..self.runs.len()).rev().map(RunIndex::new).collect();
+        for run in all {
+            self.stop(now, run, Reason::Cancelled { by: CancelledBy::Operator }, out);
+            if firm && self.holds_or_lends(run) {
+                out.push(Effect::Stop { run, how: Stop::Firm });
+            }
+        }
+    }
+
+    /// Whoever held the root has gone. A root that runs something ends by itself, once it was asked to stop.
+    pub(super) fn abandon(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
+        let holder = self.runs.first().and_then(Run::live).map(|live| &live.phase);
+        if let Some(Phase::Holder) = holder {
+            let reason = Reason::Cancelled { by: CancelledBy::Operator };
+            self.finished(now, RunIndex::ROOT, Ending::of(reason), out);
+        }
+    }
+
+    /// The deadline of the tree has passed.
+    pub(super) fn deadline(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
+        self.closing = true;
+        for run in (0..self.runs.len()).rev().map(RunIndex::new) {
+            self.stop(now, run, Reason::Deadline, out);
+        }
+    }
+
+    /// A run's own time may be over; a timer that is out of date says nothing.
+    pub(super) fn timeout(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
+        let Some(live) = self.runs[run.get()].live() else { return };
+        let seconds = live.grant.run_timeout_seconds;
+        if live.clock.timeout_at(seconds).is_some_and(|at| at <= now) {
+            self.stop(now, run, Reason::Timeout { seconds }, out);
+        }
+    }
+
+    /// A run may have been silent for too long; it is looked at again if not.
+    pub(super) fn idle(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
+        let Some(live) = self.runs[run.get()].live_mut() else { return };
+        live.idle_armed = None;
+        let seconds = live.grant.idle_timeout_seconds;
+        match live.clock.idle_at(seconds) {
+            Some(at) if at <= now => self.stop(now, run, Reason::Idle { seconds }, out),
+            Some(at) => {
+                live.idle_armed = Some(at);
+                self.timers.arm(at, Due::Idle(run));
+            }
+            None => {}
+        }
+    }
+
+    /// Asks one run to stop. What has not started ends at once; what runs is asked, then killed by its runtime when
+    /// the grace is over. The first reason stands.
+    pub(super) fn stop(
+        &mut self,
+        now: Timestamp,
+        run: RunIndex,
+        reason: Reason,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(live) = self.runs[run.get()].live_mut() else { return };
+        match live.phase {
+            Phase::Queued => self.finished(now, run, Ending::of(reason), out),
+            // A root that holds pieces ends when its owner has its answer.
+            Phase::Holder => {}
+            Phase::Holding { .. } | Phase::Lent | Phase::Returning { .. } => {
+                if live.stopping.is_some() {
+                    return;
+                }
+                live.stopping = Some(reason.clone());
+                let grace = Duration::from_secs(live.grant.grace_seconds);
+                self.record(now, run, EventKind::Stopping { reason: Box::new(reason) }, out);
+                out.push(Effect::Stop { run, how: Stop::Soft { grace } });
+            }
+        }
+    }
+
+    fn holds_or_lends(&self, run: RunIndex) -> bool {
+        let phase = self.runs[run.get()].live().map(|live| &live.phase);
+        matches!(phase, Some(Phase::Holding { .. } | Phase::Lent | Phase::Returning { .. }))
+    }
+}

@@ -1,0 +1,195 @@
+//! The machine against a world made of a seed: agents that spawn, wait, poll, fail and hang, and a clock that jumps.
+
+mod invariants;
+mod world;
+
+use offshoot_model::{CancelledBy, Reason, RunStatus};
+
+use super::Reach;
+use world::{Behaviour, Limits, World};
+
+/// One tree per seed. A seed that ever failed is added here and stays.
+const REGRESSIONS: &[u64] = &[];
+
+#[test]
+fn a_thousand_trees() {
+    for seed in REGRESSIONS.iter().copied().chain(0..1_000) {
+        World::random(seed).run_to_the_end();
+    }
+}
+
+#[test]
+fn a_waiting_parent_lends_its_slot() {
+    let limits = Limits { max_concurrent: 1, max_depth: 10, ..Limits::default() };
+    let mut world = World::new(1, limits, Behaviour::chain(10));
+    world.run_to_the_end();
+    assert_eq!(world.ledger.deepest, 10);
+    assert_eq!(
+        world.ledger.count(RunStatus::Completed),
+        11,
+        "ten levels below the root, and the root"
+    );
+    assert_eq!(world.ledger.most_holding, 1);
+}
+
+#[test]
+fn a_returning_parent_goes_before_newcomers() {
+    let limits = Limits { max_concurrent: 1, ..Limits::default() };
+    let mut world = World::new(2, limits, Behaviour::Quiet);
+    let parent = world.spawn_piece();
+    let newcomer = world.spawn_piece();
+    let child = world.spawn_from(parent).expect("the parent may spawn");
+    world.wait(parent);
+    assert_eq!(world.holding(), [child], "deeper before shallower");
+    world.finish(child);
+    assert_eq!(
+        world.holding(),
+        [parent],
+        "the newcomer has waited longer, and still the parent goes first"
+    );
+    world.finish(parent);
+    assert_eq!(world.holding(), [newcomer]);
+}
+
+#[test]
+fn a_wait_that_times_out_goes_on_in_debt() {
+    let limits = Limits { max_concurrent: 1, ..Limits::default() };
+    let mut world = World::new(3, limits, Behaviour::Quiet);
+    let parent = world.spawn_piece();
+    let child = world.spawn_from(parent).expect("the parent may spawn");
+    let newcomer = world.spawn_piece();
+    let wait = world.wait(parent);
+    world.give_up(wait);
+    assert_eq!(world.holding(), [parent, child], "two live at a cap of one: a debt");
+    world.finish(child);
+    assert_eq!(world.holding(), [parent], "nobody starts until the debt is paid");
+    world.finish(parent);
+    assert_eq!(world.holding(), [newcomer]);
+}
+
+#[test]
+fn cancel_goes_down_results_go_up() {
+    let limits = Limits { max_concurrent: 8, ..Limits::default() };
+    let mut world = World::new(4, limits, Behaviour::Quiet);
+    let parent = world.spawn_piece();
+    let sibling = world.spawn_piece();
+    let child = world.spawn_from(parent).expect("the parent may spawn");
+    let grandchild = world.spawn_from(child).expect("the child may spawn");
+    world.cancel(parent, Reach::Subtree, CancelledBy::Operator);
+    assert_eq!(world.asked_to_stop(), [grandchild, child, parent], "leaves first");
+    for run in [grandchild, child, parent] {
+        world.finish_because(run, Reason::Signal { signal: 15 });
+        assert_eq!(world.ledger.status(world.id(run)), Some(RunStatus::Cancelled));
+    }
+    assert_eq!(world.holding(), [sibling], "one that was not below it goes on");
+}
+
+#[test]
+fn only_spares_the_children() {
+    let mut world = World::new(5, Limits::default(), Behaviour::Quiet);
+    let parent = world.spawn_piece();
+    let child = world.spawn_from(parent).expect("the parent may spawn");
+    world.cancel(parent, Reach::Only, CancelledBy::Operator);
+    assert_eq!(world.asked_to_stop(), [parent]);
+    world.finish(parent);
+    assert_eq!(world.holding(), [child], "by default children finish");
+}
+
+#[test]
+fn what_did_its_work_before_it_heard_the_request_is_a_success() {
+    let mut world = World::new(6, Limits::default(), Behaviour::Quiet);
+    let run = world.spawn_piece();
+    world.cancel(run, Reach::Subtree, CancelledBy::Operator);
+    world.finish(run);
+    assert_eq!(world.ledger.status(world.id(run)), Some(RunStatus::Completed));
+}
+
+#[test]
+fn soft_then_firm() {
+    let limits = Limits { run_timeout_seconds: 10, grace_seconds: 5, ..Limits::default() };
+    let mut world = World::new(7, limits, Behaviour::Quiet);
+    let run = world.spawn_piece();
+    world.advance(9_999);
+    assert!(world.asked_to_stop().is_empty());
+    world.advance(1);
+    assert_eq!(world.asked_to_stop(), [run]);
+    assert_eq!(world.stops, [(run, false)]);
+    world.stop_all(true);
+    assert_eq!(world.stops.last(), Some(&(run, true)), "the second request is the firm one");
+    world.finish_because(run, Reason::Signal { signal: 9 });
+    assert_eq!(
+        world.ledger.status(world.id(run)),
+        Some(RunStatus::TimedOut),
+        "the first reason stands"
+    );
+}
+
+#[test]
+fn time_spent_waiting_is_not_counted() {
+    let limits = Limits { run_timeout_seconds: 10, ..Limits::default() };
+    let mut world = World::new(8, limits, Behaviour::Quiet);
+    let parent = world.spawn_piece();
+    world.advance(6_000);
+    let child = world.spawn_from(parent).expect("the parent may spawn");
+    world.wait(parent);
+    world.advance(9_000);
+    world.finish(child);
+    world.advance(3_999);
+    assert!(world.asked_to_stop().is_empty(), "six seconds and four: not yet ten");
+    world.advance(1);
+    assert_eq!(world.asked_to_stop(), [parent]);
+}
+
+#[test]
+fn any_sign_of_life_puts_idleness_off() {
+    let limits = Limits { idle_timeout_seconds: 10, ..Limits::default() };
+    let mut world = World::new(9, limits, Behaviour::Quiet);
+    let run = world.spawn_piece();
+    world.advance(8_000);
+    world.progress(run);
+    world.advance(9_999);
+    assert!(world.asked_to_stop().is_empty());
+    world.advance(1);
+    assert_eq!(world.asked_to_stop(), [run]);
+}
+
+#[test]
+fn a_pause_keeps_what_runs_and_starts_nothing() {
+    let limits = Limits { max_concurrent: 1, ..Limits::default() };
+    let mut world = World::new(10, limits, Behaviour::Quiet);
+    let first = world.spawn_piece();
+    let second = world.spawn_piece();
+    world.pause(true);
+    assert_eq!(world.holding(), [first]);
+    world.finish(first);
+    assert!(world.holding().is_empty());
+    world.pause(false);
+    assert_eq!(world.holding(), [second]);
+}
+
+#[test]
+fn a_deadline_ends_the_whole_tree() {
+    let limits = Limits { max_concurrent: 1, deadline_seconds: 60, ..Limits::default() };
+    let mut world = World::new(11, limits, Behaviour::Quiet);
+    let running = world.spawn_piece();
+    let queued = world.spawn_piece();
+    world.advance(60_000);
+    assert_eq!(world.ledger.status(world.id(queued)), Some(RunStatus::TimedOut), "it never starts");
+    world.finish_because(running, Reason::Signal { signal: 15 });
+    assert_eq!(world.ledger.status(world.id(running)), Some(RunStatus::TimedOut));
+}
+
+#[test]
+fn three_identities_apart() {
+    let mut world = World::new(12, Limits::default(), Behaviour::Quiet);
+    let parent = world.spawn_piece();
+    let child = world.spawn_from(parent).expect("the parent may spawn");
+    let about = world.ledger.admitted(world.id(child));
+    assert_eq!(about.parent, Some(world.id(parent)));
+    assert_ne!(
+        world.ledger.root.run(),
+        world.id(parent),
+        "the root, the agent and the parent stand apart"
+    );
+    assert_eq!(about.agent.as_str(), "main");
+}

@@ -1,0 +1,51 @@
+//! Timers: moments at which the machine wants to be asked again.
+
+use std::collections::BTreeSet;
+
+use offshoot_model::Timestamp;
+
+use super::run::RunIndex;
+use super::wait::WaitId;
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Due {
+    /// A run's own time limit.
+    Timeout(RunIndex),
+    /// A run's silence.
+    Idle(RunIndex),
+    /// The end of a wait's patience.
+    Wait(WaitId),
+    /// The deadline of the whole tree.
+    Deadline,
+    /// Breakers may be probed, rates may have room again.
+    Reconsider,
+}
+
+/// The timers of one tree. Entries may be stale: whoever takes one looks whether it still means something.
+#[derive(Debug, Default)]
+pub(crate) struct Timers(BTreeSet<(Timestamp, Due)>);
+
+impl Timers {
+    pub(crate) fn arm(&mut self, at: Timestamp, due: Due) {
+        self.0.insert((at, due));
+    }
+
+    pub(crate) fn disarm(&mut self, at: Timestamp, due: Due) {
+        self.0.remove(&(at, due));
+    }
+
+    /// The next moment that matters.
+    pub(crate) fn next(&self) -> Option<Timestamp> {
+        self.0.first().map(|&(at, _)| at)
+    }
+
+    /// Takes one that is due.
+    pub(crate) fn pop(&mut self, now: Timestamp) -> Option<Due> {
+        let &(at, due) = self.0.first()?;
+        (at <= now).then(|| {
+            self.0.pop_first();
+            due
+        })
+    }
+}

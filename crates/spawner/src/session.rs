@@ -1,0 +1,188 @@
+//! The owner's handle on a tree.
+
+use std::fmt;
+use std::sync::Arc;
+
+use offshoot_model::{
+    CancelledBy, Ending, Envelope, Event, Origin, Refusal, RootId, RunId, SpawnRequest,
+};
+use offshoot_runtime::{WaitAnswer, WaitFor};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+
+use crate::error::SpawnerError;
+use crate::fan::{Fan, FanOut};
+use crate::follow::EventStream;
+use crate::host::{spawn, wait_for};
+use crate::machine::{Reach, RunIndex};
+use crate::shared::Shared;
+use crate::supervisor::{Counts, FanEvent, Message, TreeState};
+
+/// The root session of one tree. Dropping it before it was closed cancels the tree.
+pub struct Session {
+    shared: Arc<Shared>,
+    sender: mpsc::UnboundedSender<Message>,
+    /// Weak, so that followers hear the end of the tree while this handle lives.
+    follow: broadcast::WeakSender<Arc<Event>>,
+    state: watch::Receiver<TreeState>,
+    answer: mpsc::UnboundedReceiver<FanEvent>,
+    /// Whether the root runs something itself, and so ends by itself.
+    runs: bool,
+    closed: bool,
+}
+
+/// A handle that can only stop a tree, for signal handlers.
+#[derive(Clone)]
+pub struct Stopper {
+    sender: mpsc::WeakUnboundedSender<Message>,
+}
+
+impl Session {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        sender: mpsc::UnboundedSender<Message>,
+        follow: broadcast::WeakSender<Arc<Event>>,
+        state: watch::Receiver<TreeState>,
+        answer: mpsc::UnboundedReceiver<FanEvent>,
+        runs: bool,
+    ) -> Self {
+        Self { shared, sender, follow, state, answer, runs, closed: false }
+    }
+
+    /// Which tree.
+    pub fn root(&self) -> RootId {
+        self.shared.root
+    }
+
+    /// Asks for one child, as the operator.
+    pub async fn spawn(&self, request: SpawnRequest) -> Result<RunId, Refusal> {
+        let work = Arc::clone(&self.shared.work);
+        let ask =
+            self.shared.resolve(RunIndex::ROOT, request, None, Origin::Piece, work, 0).await?;
+        spawn(&self.sender, ask).await
+    }
+
+    /// Waits for children.
+    pub async fn wait(&self, wait: WaitFor) -> Result<WaitAnswer, SpawnerError> {
+        let wait = wait_for(Arc::clone(&self.shared), self.sender.clone(), RunIndex::ROOT, wait);
+        let mut state = self.state.clone();
+        tokio::select! {
+            answer = wait => Ok(answer),
+            error = broken(&mut state) => Err(error),
+        }
+    }
+
+    /// Asks for many pieces at once, whose results become one answer.
+    pub async fn fan_out(&self, order: FanOut) -> Result<Fan, SpawnerError> {
+        Fan::start(&self.shared, self.sender.clone(), self.state.clone(), order).await
+    }
+
+    /// Cancels a run and what is below it, or the run alone.
+    pub fn cancel(&self, run: RunId, only: bool) {
+        let reach = if only { Reach::Only } else { Reach::Subtree };
+        // A tree that is over has nothing to cancel.
+        let _ = self.sender.send(Message::Cancel { run, reach, by: CancelledBy::Operator });
+    }
+
+    /// Stops admission and starts, or lets them go on.
+    pub fn pause(&self, paused: bool) {
+        let _ = self.sender.send(Message::Pause(paused));
+    }
+
+    /// A handle that can stop the tree, for signal handlers. It does not keep the tree alive.
+    pub fn stopper(&self) -> Stopper {
+        Stopper { sender: self.sender.downgrade() }
+    }
+
+    /// How full the tree is.
+    pub async fn counts(&self) -> Counts {
+        counts(&self.sender).await
+    }
+
+    /// The events of the tree, from the first.
+    pub fn events(&self) -> EventStream {
+        // Of a tree that is over only the record is left; the channel of that answer is closed from the start.
+        let live = match self.follow.upgrade() {
+            Some(live) => live.subscribe(),
+            None => broadcast::channel(1).1,
+        };
+        EventStream::new(self.shared.root, Arc::clone(&self.shared.store), live)
+    }
+
+    /// Waits for the answer of a root that is an agent itself. Its children may still be alive.
+    pub async fn answer(&mut self) -> Result<Envelope, SpawnerError> {
+        let mut state = self.state.clone();
+        tokio::select! {
+            event = self.answer.recv() => match event {
+                Some(FanEvent::Ended { envelope, .. }) => Ok(*envelope),
+                Some(FanEvent::Refused { refusal, .. }) => Err(SpawnerError::Refused(refusal)),
+                None => Err(SpawnerError::Over),
+            },
+            error = broken(&mut state) => Err(error),
+        }
+    }
+
+    /// Ends a root that runs nothing itself, and waits until everything below is over and recorded.
+    pub async fn close(mut self, ending: Ending) -> Result<(), SpawnerError> {
+        if !self.runs {
+            let _ = self.sender.send(Message::Close { ending: Box::new(ending) });
+        }
+        self.ended().await
+    }
+
+    /// Waits until everything is over and recorded.
+    pub async fn ended(&mut self) -> Result<(), SpawnerError> {
+        let mut state = self.state.clone();
+        let over = state.wait_for(|state| !matches!(state, TreeState::Live)).await;
+        self.closed = true;
+        match over.as_deref() {
+            Ok(TreeState::Broken(error)) => Err(SpawnerError::Record(Arc::clone(error))),
+            Ok(TreeState::Ended) => Ok(()),
+            Ok(TreeState::Live) | Err(_) => Err(SpawnerError::Over),
+        }
+    }
+}
+
+impl Stopper {
+    /// Stops everything: softly, so that each run may end well within its grace, or firmly.
+    pub fn stop_all(&self, firm: bool) {
+        if let Some(sender) = self.sender.upgrade() {
+            let _ = sender.send(Message::StopAll { firm });
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if !self.closed {
+            // Nobody holds the tree any more, so nobody would hear its answer or pay attention to its limits.
+            let _ = self.sender.send(Message::Abandon);
+        }
+    }
+}
+
+/// Ends with an error when the record of the tree breaks; never otherwise.
+pub(crate) async fn broken(state: &mut watch::Receiver<TreeState>) -> SpawnerError {
+    match state.wait_for(|state| matches!(state, TreeState::Broken(_))).await.as_deref() {
+        Ok(TreeState::Broken(error)) => SpawnerError::Record(Arc::clone(error)),
+        _ => std::future::pending().await,
+    }
+}
+
+/// Asks a tree how full it is. A tree that is over is empty.
+pub(crate) async fn counts(sender: &mpsc::UnboundedSender<Message>) -> Counts {
+    let (reply, counts) = oneshot::channel();
+    let _ = sender.send(Message::Count { reply });
+    counts.await.unwrap_or_default()
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("root", &self.shared.root).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Stopper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Stopper")
+    }
+}

@@ -1,0 +1,297 @@
+//! The engine, as a library user holds it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+use offshoot_config::Config;
+use offshoot_model::{
+    AgentId, ContextEntry, Cost, JsonText, Origin, Payload, RootId, SpawnRequest, Tree, Usage,
+};
+use offshoot_runtime::Runtime;
+use offshoot_store::{DataFolder, Store, StoreError};
+use tokio::sync::{broadcast, mpsc, watch};
+
+use crate::clock::{Clock, SystemClock};
+use crate::error::SpawnerError;
+use crate::follow::FOLLOW_BUFFER;
+use crate::machine::{Machine, Opening, RunIndex};
+use crate::session::{Session, counts};
+use crate::shared::{Runtimes, Shared};
+use crate::supervisor::{Ask, Message, Supervisor, TreeState};
+use crate::work::Work;
+
+/// Runs trees of agents. Cheap to clone; all clones are one spawner. Trees share nothing but the store.
+#[derive(Clone)]
+pub struct Spawner {
+    surroundings: Arc<Surroundings>,
+}
+
+/// What a spawner is made of.
+#[derive(Default)]
+pub struct SpawnerBuilder {
+    config: Config,
+    store: Option<Arc<dyn Store>>,
+    folder: Option<Arc<DataFolder>>,
+    runtimes: Runtimes,
+    clock: Option<Arc<dyn Clock>>,
+}
+
+/// A root to open.
+#[derive(Clone, Debug)]
+pub struct RootSpec {
+    /// Which agent the root is.
+    pub agent: AgentId,
+    /// What it is to do, in words; for a root that runs nothing itself, what its pieces are to do.
+    pub task: Arc<str>,
+    /// A short name for people.
+    pub label: Option<Arc<str>>,
+    /// Values it may read.
+    pub context: Vec<ContextEntry>,
+    /// How it and its children are run, where nothing else says.
+    pub work: Work,
+    /// What a later start would need to do the same again, as JSON; recorded with the root.
+    pub plan: Option<JsonText>,
+}
+
+struct Surroundings {
+    config: Config,
+    store: Arc<dyn Store>,
+    folder: Arc<DataFolder>,
+    /// Removed with the last clone.
+    _temporary: Option<tempfile::TempDir>,
+    runtimes: Arc<Runtimes>,
+    clock: Arc<dyn Clock>,
+    /// For `active_count` alone: which trees may be asked.
+    trees: Mutex<HashMap<RootId, mpsc::WeakUnboundedSender<Message>>>,
+}
+
+impl Spawner {
+    /// Starts with the built-in configuration, a store in memory and no runtime.
+    pub fn builder() -> SpawnerBuilder {
+        SpawnerBuilder::default()
+    }
+
+    /// Opens a root that runs nothing itself and needs no slot: it holds the pieces that its owner asks for. Must be
+    /// called inside a tokio runtime.
+    pub async fn open(&self, spec: RootSpec) -> Result<Session, SpawnerError> {
+        self.root(spec, false).await
+    }
+
+    /// Opens a root that is an agent itself and runs as soon as it has a slot. Must be called inside a tokio runtime.
+    pub async fn run(&self, spec: RootSpec) -> Result<Session, SpawnerError> {
+        self.root(spec, true).await
+    }
+
+    /// All trees of the store, from its record.
+    pub fn tree(&self) -> Result<Tree, StoreError> {
+        let mut tree = Tree::new();
+        for root in self.surroundings.store.roots()? {
+            for event in self.surroundings.store.events(root.root, 0) {
+                tree.apply(&event?);
+            }
+        }
+        Ok(tree)
+    }
+
+    /// What all trees of the store have used together.
+    pub fn total_usage(&self) -> Result<(Usage, Cost), StoreError> {
+        Ok(self.tree()?.total())
+    }
+
+    /// How many runs of this spawner hold a slot right now.
+    pub async fn active_count(&self) -> usize {
+        let senders: Vec<_> = {
+            let trees =
+                self.surroundings.trees.lock().expect("nobody panics while holding this lock");
+            trees.values().filter_map(mpsc::WeakUnboundedSender::upgrade).collect()
+        };
+        let mut active = 0;
+        for sender in senders {
+            active += counts(&sender).await.active;
+        }
+        active
+    }
+
+    async fn root(&self, spec: RootSpec, runs: bool) -> Result<Session, SpawnerError> {
+        let around = &self.surroundings;
+        let run = around.clock.mint();
+        let root = RootId::new(run);
+        let lock = around.folder.hold(root)?;
+        let RootSpec { agent, task, label, context, work, plan } = spec;
+        let work = Arc::new(work);
+        let shared = Arc::new(Shared {
+            root,
+            config: around.config.clone(),
+            store: Arc::clone(&around.store),
+            folder: Arc::clone(&around.folder),
+            spool_folder: Arc::new(around.folder.spool_folder()),
+            clock: Arc::clone(&around.clock),
+            work: Arc::clone(&work),
+            runtimes: Arc::clone(&around.runtimes),
+            // The root itself is followed under number 0.
+            minted: AtomicU64::new(1),
+        });
+        let mut request = SpawnRequest {
+            task,
+            label,
+            context,
+            agent: Some(agent.clone()),
+            ..SpawnRequest::default()
+        };
+        let refused = |refusal| SpawnerError::Refused(Box::new(refusal));
+        let runtime = match runs {
+            true => Some(shared.runtime(&mut request, &work).map_err(refused)?),
+            false => None,
+        };
+        let opening = Opening {
+            run,
+            agent: agent.clone(),
+            task: shared.task_for_record(&request.task).await?,
+            request: request.clone(),
+            facts: runtime.as_ref().map(|(_, facts)| Arc::clone(facts)),
+            plan,
+        };
+
+        let mut machine = Machine::new(around.config.clone(), root, &agent);
+        let mut effects = Vec::new();
+        machine.open(around.clock.now(), opening, &mut effects).map_err(refused)?;
+
+        // Unbounded, because whoever speaks must never wait for the supervisor: a run that is to be stopped would not
+        // hear it. What can stand in it is bounded by what lives: a spawn, a wait or an ending for each run.
+        let (sender, messages) = mpsc::unbounded_channel();
+        let events = broadcast::Sender::new(FOLLOW_BUFFER);
+        let follow = events.downgrade();
+        let (state, watch) = watch::channel(TreeState::Live);
+        let (answer, answered) = mpsc::unbounded_channel();
+        let mut supervisor =
+            Supervisor::new(Arc::clone(&shared), machine, messages, sender.clone(), events, state);
+        if let Some((runtime, facts)) = runtime {
+            let ask = Ask {
+                caller: RunIndex::ROOT,
+                task: Payload::text(""),
+                request,
+                input: None,
+                origin: Origin::Root,
+                work,
+                runtime,
+                facts,
+                place: 0,
+            };
+            supervisor.enter(RunIndex::ROOT, Box::new(ask), answer);
+        }
+        {
+            let mut trees = around.trees.lock().expect("nobody panics while holding this lock");
+            trees.retain(|_, sender| sender.strong_count() > 0);
+            trees.insert(root, sender.downgrade());
+        }
+        let task = async move {
+            supervisor.run(effects).await;
+            drop(lock);
+        };
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the tree's one task; it ends when nothing of the tree is alive"
+        )]
+        tokio::spawn(task);
+        Ok(Session::new(shared, sender, follow, watch, answered, runs))
+    }
+}
+
+impl SpawnerBuilder {
+    /// The configuration, frozen for all trees of this spawner.
+    #[must_use]
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Where the record is kept; in memory where this is not called.
+    #[must_use]
+    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Where the folders of runs are; a temporary folder where this is not called.
+    #[must_use]
+    pub fn folder(mut self, folder: Arc<DataFolder>) -> Self {
+        self.folder = Some(folder);
+        self
+    }
+
+    /// One more runtime. The first one is the default.
+    #[must_use]
+    pub fn runtime(mut self, runtime: impl Runtime) -> Self {
+        self.runtimes.insert(Arc::new(runtime));
+        self
+    }
+
+    /// Where time and ids come from; the machine's own clock where this is not called.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// The spawner. Fails where a temporary folder is needed and cannot be made.
+    pub fn build(self) -> Result<Spawner, SpawnerError> {
+        let Self { config, store, folder, runtimes, clock } = self;
+        let (folder, temporary) = match folder {
+            Some(folder) => (folder, None),
+            None => {
+                let temporary =
+                    tempfile::tempdir().map_err(|error| SpawnerError::Folder(Arc::new(error)))?;
+                (Arc::new(DataFolder::open(temporary.path())?), Some(temporary))
+            }
+        };
+        let store = store.unwrap_or_else(|| Arc::new(offshoot_store::MemoryStore::new()));
+        let clock = clock.unwrap_or_else(|| Arc::new(SystemClock));
+        let trees = Mutex::default();
+        let surroundings = Surroundings {
+            config,
+            store,
+            folder,
+            _temporary: temporary,
+            runtimes: Arc::new(runtimes),
+            clock,
+            trees,
+        };
+        Ok(Spawner { surroundings: Arc::new(surroundings) })
+    }
+}
+
+impl RootSpec {
+    /// The default agent, with this task, in the current folder of the process.
+    pub fn new(task: impl Into<Arc<str>>) -> Self {
+        Self {
+            agent: AgentId::main(),
+            task: task.into(),
+            label: None,
+            context: Vec::new(),
+            work: Work::in_folder(PathBuf::from("/")),
+            plan: None,
+        }
+    }
+
+    /// With another way to run things.
+    #[must_use]
+    pub fn work(mut self, work: Work) -> Self {
+        self.work = work;
+        self
+    }
+}
+
+impl fmt::Debug for Spawner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Spawner")
+    }
+}
+
+impl fmt::Debug for SpawnerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SpawnerBuilder")
+    }
+}

@@ -1,0 +1,93 @@
+//! Cutting input files into pieces, one for each run of a map.
+//!
+//! ```text
+//!   files ──▶ cut ──▶ Cuts ──▶ Piece { range: path + offset + length + hash, number, label }
+//!                      └── InputFile { path, size, modified }
+//! ```
+//!
+//! The input is not copied. A piece names a range of a file and the hash of precisely these bytes, taken while
+//! cutting, so that a record can prove later what a run was given. Pieces come one at a time from a window of one
+//! block: a file of any size is cut in the memory of that block. Nothing here is async; whoever asks for
+//! pieces does so on a thread that may block.
+//!
+//! What holds for every split:
+//!
+//! - The pieces of a file, one after the other, are the file. The exception is a file in which there is nothing to
+//!   hand out (`paragraphs` and `jsonl` of blank lines alone): it has no piece at all. No piece is empty.
+//! - No piece spans files; pieces keep the order of the input.
+//! - Lines end with `\n`; a `\r` before it stays where it is, and a last line needs no end. Only `bytes` and `chunks`
+//!   look at characters, and only at those beside a cut. Input that is not UTF-8 there is cut at the plain byte;
+//!   the other splits work on bytes of any encoding that keeps `\n` to itself. `jsonl` insists on UTF-8, as JSON does.
+
+mod boundary;
+mod cuts;
+mod error;
+mod input_file;
+mod label;
+mod parse;
+mod piece_hash;
+mod record;
+mod share;
+mod window;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+
+pub use cuts::{Cuts, Piece};
+pub use error::SplitError;
+pub use input_file::{InputFile, verify};
+pub use parse::ParseSplitError;
+
+/// How to cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Split {
+    /// `files`: each file is a piece.
+    #[default]
+    Files,
+    /// `lines:N`: so many lines a piece.
+    Lines(NonZeroU64),
+    /// `chunks:N`: so many pieces of about the same size, cut after a line where the piece has the end of one, else
+    /// after a character. Several files share the number by their sizes, with at least one piece for each file
+    /// that is not empty; so there are more than N pieces where there are more than N files. There are fewer where a
+    /// file has not as many characters.
+    Chunks(NonZeroU64),
+    /// `bytes:N`: at most so many bytes, never inside a UTF-8 character (one larger than N is a piece of its own).
+    Bytes(NonZeroU64),
+    /// `bytes:N@lines`: as many whole lines as fit into so many bytes; a longer line is a piece of its own.
+    WholeLines(NonZeroU64),
+    /// `paragraphs:N`: so many paragraphs a piece. Lines of white space alone divide paragraphs, and belong
+    /// to the one before them.
+    Paragraphs(NonZeroU64),
+    /// `jsonl:N`: so many records a piece, one JSON value a line. Blank lines are no records, and belong to the one
+    /// before them.
+    JsonLines(NonZeroU64),
+}
+
+/// Looks at all files, then cuts them one after the other while the pieces are asked for.
+///
+/// # Errors
+///
+/// Where an input is missing, is no regular file or may not be read; before anything is cut.
+pub fn cut(inputs: &[PathBuf], split: Split) -> Result<Cuts, SplitError> {
+    let files = inputs.iter().map(|path| InputFile::open(path)).collect::<Result<Vec<_>, _>>()?;
+    Ok(Cuts::new(files, split))
+}
+
+impl fmt::Display for Split {
+    /// The form that parses back to the same split.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Files => f.write_str("files"),
+            Self::Lines(count) => write!(f, "lines:{count}"),
+            Self::Chunks(count) => write!(f, "chunks:{count}"),
+            Self::Bytes(size) => write!(f, "bytes:{}", parse::Size(size)),
+            Self::WholeLines(size) => write!(f, "bytes:{}@lines", parse::Size(size)),
+            Self::Paragraphs(count) => write!(f, "paragraphs:{count}"),
+            Self::JsonLines(count) => write!(f, "jsonl:{count}"),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The pieces, one after the other.
+
+use std::fmt;
+use std::iter::FusedIterator;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use offshoot_model::InputRange;
+
+use super::boundary::{self, Unit};
+use super::piece_hash::PieceHash;
+use super::window::Window;
+use super::{InputFile, Split, SplitError, label, share};
+
+/// One part of the input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Which bytes, and their hash.
+    pub range: InputRange,
+    /// Counted from 1 over all files.
+    pub number: u32,
+    /// For people: the file's name, or `big.log:3` for the third piece of it. Different for each piece; at most 100
+    /// characters, none of them a control character.
+    pub label: Arc<str>,
+}
+
+/// Pieces in the order of the input. After an error there are no more.
+pub struct Cuts {
+    files: Vec<InputFile>,
+    names: Vec<String>,
+    rule: Rule,
+    next_file: usize,
+    current: Option<Current>,
+    pieces: u32,
+}
+
+/// The file that is being cut.
+struct Current {
+    index: usize,
+    window: Window,
+    start: u64,
+    pieces: u64,
+}
+
+/// The split, with what it has to know of all files.
+enum Rule {
+    One(Split),
+    Shares(Vec<u64>),
+}
+
+impl Cuts {
+    pub(super) fn new(files: Vec<InputFile>, split: Split) -> Self {
+        let rule = match split {
+            Split::Chunks(pieces) => Rule::Shares(shares(&files, pieces)),
+            other => Rule::One(other),
+        };
+        let names = label::names(&files);
+        Self { files, names, rule, next_file: 0, current: None, pieces: 0 }
+    }
+
+    /// The files, as they were when they were first looked at; in the order of the input, empty ones included.
+    pub fn files(&self) -> &[InputFile] {
+        &self.files
+    }
+
+    fn advance(&mut self) -> Result<Option<Piece>, SplitError> {
+        loop {
+            if self.current.is_none() {
+                let Some(file) = self.files.get(self.next_file) else { return Ok(None) };
+                let window = Window::open(file)?;
+                self.current = Some(Current { index: self.next_file, window, start: 0, pieces: 0 });
+                self.next_file += 1;
+            }
+            let current = self.current.as_mut().expect("it was opened just now");
+            if let Some((range, number_in_file)) = current.advance(&self.rule)? {
+                self.pieces = self.pieces.checked_add(1).ok_or(SplitError::TooManyPieces)?;
+                let name = &self.names[current.index];
+                let label = match self.rule {
+                    Rule::One(Split::Files) => Arc::from(name.as_str()),
+                    _ => Arc::from(format!("{name}:{number_in_file}")),
+                };
+                return Ok(Some(Piece { range, number: self.pieces, label }));
+            }
+            // A file that changed on the way would have given pieces of two versions.
+            let file = &self.files[current.index];
+            if !file.is_unchanged()? {
+                return Err(SplitError::Changed { path: file.path.to_path_buf() });
+            }
+            self.current = None;
+        }
+    }
+}
+
+impl Current {
+    /// The next range of this file and its number within the file.
+    fn advance(&mut self, rule: &Rule) -> Result<Option<(InputRange, u64)>, SplitError> {
+        let (window, start) = (&mut self.window, self.start);
+        if start >= window.size() {
+            return Ok(None);
+        }
+        let mut hash = PieceHash::new(start);
+        let end = match rule {
+            Rule::One(split) => end(window, &mut hash, start, *split)?,
+            Rule::Shares(shares) => {
+                let target = target(window.size(), self.pieces + 1, shares[self.index]);
+                Some(boundary::after_share(window, start, target)?)
+            }
+        };
+        let Some(end) = end else {
+            self.start = window.size();
+            return Ok(None);
+        };
+        hash.upto(window, end)?;
+        self.start = end;
+        self.pieces += 1;
+        let range = InputRange {
+            path: Arc::clone(window.path()),
+            offset: start,
+            length: end - start,
+            hash: Some(hash.finish()),
+        };
+        Ok(Some((range, self.pieces)))
+    }
+}
+
+impl Iterator for Cuts {
+    type Item = Result<Piece, SplitError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.advance().transpose();
+        if matches!(next, Some(Err(_))) {
+            self.current = None;
+            self.next_file = self.files.len();
+        }
+        next
+    }
+}
+
+impl FusedIterator for Cuts {}
+
+impl fmt::Debug for Cuts {
+    /// Without the block of the file that happens to be in memory.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cuts")
+            .field("files", &self.files)
+            .field("pieces", &self.pieces)
+            .finish_non_exhaustive()
+    }
+}
+
+fn end(
+    window: &mut Window,
+    hash: &mut PieceHash,
+    start: u64,
+    split: Split,
+) -> Result<Option<u64>, SplitError> {
+    Ok(match split {
+        Split::Files | Split::Chunks(_) => Some(window.size()),
+        Split::Lines(count) => Some(boundary::after_lines(window, hash, start, count.get())?),
+        Split::Bytes(size) => Some(boundary::after_bytes(window, start, size.get())?),
+        Split::WholeLines(size) => {
+            Some(boundary::after_whole_lines(window, hash, start, size.get())?)
+        }
+        Split::Paragraphs(count) => {
+            boundary::after_units(window, hash, start, Unit::Paragraph, count.get())?
+        }
+        Split::JsonLines(count) => {
+            boundary::after_units(window, hash, start, Unit::Record, count.get())?
+        }
+    })
+}
+
+fn shares(files: &[InputFile], pieces: NonZeroU64) -> Vec<u64> {
+    let sizes: Vec<u64> = files.iter().map(|file| file.size).collect();
+    share::shares(&sizes, pieces)
+}
+
+/// Where the `number`-th of `of` equal parts ends.
+fn target(size: u64, number: u64, of: u64) -> u64 {
+    let end = u128::from(size) * u128::from(number) / u128::from(of);
+    u64::try_from(end).unwrap_or(u64::MAX)
+}

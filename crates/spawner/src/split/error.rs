@@ -1,0 +1,90 @@
+//! What can be wrong with an input.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why an input cannot be cut.
+#[derive(Debug, thiserror::Error)]
+pub enum SplitError {
+    /// No such file.
+    #[error("no such file: {}", path.display())]
+    NotFound {
+        /// As it was asked for.
+        path: PathBuf,
+    },
+    /// A directory where a file is needed.
+    #[error("{} is a directory", path.display())]
+    Directory {
+        /// As it was asked for.
+        path: PathBuf,
+    },
+    /// Somebody else's.
+    #[error("no permission to read {}", path.display())]
+    Permission {
+        /// As it was asked for.
+        path: PathBuf,
+    },
+    /// A pipe, a device or a socket: nothing that has ranges.
+    #[error("{} is not a regular file", path.display())]
+    NotRegular {
+        /// As it was asked for.
+        path: PathBuf,
+    },
+    /// Another size, another modification time, or gone since it was first looked at.
+    #[error("{} changed while it was being cut", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A line of `jsonl` that is no JSON.
+    #[error("{}:{line}:{column}: not JSON: {problem}", path.display())]
+    NotJson {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1, blank ones included.
+        line: u64,
+        /// Byte within the line, counted from 1.
+        column: usize,
+        /// What a JSON parser finds wrong.
+        problem: String,
+    },
+    /// More pieces than can be numbered (2³²).
+    #[error("more than {} pieces", u32::MAX)]
+    TooManyPieces,
+    /// Anything else the system said.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl SplitError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Directory { .. } => Some("name the files in it: a directory is not searched"),
+            Self::NotRegular { .. } => Some("pass it as standard input, with -"),
+            Self::Changed { .. } => Some("cut a copy of a file that others still write to"),
+            Self::NotJson { .. } => {
+                Some("jsonl takes one JSON value a line; lines:N takes any line")
+            }
+            Self::TooManyPieces => Some("put more into each piece"),
+            Self::NotFound { .. } | Self::Permission { .. } | Self::Read { .. } => None,
+        }
+    }
+
+    pub(super) fn from_io(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            // `a-file/below` is no more there than a name that nobody ever wrote.
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::NotFound { path },
+            io::ErrorKind::PermissionDenied => Self::Permission { path },
+            io::ErrorKind::IsADirectory => Self::Directory { path },
+            _ => Self::Read { path, source },
+        }
+    }
+}

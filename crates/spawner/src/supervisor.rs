@@ -1,0 +1,368 @@
+//! The task that owns one tree: it takes messages, steps the machine and performs the effects.
+//!
+//! ```text
+//!   handles, hosts ──Message──▶ ┌────────────┐ ──Start, Stop──▶ agent tasks
+//!   agent tasks ────Ending────▶ │ supervisor │ ──events───────▶ store, then whoever follows
+//!   store ──────────Commit────▶ └────────────┘ ──answers──────▶ those who asked, once durable
+//! ```
+//!
+//! One task, one machine, no lock. Everything that tells somebody something waits in the outbox until the record of
+//! it is durable. Two things do not wait: a request to stop, because it only ends things, and the start of a run whose
+//! admission is durable already, because the slot that it takes was freed by a process that is gone.
+
+mod outbox;
+mod perform;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use offshoot_model::{
+    CancelledBy, Ending, Envelope, Event, InputRange, Origin, Payload, Refusal, RunId,
+    SpawnRequest, Timestamp,
+};
+use offshoot_policy::RuntimeFacts;
+use offshoot_runtime::{RunEvent, RunHost, Runtime, Stop, StopHandle, WaitFor};
+use offshoot_store::StoreError;
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+
+use crate::host::AgentHost;
+use crate::machine::{Effect, Input, Machine, Reach, ReplyId, RunIndex, Spawn, WaitId};
+use crate::shared::Shared;
+use crate::work::Work;
+
+use outbox::Outbox;
+
+/// How many messages are taken before the effects of all of them are recorded together. Large enough that a
+/// thousand endings at once become few transactions, small enough that a stop is never far behind.
+const BATCH: usize = 256;
+
+/// What handles, hosts and agent tasks say to the supervisor.
+pub(crate) enum Message {
+    /// A session asks for one child.
+    Spawn { ask: Box<Ask>, reply: oneshot::Sender<Result<RunId, Refusal>> },
+    /// The operator asks for many pieces; each ending goes to the follower.
+    Fan { id: FanId, asks: Vec<Ask>, follower: mpsc::UnboundedSender<FanEvent> },
+    /// The pieces of one request that are not over are not needed any more.
+    CancelPieces { fan: FanId, by: CancelledBy },
+    /// A run tells how it goes.
+    Told { run: RunIndex, event: RunEvent },
+    /// A session waits.
+    Wait { id: WaitId, caller: RunIndex, wait: WaitFor, reply: oneshot::Sender<Waited> },
+    /// Whoever waited has gone.
+    WaitDropped { id: WaitId },
+    /// A run and what is below it are to stop.
+    Cancel { run: RunId, reach: Reach, by: CancelledBy },
+    /// The whole tree is to stop.
+    StopAll { firm: bool },
+    /// Admission and starts pause or go on.
+    Pause(bool),
+    /// The root that holds pieces has its answer.
+    Close { ending: Box<Ending> },
+    /// Whoever held the root has gone: everything stops, and the root ends with it.
+    Abandon,
+    /// How many hold a slot, how many stand in line.
+    Count { reply: oneshot::Sender<Counts> },
+}
+
+/// A request with everything that was resolved before it entered.
+pub(crate) struct Ask {
+    pub(crate) caller: RunIndex,
+    pub(crate) request: SpawnRequest,
+    /// The task as the record keeps it.
+    pub(crate) task: Payload,
+    pub(crate) input: Option<InputRange>,
+    pub(crate) origin: Origin,
+    pub(crate) work: Arc<Work>,
+    pub(crate) runtime: Arc<dyn Runtime>,
+    pub(crate) facts: Arc<RuntimeFacts>,
+    /// The place in the request, for a piece.
+    pub(crate) place: u32,
+}
+
+/// One request for many pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FanId(pub(crate) u64);
+
+/// What a follower of many pieces hears: for each exactly one.
+#[derive(Debug)]
+pub(crate) enum FanEvent {
+    /// It was not admitted.
+    Refused { place: u32, refusal: Box<Refusal> },
+    /// It is over, and the record of that is durable.
+    Ended { place: u32, envelope: Box<Envelope> },
+}
+
+/// Which of the runs waited for are over.
+#[derive(Debug)]
+pub(crate) struct Waited {
+    pub(crate) ended: Vec<RunId>,
+    pub(crate) pending: Vec<RunId>,
+}
+
+/// How full the tree is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Runs that hold a slot.
+    pub active: usize,
+    /// Runs that stand in line for one.
+    pub queued: usize,
+    /// Runs that are not over, those that wait for children included.
+    pub live: usize,
+}
+
+/// Where the tree as a whole stands, for whoever waits for its end.
+#[derive(Clone, Debug)]
+pub(crate) enum TreeState {
+    /// Something lives.
+    Live,
+    /// Everything is over and recorded.
+    Ended,
+    /// The record broke. What runs was killed; what was not recorded is not told.
+    Broken(Arc<StoreError>),
+}
+
+/// The task's own state.
+pub(crate) struct Supervisor {
+    shared: Arc<Shared>,
+    machine: Machine,
+    messages: mpsc::UnboundedReceiver<Message>,
+    /// Handed to hosts of runs. The supervisor's own end keeps the channel open while anything lives.
+    sender: mpsc::UnboundedSender<Message>,
+    agents: JoinSet<(RunIndex, Ending)>,
+    runs: HashMap<RunIndex, Entry>,
+    replies: HashMap<ReplyId, Asked>,
+    waits: HashMap<WaitId, oneshot::Sender<Waited>>,
+    outbox: Outbox,
+    events: broadcast::Sender<Arc<Event>>,
+    state: watch::Sender<TreeState>,
+    next_reply: u64,
+}
+
+/// A live run, seen from outside the machine.
+#[derive(Default)]
+struct Entry {
+    /// What it takes to start it; taken when it starts.
+    launch: Option<Box<Ask>>,
+    /// The record that must be durable before it may start.
+    admitted: u64,
+    /// Whether it has its slot and waits in the outbox for the record of its admission.
+    held: bool,
+    stop: Option<StopHandle>,
+    /// A request to stop that came between its slot and its start.
+    stop_early: Option<Stop>,
+    follower: Option<Follower>,
+}
+
+/// Somebody who hears how one piece of a request ends.
+#[derive(Clone)]
+struct Follower {
+    fan: FanId,
+    place: u32,
+    told: mpsc::UnboundedSender<FanEvent>,
+}
+
+/// Somebody who waits for the answer to a request.
+struct Asked {
+    ask: Box<Ask>,
+    to: Asker,
+}
+
+/// An answer on its way.
+struct Answered {
+    to: Asker,
+    answer: Result<RunId, Box<Refusal>>,
+}
+
+enum Asker {
+    One(oneshot::Sender<Result<RunId, Refusal>>),
+    Fan(Follower),
+}
+
+impl Supervisor {
+    /// A supervisor for a tree whose root was put into the machine by these effects.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        machine: Machine,
+        messages: mpsc::UnboundedReceiver<Message>,
+        sender: mpsc::UnboundedSender<Message>,
+        events: broadcast::Sender<Arc<Event>>,
+        state: watch::Sender<TreeState>,
+    ) -> Self {
+        Self {
+            shared,
+            machine,
+            messages,
+            sender,
+            agents: JoinSet::new(),
+            runs: HashMap::new(),
+            replies: HashMap::new(),
+            waits: HashMap::new(),
+            outbox: Outbox::default(),
+            events,
+            state,
+            next_reply: 0,
+        }
+    }
+
+    /// Lets a root that runs something itself be started like any other run.
+    pub(crate) fn enter(
+        &mut self,
+        root: RunIndex,
+        launch: Box<Ask>,
+        answer: mpsc::UnboundedSender<FanEvent>,
+    ) {
+        let follower = Some(Follower { fan: FanId(0), place: 0, told: answer });
+        let entry = Entry { launch: Some(launch), admitted: 1, follower, ..Entry::default() };
+        self.runs.insert(root, entry);
+    }
+
+    /// Runs until nothing is alive and everything is told. `opening` are the effects of opening the root.
+    pub(crate) async fn run(mut self, opening: Vec<Effect>) {
+        let mut effects = opening;
+        let mut batch = Vec::with_capacity(BATCH);
+        loop {
+            self.perform(&mut effects);
+            if self.machine.live() == 0 && self.outbox.is_empty() {
+                self.state.send_if_modified(|state| match state {
+                    TreeState::Live => {
+                        *state = TreeState::Ended;
+                        true
+                    }
+                    TreeState::Ended | TreeState::Broken(_) => false,
+                });
+                return;
+            }
+            let timer = self.machine.next_timer();
+            // Every arm is an event; there is no other way to wake up.
+            tokio::select! {
+                biased;
+                committed = self.outbox.committed(), if !self.outbox.is_empty() => {
+                    self.told_of_commit(committed, &mut effects);
+                }
+                Some(ended) = self.agents.join_next(), if !self.agents.is_empty() => {
+                    self.agent_ended(ended, &mut effects);
+                }
+                _ = self.messages.recv_many(&mut batch, BATCH) => {
+                    for message in batch.drain(..) {
+                        self.take(message, &mut effects);
+                    }
+                }
+                () = at(&self.shared, timer), if timer.is_some() => {
+                    self.step(Input::Time, &mut effects);
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, input: Input, effects: &mut Vec<Effect>) {
+        self.machine.step(self.shared.clock.now(), input, effects);
+    }
+
+    fn take(&mut self, message: Message, effects: &mut Vec<Effect>) {
+        match message {
+            Message::Spawn { ask, reply } => self.ask(ask, Asker::One(reply), effects),
+            Message::Fan { id, asks, follower } => {
+                for ask in asks {
+                    let follower = Follower { fan: id, place: ask.place, told: follower.clone() };
+                    self.ask(Box::new(ask), Asker::Fan(follower), effects);
+                }
+            }
+            Message::CancelPieces { fan, by } => {
+                let is_piece =
+                    |entry: &Entry| entry.follower.as_ref().is_some_and(|it| it.fan == fan);
+                let mut pieces: Vec<RunIndex> = self
+                    .runs
+                    .iter()
+                    .filter(|(_, entry)| is_piece(entry))
+                    .map(|(&run, _)| run)
+                    .collect();
+                pieces.sort_unstable();
+                for run in pieces {
+                    self.step(Input::Cancel { run, reach: Reach::Subtree, by }, effects);
+                }
+            }
+            Message::Told { run, event } => self.step(Input::Told { run, event }, effects),
+            Message::Wait { id, caller, wait, reply } => {
+                self.waits.insert(id, reply);
+                let until = wait.timeout.map(|patience| self.shared.clock.now().plus(patience));
+                let WaitFor { runs, mode, timeout: _ } = wait;
+                self.step(Input::Wait { id, caller, runs, mode, until }, effects);
+            }
+            Message::WaitDropped { id } => {
+                self.waits.remove(&id);
+                self.step(Input::WaitDropped { id }, effects);
+            }
+            Message::Cancel { run, reach, by } => {
+                if let Some(run) = self.machine.find(run) {
+                    self.step(Input::Cancel { run, reach, by }, effects);
+                }
+            }
+            Message::StopAll { firm } => self.step(Input::StopAll { firm }, effects),
+            Message::Pause(paused) => self.step(Input::Pause(paused), effects),
+            Message::Close { ending } => {
+                let run = RunIndex::ROOT;
+                self.step(Input::Finished { run, ending }, effects);
+            }
+            Message::Abandon => {
+                self.step(Input::StopAll { firm: false }, effects);
+                self.step(Input::Abandon, effects);
+            }
+            Message::Count { reply } => {
+                let counts = Counts {
+                    active: self.machine.active() as usize,
+                    queued: self.machine.queued(),
+                    live: self.machine.live(),
+                };
+                // Whoever asked may have gone; then nobody wants to know.
+                let _ = reply.send(counts);
+            }
+        }
+    }
+
+    fn ask(&mut self, ask: Box<Ask>, to: Asker, effects: &mut Vec<Effect>) {
+        self.next_reply += 1;
+        let reply = ReplyId(self.next_reply);
+        let spawn = Spawn {
+            caller: ask.caller,
+            run: self.shared.clock.mint(),
+            request: ask.request.clone(),
+            task: ask.task.clone(),
+            input: ask.input.clone(),
+            origin: ask.origin,
+            facts: Arc::clone(&ask.facts),
+            reply,
+        };
+        self.replies.insert(reply, Asked { ask, to });
+        self.step(Input::Spawn(Box::new(spawn)), effects);
+    }
+
+    /// The host of one run: it knows who speaks, so no argument has to say it.
+    fn host(&self, run: RunIndex) -> RunHost {
+        RunHost::new(AgentHost::new(Arc::clone(&self.shared), run, self.sender.clone()))
+    }
+
+    fn agent_ended(
+        &mut self,
+        ended: Result<(RunIndex, Ending), tokio::task::JoinError>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let mut next = Some(ended);
+        while let Some(ended) = next {
+            let (run, ending) = ended.expect("an agent task catches the panics of what it runs");
+            self.step(Input::Finished { run, ending: Box::new(ending) }, effects);
+            next = self.agents.try_join_next();
+        }
+    }
+}
+
+/// Ends when the clock shows this moment.
+async fn at(shared: &Shared, moment: Option<Timestamp>) {
+    let Some(moment) = moment else { return std::future::pending().await };
+    let left = moment.since(shared.clock.now());
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place where the machine's timers become real time"
+    )]
+    tokio::time::sleep(left).await;
+}

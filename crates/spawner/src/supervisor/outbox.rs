@@ -1,0 +1,75 @@
+//! What is told once the record of it is durable.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use offshoot_model::Event;
+use offshoot_store::{Commit, StoreError};
+
+use super::Answered;
+use crate::machine::Effect;
+
+/// Batches in the order in which they were given to the store, which is the order in which they become durable.
+#[derive(Default)]
+pub(super) struct Outbox {
+    batches: VecDeque<Batch>,
+    /// The last number known to be durable.
+    durable: u64,
+}
+
+/// One append and what waits for it.
+struct Batch {
+    commit: Commit,
+    last: u64,
+    told: Told,
+}
+
+/// What a durable batch sets free.
+#[derive(Default)]
+pub(super) struct Told {
+    /// For those who follow the tree.
+    pub(super) events: Vec<Arc<Event>>,
+    /// For those who asked for children.
+    pub(super) answers: Vec<Answered>,
+    /// For everybody else.
+    pub(super) effects: Vec<Effect>,
+}
+
+impl Outbox {
+    pub(super) fn is_empty(&self) -> bool {
+        self.batches.is_empty()
+    }
+
+    pub(super) fn is_durable(&self, seq: u64) -> bool {
+        seq <= self.durable
+    }
+
+    pub(super) fn push(&mut self, commit: Commit, last: u64, told: Told) {
+        self.batches.push_back(Batch { commit, last, told });
+    }
+
+    /// What has nothing of its own to record waits for what was recorded before it.
+    /// Handed back where nothing is on its way.
+    pub(super) fn push_behind(&mut self, told: Told) -> Option<Told> {
+        let Some(batch) = self.batches.back_mut() else { return Some(told) };
+        batch.told.events.extend(told.events);
+        batch.told.answers.extend(told.answers);
+        batch.told.effects.extend(told.effects);
+        None
+    }
+
+    /// Waits for the oldest batch. Safe to drop and to call again. Must not be called on an empty outbox.
+    pub(super) async fn committed(&mut self) -> Result<Told, StoreError> {
+        let oldest = self.batches.front_mut().expect("an empty outbox waits for nothing");
+        let outcome = (&mut oldest.commit).await;
+        let batch = self.batches.pop_front().expect("it was there before the wait");
+        outcome?;
+        self.durable = batch.last;
+        Ok(batch.told)
+    }
+
+    /// Forgets everything that waits: after the record broke, nothing of it may be told.
+    pub(super) fn clear(&mut self) {
+        self.batches.clear();
+    }
+}

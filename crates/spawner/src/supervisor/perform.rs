@@ -1,0 +1,201 @@
+//! Performing effects: recorded first, told afterwards.
+
+use std::sync::Arc;
+
+use offshoot_model::{Ending, Event, Reason, Refusal, RunId};
+use offshoot_runtime::{Stop, StopHandle};
+use offshoot_store::StoreError;
+
+use super::outbox::Told;
+use super::{Answered, Asked, Asker, Entry, FanEvent, Follower, Supervisor, TreeState, Waited};
+use crate::agent;
+use crate::machine::{Effect, Input, ReplyId, RunIndex};
+
+impl Supervisor {
+    /// Performs what need not wait, records the rest, and leaves the telling in the outbox.
+    pub(super) fn perform(&mut self, effects: &mut Vec<Effect>) {
+        if effects.is_empty() {
+            return;
+        }
+        let followed = self.events.receiver_count() > 0;
+        let mut record = Vec::new();
+        let mut told = Told::default();
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Record(event) => {
+                    if followed {
+                        told.events.push(Arc::new((*event).clone()));
+                    }
+                    record.push(*event);
+                }
+                Effect::Show(event) => {
+                    // Without a follower there is nobody to show it to.
+                    let _ = self.events.send(Arc::from(event));
+                }
+                Effect::Stop { run, how } => self.stop(run, how),
+                Effect::Start { run } if self.may_start_now(run) => self.start(run),
+                Effect::Start { run } => {
+                    if let Some(entry) = self.runs.get_mut(&run) {
+                        entry.held = true;
+                    }
+                    told.effects.push(Effect::Start { run });
+                }
+                Effect::Reply { reply, answer } => {
+                    // The record of its admission is the last one before the answer.
+                    let admitted = record.last().map_or(0, |event| event.seq);
+                    if let Some(answered) = self.answered(reply, answer, admitted) {
+                        told.answers.push(answered);
+                    }
+                }
+                later @ (Effect::Resolve { .. } | Effect::Ended { .. } | Effect::AllEnded) => {
+                    told.effects.push(later);
+                }
+            }
+        }
+        self.keep(record, told);
+    }
+
+    /// The record of a batch is durable, or the record is broken.
+    pub(super) fn told_of_commit(
+        &mut self,
+        committed: Result<Told, StoreError>,
+        effects: &mut Vec<Effect>,
+    ) {
+        match committed {
+            Ok(told) => self.tell(told),
+            Err(error) => self.broken(error, effects),
+        }
+    }
+
+    /// Gives events to the store. Once the record is broken nothing more is kept or told.
+    fn keep(&mut self, record: Vec<Event>, told: Told) {
+        if matches!(*self.state.borrow(), TreeState::Broken(_)) {
+            return;
+        }
+        if let Some(last) = record.last().map(|event| event.seq) {
+            let commit = self.shared.store.append(record);
+            self.outbox.push(commit, last, told);
+        } else if let Some(told) = self.outbox.push_behind(told) {
+            self.tell(told);
+        }
+    }
+
+    fn tell(&mut self, told: Told) {
+        for event in told.events {
+            // Followers may come and go.
+            let _ = self.events.send(event);
+        }
+        for answered in told.answers {
+            answered.tell();
+        }
+        for effect in told.effects {
+            match effect {
+                Effect::Start { run } => self.start(run),
+                Effect::Resolve { wait, ended, pending } => {
+                    if let Some(reply) = self.waits.remove(&wait) {
+                        // Whoever waited may have gone.
+                        let _ = reply.send(Waited { ended, pending });
+                    }
+                }
+                Effect::Ended { run, envelope } => {
+                    let follower = self.runs.remove(&run).and_then(|entry| entry.follower);
+                    if let Some(Follower { place, told, .. }) = follower {
+                        // Whoever followed may have gone.
+                        let _ = told.send(FanEvent::Ended { place, envelope });
+                    }
+                }
+                // The loop looks for itself whether anything lives.
+                Effect::AllEnded => {}
+                Effect::Record(_)
+                | Effect::Show(_)
+                | Effect::Stop { .. }
+                | Effect::Reply { .. } => {
+                    unreachable!("performed at once, never put into the outbox")
+                }
+            }
+        }
+    }
+
+    /// Whether the record of this run's admission is durable.
+    fn may_start_now(&self, run: RunIndex) -> bool {
+        self.runs.get(&run).is_some_and(|entry| self.outbox.is_durable(entry.admitted))
+    }
+
+    /// Books what came of a request; the one who asked is told later.
+    fn answered(
+        &mut self,
+        reply: ReplyId,
+        answer: Result<(RunIndex, RunId), Box<Refusal>>,
+        admitted: u64,
+    ) -> Option<Answered> {
+        let Asked { ask, to } = self.replies.remove(&reply)?;
+        if let Ok((run, _)) = answer {
+            let follower = match &to {
+                Asker::Fan(follower) => Some(follower.clone()),
+                Asker::One(_) => None,
+            };
+            let entry = Entry { launch: Some(ask), admitted, follower, ..Entry::default() };
+            self.runs.insert(run, entry);
+        }
+        Some(Answered { to, answer: answer.map(|(_, id)| id) })
+    }
+
+    fn start(&mut self, run: RunIndex) {
+        let id = self.machine.id(run);
+        let Some(session) = self.machine.session(run) else { return };
+        let entry = self.runs.get_mut(&run).expect("a run that starts was admitted");
+        let ask = entry.launch.take().expect("a run starts once");
+        let (stop, signal) = StopHandle::new();
+        // It was asked to stop between its slot and its start.
+        if let Some(how) = entry.stop_early.take() {
+            stop.stop(how);
+        }
+        entry.stop = Some(stop);
+        let host = self.host(run);
+        let shared = Arc::clone(&self.shared);
+        let task = agent::run(shared, id, session, ask, host, signal);
+        self.agents.spawn(async move { (run, task.await) });
+    }
+
+    fn stop(&mut self, run: RunIndex, how: Stop) {
+        let Some(entry) = self.runs.get_mut(&run) else { return };
+        match &entry.stop {
+            Some(stop) => stop.stop(how),
+            None => entry.stop_early = Some(how),
+        }
+    }
+
+    /// Nothing more can be recorded: so nothing more is started or told, and what runs is killed.
+    fn broken(&mut self, error: StoreError, effects: &mut Vec<Effect>) {
+        self.state.send_replace(TreeState::Broken(Arc::new(error)));
+        self.outbox.clear();
+        self.replies.clear();
+        self.waits.clear();
+        self.step(Input::StopAll { firm: true }, effects);
+        let held: Vec<RunIndex> = self
+            .runs
+            .iter()
+            .filter(|(_, entry)| entry.held && entry.launch.is_some())
+            .map(|(&run, _)| run)
+            .collect();
+        for run in held {
+            let ending = Ending::of(Reason::Interrupted);
+            self.step(Input::Finished { run, ending: Box::new(ending) }, effects);
+        }
+        self.step(Input::Abandon, effects);
+    }
+}
+
+impl Answered {
+    fn tell(self) {
+        let Self { to, answer } = self;
+        match (to, answer) {
+            // Whoever asked may have gone; the run stays, for the record says that it was admitted.
+            (Asker::One(reply), answer) => drop(reply.send(answer.map_err(|refusal| *refusal))),
+            (Asker::Fan(Follower { place, told, .. }), Err(refusal)) => {
+                let _ = told.send(FanEvent::Refused { place, refusal });
+            }
+            (Asker::Fan(_), Ok(_)) => {}
+        }
+    }
+}

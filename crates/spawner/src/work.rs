@@ -1,0 +1,43 @@
+//! What all runs of one request have in common. Shared, not copied: a thousand pieces point to one.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use offshoot_runtime::OutputFormat;
+
+/// How runs are to be run, where their agent does not say.
+#[derive(Clone, Debug)]
+pub struct Work {
+    /// The runtime; where absent that of the agent, then the spawner's default.
+    pub runtime: Option<Arc<str>>,
+    /// For the runtime `exec`: the program and its arguments.
+    pub command: Option<Arc<[String]>>,
+    /// Exit codes that mean success; empty means 0 alone.
+    pub ok_exit: Arc<[i32]>,
+    /// How standard output is to be read.
+    pub output: OutputFormat,
+    /// Where they work. Absolute.
+    pub working_folder: Arc<PathBuf>,
+}
+
+impl Work {
+    /// The spawner's default runtime, in this folder.
+    pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            runtime: None,
+            command: None,
+            ok_exit: Arc::from([]),
+            output: OutputFormat::Text,
+            working_folder: Arc::new(folder.into()),
+        }
+    }
+
+    /// A command of the operator's, in this folder.
+    pub fn command(
+        folder: impl Into<PathBuf>,
+        command: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        let command = command.into_iter().map(Into::into).collect();
+        Self { runtime: Some("exec".into()), command: Some(command), ..Self::in_folder(folder) }
+    }
+}
