@@ -275,7 +275,13 @@ impl Script {
         self.say(run, EventKind::Started { process: Some(process) });
     }
 
-    fn end(&mut self, run: RunId, ending: Ending) {
+    fn end(&mut self, run: RunId, mut ending: Ending) {
+        let started = self.events.iter().find_map(|event| match event.kind {
+            EventKind::Starting if event.run == run => Some(event.at),
+            _ => None,
+        });
+        let now = Timestamp::from_micros(NOON).plus(self.elapsed);
+        ending.execution_time_ms = started.map_or(0, |at| now.since(at).as_millis() as u64);
         self.say(run, EventKind::Ended(Box::new(ending)));
     }
 

@@ -3,8 +3,7 @@ use std::io;
 use std::num::NonZeroU32;
 
 use offshoot_model::{
-    ContentHash, Cost, Ending, EnvelopeError, Reason, RunId, RunStatus, Usage, ValueKind,
-    VariableRef,
+    AgentId, ContentHash, Ending, Reason, RunId, RunStatus, ValueKind, VariableRef,
 };
 
 use super::*;
@@ -32,20 +31,9 @@ fn json(text: &str) -> Payload {
 }
 
 fn failed(reason: Reason) -> Box<Envelope> {
-    let ending = Ending::of(reason);
-    Box::new(Envelope {
-        status: ending.status(),
-        data: Some(Payload::text("half")),
-        error: EnvelopeError::of(&ending),
-        partial: true,
-        session_key: "agent:main:subagent:a".parse().expect("a key"),
-        run_id: RunId::from_bytes([7; 16]),
-        agent: "main".parse().expect("an agent"),
-        depth: 1,
-        usage: Usage::default(),
-        cost: Cost::NONE,
-        execution_time_ms: 12,
-    })
+    let ending = Ending { output: Some(Payload::text("half")), ..Ending::of(reason) };
+    let key = "agent:main:subagent:a".parse().expect("a key");
+    Box::new(Envelope::of(&ending, key, RunId::from_bytes([7; 16]), AgentId::main(), 1))
 }
 
 fn fold(strategy: &str, values: &[Payload]) -> Fold {
