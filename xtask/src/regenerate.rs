@@ -41,7 +41,7 @@ pub(crate) fn check() -> Result {
     }
     match stale.as_slice() {
         [] => Ok(()),
-        stale => Err(format!("run `cargo xtask regenerate`: {} is stale", stale.join(", ")).into()),
+        stale => Err(format!("stale: {}; run `cargo xtask regenerate`", stale.join(", ")).into()),
     }
 }
 
