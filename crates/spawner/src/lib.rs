@@ -16,8 +16,9 @@
 //! A whole tree in ten lines: agents are closures here, the record is in memory, and the answers are merged.
 //!
 //! ```
+//! use offshoot_model::Payload;
 //! use offshoot_runtime::{Finished, FnRuntime};
-//! use offshoot_spawner::{FanOut, Piece, RootSpec, Spawner, Work};
+//! use offshoot_spawner::{FanOut, Piece, RootSpec, Spawner};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 //! let count = FnRuntime::new("count", |launch, _cx| async move {
@@ -29,7 +30,7 @@
 //! let fan = session.fan_out(FanOut::new(pieces).merge("sum".parse()?)).await?;
 //! let outcome = fan.answer().await?;
 //! session.close(outcome.ending()).await?;
-//! assert_eq!(outcome.answer.to_string(), "10");
+//! assert_eq!(outcome.answer.to_payload(), Some(Payload::json("10".into())?));
 //! assert_eq!(spawner.tree()?.nodes().count(), 3);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;
@@ -48,6 +49,7 @@ mod shared;
 mod spawner;
 pub mod split;
 mod supervisor;
+mod values;
 mod work;
 
 pub use clock::{Clock, SystemClock, TestClock};
@@ -57,4 +59,5 @@ pub use follow::EventStream;
 pub use session::{Session, Stopper};
 pub use spawner::{RootSpec, Spawner, SpawnerBuilder};
 pub use supervisor::Counts;
+pub use values::StoredValues;
 pub use work::Work;

@@ -16,6 +16,7 @@ use crate::host::{spawn, wait_for};
 use crate::machine::{Reach, RunIndex};
 use crate::shared::Shared;
 use crate::supervisor::{Counts, FanEvent, Message, TreeState};
+use crate::values::StoredValues;
 
 /// The root session of one tree. Dropping it before it was closed cancels the tree.
 pub struct Session {
@@ -106,6 +107,11 @@ impl Session {
             None => broadcast::channel(1).1,
         };
         EventStream::new(self.shared.root, Arc::clone(&self.shared.store), live)
+    }
+
+    /// The results that are too large to travel, for whoever writes an answer.
+    pub fn values(&self) -> StoredValues {
+        StoredValues::new(Arc::clone(&self.shared.store))
     }
 
     /// Waits for the answer of a root that is an agent itself. Its children may still be alive.

@@ -3,6 +3,8 @@
 mod invariants;
 mod world;
 
+use std::collections::BTreeMap;
+
 use offshoot_model::{CancelledBy, Reason, RunStatus};
 
 use super::Reach;
@@ -13,8 +15,42 @@ const REGRESSIONS: &[u64] = &[];
 
 #[test]
 fn a_thousand_trees() {
+    let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
     for seed in REGRESSIONS.iter().copied().chain(0..1_000) {
-        World::random(seed).run_to_the_end();
+        let mut world = World::random(seed);
+        world.run_to_the_end();
+        for (&what, &times) in &world.ledger.seen {
+            *seen.entry(what).or_default() += times;
+        }
+    }
+    // A world in which some of it never happens would prove nothing about it.
+    for what in [
+        "refused",
+        "waiting",
+        "returned",
+        "in debt",
+        "stopping",
+        "completed",
+        "failed",
+        "timed_out",
+        "cancelled",
+    ] {
+        let times = seen.get(what).copied().unwrap_or(0);
+        assert!(times > 100, "`{what}` happened {times} times in a thousand trees");
+    }
+}
+
+#[test]
+fn one_tree_one_supervisor() {
+    // Three levels ask at once, each through its own session; the count is one for all of them.
+    let limits = Limits { max_spawns: 3, ..Limits::default() };
+    let mut world = World::new(0, limits, Behaviour::Quiet);
+    let piece = world.spawn_piece();
+    let child = world.spawn_from(piece).expect("the first spawn of the tree");
+    let grandchild = world.spawn_from(child).expect("the second, by somebody else");
+    world.spawn_from(grandchild).expect("the third, by yet another");
+    for caller in [piece, child, grandchild] {
+        assert_eq!(world.spawn_from(caller), None, "nobody has a count of its own");
     }
 }
 

@@ -19,6 +19,8 @@ pub(super) struct Ledger {
     spawns: u32,
     pub(super) deepest: u32,
     pub(super) most_holding: usize,
+    /// What has happened, and how often.
+    pub(super) seen: BTreeMap<&'static str, u32>,
 }
 
 impl Ledger {
@@ -34,6 +36,7 @@ impl Ledger {
             spawns: 0,
             deepest: 0,
             most_holding: 0,
+            seen: BTreeMap::new(),
         }
     }
 
@@ -67,6 +70,7 @@ impl Ledger {
 
     fn recorded(&mut self, run: RunId, kind: &EventKind) {
         assert!(!self.ended.contains_key(&run), "nothing is recorded of a run after its end");
+        *self.seen.entry(kind.name()).or_default() += 1;
         match kind {
             EventKind::Admitted(admitted) => {
                 let depth = admitted.depth;
@@ -93,11 +97,14 @@ impl Ledger {
             }
             EventKind::Waiting => assert!(self.holding.remove(&run), "only a holder lends"),
             EventKind::Returned => {
-                assert!(self.holding.insert(run), "only what was lent comes back")
+                assert!(self.holding.insert(run), "only what was lent comes back");
+                let in_debt = self.holding.len() > self.limits.max_concurrent as usize;
+                *self.seen.entry("in debt").or_default() += u32::from(in_debt);
             }
             EventKind::Ended(ending) => {
                 self.holding.remove(&run);
                 assert!(ending.status().is_terminal());
+                *self.seen.entry(ending.status().as_str()).or_default() += 1;
                 self.ended.insert(run, ending.status());
             }
             _ => {}

@@ -201,8 +201,9 @@ impl World {
             self.step(Input::Finished { run: RunIndex::ROOT, ending: Box::new(ending) });
             return true;
         }
-        if awake.is_empty() {
-            return self.disturb();
+        let impatient = matches!(self.behaviour, Behaviour::Random) && self.seed.one_in(8);
+        if awake.is_empty() || impatient && self.disturb() {
+            return !awake.is_empty() || self.disturb();
         }
         let run = awake[self.seed.below(awake.len() as u64) as usize];
         match self.behaviour {
@@ -213,7 +214,7 @@ impl World {
         true
     }
 
-    /// Nobody is awake: sometimes somebody outside acts, else only the clock can help.
+    /// Sometimes somebody who waits loses patience. Where nobody is awake, else only the clock can help.
     fn disturb(&mut self) -> bool {
         let waiting: Vec<WaitId> = self.actors.values().filter_map(|actor| actor.waiting).collect();
         if !waiting.is_empty() && self.seed.one_in(3) {

@@ -1,0 +1,174 @@
+//! A record that breaks at any write: nothing is told that is not recorded, nothing hangs, nothing goes on.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+
+use futures_util::future::BoxFuture;
+use offshoot_model::{Admitted, Ending, Event, Reason, RootId, RunId, SpawnRequest, VariableRef};
+use offshoot_runtime::{Finished, FnRuntime, WaitFor, WaitMode};
+use offshoot_spawner::{RootSpec, Spawner, SpawnerError};
+use offshoot_store::{
+    Commit, Events, Found, MemoryStore, NewValue, RootSummary, Store, StoreError,
+};
+
+/// Refuses one append, and with it everything that follows.
+struct Breaking {
+    inner: MemoryStore,
+    left: AtomicI64,
+}
+
+impl Store for Breaking {
+    fn append(&self, mut events: Vec<Event>) -> Commit {
+        if self.left.fetch_sub(1, Ordering::SeqCst) <= 0 {
+            // A gap is what the store itself refuses.
+            events.iter_mut().for_each(|event| event.seq += 1_000);
+        }
+        self.inner.append(events)
+    }
+
+    fn put(&self, value: NewValue) -> BoxFuture<'static, Result<VariableRef, StoreError>> {
+        self.inner.put(value)
+    }
+
+    fn path(&self, reference: &VariableRef) -> Result<PathBuf, StoreError> {
+        self.inner.path(reference)
+    }
+
+    fn read(&self, reference: &VariableRef) -> Result<Vec<u8>, StoreError> {
+        self.inner.read(reference)
+    }
+
+    fn verify(&self, reference: &VariableRef) -> Result<(), StoreError> {
+        self.inner.verify(reference)
+    }
+
+    fn events(&self, root: RootId, after: u64) -> Events {
+        self.inner.events(root, after)
+    }
+
+    fn roots(&self) -> Result<Vec<RootSummary>, StoreError> {
+        self.inner.roots()
+    }
+
+    fn find(&self, text: &str) -> Result<Vec<Found>, StoreError> {
+        self.inner.find(text)
+    }
+
+    fn admitted(&self, run: RunId) -> Result<Option<Admitted>, StoreError> {
+        self.inner.admitted(run)
+    }
+
+    fn ending(&self, run: RunId) -> Result<Option<Ending>, StoreError> {
+        self.inner.ending(run)
+    }
+
+    fn open(&self, reference: &VariableRef) -> Result<File, StoreError> {
+        self.inner.open(reference)
+    }
+}
+
+/// Counts those that run; the last one hangs until it is killed.
+fn runtime(live: &Arc<AtomicUsize>) -> FnRuntime {
+    let live = Arc::clone(live);
+    FnRuntime::new("counted", move |launch, _cx| {
+        let alive = Alive::one_of(&live);
+        async move {
+            let _alive = alive;
+            if &*launch.task == "hang" {
+                std::future::pending::<()>().await;
+            }
+            Finished::text(&*launch.task)
+        }
+    })
+}
+
+struct Alive(Arc<AtomicUsize>);
+
+impl Alive {
+    fn one_of(live: &Arc<AtomicUsize>) -> Self {
+        live.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(live))
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Runs a tree whose record breaks at the n-th write; answers whether it broke at all.
+async fn breaks_at(write: i64) -> bool {
+    let live = Arc::new(AtomicUsize::new(0));
+    let store = Arc::new(Breaking { inner: MemoryStore::new(), left: AtomicI64::new(write) });
+    let spawner = Spawner::builder()
+        .store(Arc::<Breaking>::clone(&store))
+        .runtime(runtime(&live))
+        .build()
+        .expect("a spawner");
+    let session = spawner.open(RootSpec::new("root")).await.expect("a root");
+    let mut events = session.events();
+    let told = tree(&session, &store).await;
+    let ended = match told {
+        Ok(()) => session.close(Ending::of(Reason::Completed { exit_code: None })).await,
+        Err(error) => {
+            let closed = session.close(Ending::of(Reason::Interrupted)).await;
+            assert!(closed.is_err(), "a broken record stays broken");
+            Err(error)
+        }
+    };
+    while let Some(event) = events.next().await {
+        let event = event.expect("the record can be read");
+        assert!(recorded(&store, &event), "recorded before told: {event:?}");
+    }
+    assert_eq!(live.load(Ordering::SeqCst), 0, "nothing goes on after the record broke");
+    match ended {
+        Ok(()) => false,
+        Err(SpawnerError::Record(_)) => true,
+        Err(other) => panic!("the record broke, and the error says: {other}"),
+    }
+}
+
+async fn tree(
+    session: &offshoot_spawner::Session,
+    store: &Arc<Breaking>,
+) -> Result<(), SpawnerError> {
+    let ask = |task: &str| SpawnRequest { task: task.into(), ..SpawnRequest::default() };
+    for task in ["a", "b", "c"] {
+        if let Ok(run) = session.spawn(ask(task)).await {
+            assert!(store.admitted(run).expect("a record").is_some(), "recorded before told");
+        }
+    }
+    let answer = session.wait(WaitFor::default()).await?;
+    for envelope in &answer.ended {
+        let ending = store.ending(envelope.run_id).expect("a record");
+        assert!(ending.is_some(), "recorded before told");
+    }
+    if let Ok(run) = session.spawn(ask("hang")).await {
+        session.cancel(run, false);
+        let any = WaitFor { mode: WaitMode::Any, runs: vec![run], timeout: None };
+        session.wait(any).await?;
+    }
+    Ok(())
+}
+
+fn recorded(store: &Arc<Breaking>, event: &Event) -> bool {
+    store
+        .events(event.root, event.seq - 1)
+        .next()
+        .is_some_and(|found| found.expect("a record") == *event)
+}
+
+#[tokio::test(start_paused = true)]
+async fn recorded_before_told() {
+    let mut survived = 0;
+    for write in 0.. {
+        if !breaks_at(write).await {
+            break;
+        }
+        survived += 1;
+    }
+    assert!(survived > 5, "the tree writes more often than that: {survived}");
+}

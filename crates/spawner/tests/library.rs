@@ -1,0 +1,276 @@
+//! The engine as a library user meets it: closures as agents, the record in memory, a clock that is paused.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use offshoot_config::{Config, Loader};
+use offshoot_merge::{NothingStored, OnFailure};
+use offshoot_model::{CancelledBy, Ending, Payload, Reason, RunStatus, SpawnRequest};
+use offshoot_runtime::{Finished, FnRuntime, WaitFor};
+use offshoot_spawner::{FanAnswer, FanOut, Piece, RootSpec, Spawner, TestClock};
+
+fn config(settings: &[(&str, &str)]) -> Config {
+    let flag = |loader: Loader, (key, value): &(&str, &str)| {
+        loader.flag(format!("agents.defaults.subagents.{key}"), *value, "test")
+    };
+    settings.iter().fold(Loader::new(), flag).load().expect("the settings of a test are right")
+}
+
+fn request(task: &str) -> SpawnRequest {
+    SpawnRequest { task: task.into(), ..SpawnRequest::default() }
+}
+
+/// What a merge of results that are at hand says.
+fn text(answer: &FanAnswer) -> String {
+    let mut out = Vec::new();
+    answer.answer.write_to(&mut out, &NothingStored).expect("nothing large went in");
+    String::from_utf8(out).expect("texts in, text out")
+}
+
+fn done() -> Ending {
+    Ending::of(Reason::Completed { exit_code: None })
+}
+
+/// Spawns one child less deep and waits for it; the answer shows the way down.
+fn nesting() -> FnRuntime {
+    FnRuntime::new("nesting", |launch, cx| async move {
+        let depth = launch.depth;
+        let child = cx.host.spawn(request(&format!("deeper than {depth}"))).await;
+        match child {
+            Ok(_) => {
+                let answer = cx.host.wait(WaitFor::default()).await;
+                let Some(Payload::Text(below)) = &answer.ended[0].data else {
+                    return Finished::text("a child without an answer");
+                };
+                Finished::text(format!("{depth} {below}"))
+            }
+            Err(refusal) => Finished::text(format!("{depth} {}", refusal.code)),
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_parent_lends_its_slot() {
+    let config =
+        config(&[("maxConcurrent", "1"), ("maxDepth", "10"), ("allowRecursiveSpawn", "true")]);
+    let spawner = Spawner::builder()
+        .config(config)
+        .clock(Arc::new(TestClock::new()))
+        .runtime(nesting())
+        .build()
+        .expect("a spawner");
+    let mut session = spawner.run(RootSpec::new("go down")).await.expect("a root");
+    let envelope = session.answer().await.expect("an answer");
+    assert_eq!(envelope.data, Some(Payload::text("0 1 2 3 4 5 6 7 8 9 10 depth_limit")));
+    session.ended().await.expect("a whole record");
+    let tree = spawner.tree().expect("a record");
+    assert_eq!(tree.nodes().count(), 11);
+    assert!(tree.nodes().all(|node| node.status == RunStatus::Completed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_failing_child_never_hurts_its_siblings() {
+    let runtime = FnRuntime::new("picky", |launch, _cx| async move {
+        match &*launch.task {
+            "panic" => panic!("on purpose"),
+            "fail" => Finished::of(Reason::ExitCode { code: 7 }),
+            task => Finished::text(task),
+        }
+    });
+    let spawner = Spawner::builder().runtime(runtime).build().expect("a spawner");
+    let session = spawner.open(RootSpec::new("pieces")).await.expect("a root");
+    let order = FanOut {
+        on_failure: OnFailure::Skip,
+        ..FanOut::new(["a", "panic", "b", "fail", "c"].map(Piece::task))
+    };
+    let answer = session.fan_out(order).await.expect("pieces").answer().await.expect("an answer");
+    assert_eq!(text(&answer), "a\n---\nb\n---\nc");
+    assert_eq!((answer.total, answer.completed), (5, 3));
+    let codes: Vec<&str> = answer
+        .failures
+        .iter()
+        .map(|(_, envelope)| envelope.error.as_ref().expect("a failure says why").code.as_str())
+        .collect();
+    assert_eq!(codes, ["runtime_error", "exit_code"]);
+    let ending = answer.ending();
+    session.close(ending).await.expect("a whole record");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_cap_holds_and_is_used() {
+    let (live, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (live_inside, most_inside) = (Arc::clone(&live), Arc::clone(&most));
+    let runtime = FnRuntime::new("counted", move |_launch, _cx| {
+        let (live, most) = (Arc::clone(&live_inside), Arc::clone(&most_inside));
+        async move {
+            most.fetch_max(live.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            tokio::task::yield_now().await;
+            live.fetch_sub(1, Ordering::SeqCst);
+            Finished::text("1")
+        }
+    });
+    let spawner = Spawner::builder()
+        .config(config(&[("maxConcurrent", "3")]))
+        .runtime(runtime)
+        .build()
+        .expect("a spawner");
+    let session = spawner.open(RootSpec::new("pieces")).await.expect("a root");
+    let order = FanOut::new((0..50).map(|_| Piece::task("x"))).merge("sum".parse().expect("sum"));
+    let answer = session.fan_out(order).await.expect("pieces").answer().await.expect("an answer");
+    assert_eq!(text(&answer), "50");
+    assert_eq!(most.load(Ordering::SeqCst), 3);
+    session.close(answer.ending()).await.expect("a whole record");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_answer_cancels_the_rest() {
+    let runtime = FnRuntime::new("race", |launch, _cx| async move {
+        if &*launch.task == "hang" {
+            std::future::pending::<()>().await;
+        }
+        Finished::text(&*launch.task)
+    });
+    let spawner = Spawner::builder().runtime(runtime).build().expect("a spawner");
+    let session = spawner.open(RootSpec::new("race")).await.expect("a root");
+    let pieces = ["hang", "fast", "hang"].map(Piece::task);
+    let order = FanOut::new(pieces).merge("first".parse().expect("first"));
+    let answer = session.fan_out(order).await.expect("pieces").answer().await.expect("an answer");
+    assert_eq!(text(&answer), "fast");
+    assert_eq!(answer.cut_short, Some(CancelledBy::EarlyAnswer));
+    assert!(answer.failures.is_empty() && answer.verdict.is_ok());
+    session.close(answer.ending()).await.expect("a whole record");
+    let cancelled = |tree: &offshoot_model::Tree| {
+        tree.nodes().filter(|node| node.status == RunStatus::Cancelled).count()
+    };
+    assert_eq!(cancelled(&spawner.tree().expect("a record")), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_failures_than_allowed_cancel_the_rest() {
+    let runtime = FnRuntime::new("bad", |launch, _cx| async move {
+        if &*launch.task == "hang" {
+            std::future::pending::<()>().await;
+        }
+        Finished::of(Reason::ExitCode { code: 1 })
+    });
+    let spawner = Spawner::builder().runtime(runtime).build().expect("a spawner");
+    let session = spawner.open(RootSpec::new("bad")).await.expect("a root");
+    let pieces = ["bad", "bad", "hang", "hang"].map(Piece::task);
+    let order = FanOut { max_fail: Some(1), ..FanOut::new(pieces) };
+    let answer = session.fan_out(order).await.expect("pieces").answer().await.expect("an answer");
+    assert_eq!(answer.cut_short, Some(CancelledBy::MaxFail));
+    assert_eq!(answer.failures.len(), 4, "those that were cancelled are told of too");
+    assert!(answer.verdict.is_err());
+    let ending = answer.ending();
+    assert_eq!(ending.status(), RunStatus::Cancelled);
+    session.close(ending).await.expect("a whole record");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_time_limit_ends_what_hangs() {
+    let runtime = FnRuntime::new("hang", |_launch, _cx| std::future::pending::<Finished>());
+    let spawner = Spawner::builder()
+        .config(config(&[("runTimeoutSeconds", "3"), ("graceSeconds", "2")]))
+        .clock(Arc::new(TestClock::new()))
+        .runtime(runtime)
+        .build()
+        .expect("a spawner");
+    let session = spawner.open(RootSpec::new("hang")).await.expect("a root");
+    let begun = tokio::time::Instant::now();
+    let fan = session.fan_out(FanOut::new([Piece::task("hang")])).await.expect("pieces");
+    let answer = fan.answer().await.expect("an answer");
+    assert_eq!(begun.elapsed().as_secs(), 5, "the limit and the grace");
+    let (_, envelope) = &answer.failures[0];
+    assert_eq!(envelope.status, RunStatus::TimedOut);
+    assert_eq!(envelope.error.as_ref().expect("why").message, "timed out after 3 s");
+    session.close(answer.ending()).await.expect("a whole record");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_wrong_is_answered() {
+    let runtime = FnRuntime::new("vague", |_launch, cx| async move {
+        let refusal = cx.host.spawn(request("")).await.expect_err("there is nothing to do");
+        Finished::text(format!("{}: {}", refusal.code, refusal.field.expect("a field")))
+    });
+    let spawner = Spawner::builder().runtime(runtime).build().expect("a spawner");
+    let mut session = spawner.run(RootSpec::new("ask for nothing")).await.expect("a root");
+    let envelope = session.answer().await.expect("an answer");
+    assert_eq!(envelope.data, Some(Payload::text("invalid_request: task")));
+    session.ended().await.expect("a whole record");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_is_given_up_leaves_the_children_alone() {
+    let runtime = FnRuntime::new("slow", |_launch, _cx| async move {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the clock is paused: this is an amount of work"
+        )]
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        Finished::text("late")
+    });
+    let spawner = Spawner::builder().runtime(runtime).build().expect("a spawner");
+    let session = spawner.open(RootSpec::new("root")).await.expect("a root");
+    let run = session.spawn(request("slow")).await.expect("a child");
+    let impatient = WaitFor { timeout: Some(Duration::from_millis(1)), ..WaitFor::default() };
+    let answer = session.wait(impatient).await.expect("an answer");
+    assert_eq!((answer.ended.len(), answer.pending), (0, vec![run]));
+    let answer = session.wait(WaitFor::default()).await.expect("an answer");
+    assert_eq!(answer.ended[0].data, Some(Payload::text("late")));
+    let again = session.wait(WaitFor::default()).await.expect("an answer");
+    assert_eq!(answer, again, "asking again repeats the same answer");
+    session.close(done()).await.expect("a whole record");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_that_joins_late_misses_nothing() {
+    let spawner = Spawner::builder().runtime(nesting()).build().expect("a spawner");
+    let session = spawner.open(RootSpec::new("root")).await.expect("a root");
+    session.spawn(request("one")).await.expect("a child");
+    session.wait(WaitFor::default()).await.expect("an answer");
+    let mut events = session.events();
+    let root = session.root();
+    session.close(done()).await.expect("a whole record");
+    let mut kinds = Vec::new();
+    let mut last = 0;
+    while let Some(event) = events.next().await {
+        let event = event.expect("a record that can be read");
+        assert_eq!((event.root, event.seq), (root, last + 1));
+        last = event.seq;
+        kinds.push(event.kind.name());
+    }
+    assert_eq!(kinds, ["admitted", "admitted", "starting", "started", "refused", "ended", "ended"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_holds_the_tree_so_it_ends() {
+    let runtime = FnRuntime::new("hang", |_launch, _cx| std::future::pending::<Finished>());
+    let spawner = Spawner::builder().runtime(runtime).build().expect("a spawner");
+    let session = spawner.open(RootSpec::new("root")).await.expect("a root");
+    session.spawn(request("hang")).await.expect("a child");
+    let mut events = session.events();
+    drop(session);
+    while events.next().await.is_some() {}
+    let tree = spawner.tree().expect("a record");
+    assert!(tree.nodes().all(|node| node.status == RunStatus::Cancelled));
+    assert_eq!(spawner.active_count().await, 0);
+}
+
+#[tokio::test]
+async fn large_answers_are_named_and_not_carried() {
+    let runtime =
+        FnRuntime::new(
+            "large",
+            |_launch, _cx| async move { Finished::text("x".repeat(1_000_000)) },
+        );
+    let spawner = Spawner::builder().runtime(runtime).build().expect("a spawner");
+    let session = spawner.open(RootSpec::new("root")).await.expect("a root");
+    let pieces = ["a", "b"].map(Piece::task);
+    let fan = session.fan_out(FanOut::new(pieces)).await.expect("pieces");
+    let answer = fan.answer().await.expect("an answer");
+    let mut out = Vec::new();
+    answer.answer.write_to(&mut out, &session.values()).expect("stored values can be read");
+    assert_eq!(out.len(), 2_000_000 + "\n---\n".len());
+    session.close(answer.ending()).await.expect("a whole record");
+}
