@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use offshoot_config::ToolList;
+use offshoot_config::{AgentDefinition, ToolList};
 use offshoot_model::Rights;
 
 use crate::RuntimeFacts;
@@ -26,35 +26,64 @@ pub(crate) const EXEC: &str = "exec";
 /// What a program can do anyway.
 const IMPLIED_BY_EXEC: [&str; 4] = ["read", "write", "search", "fetch"];
 
-/// One list of tools of a chain, for every depth below its agent or for one.
+/// One list of tools of a chain.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ToolRule {
-    /// `None` for every depth.
-    pub(crate) depth: Option<u8>,
+    pub(crate) scope: Scope,
     pub(crate) term: Term<ToolList>,
     rights: Rights,
 }
 
+/// For whom a list of tools holds, besides everything below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// The agent itself.
+    Own,
+    /// Its sub-agents.
+    Below,
+    /// Whoever stands at this depth.
+    Depth(u8),
+}
+
 impl ToolRule {
-    pub(crate) fn new(depth: Option<u8>, term: Term<ToolList>) -> Self {
+    pub(crate) fn new(scope: Scope, term: Term<ToolList>) -> Self {
         let rights = spelled_out(term.value.rights());
-        Self { depth, term, rights }
+        Self { scope, term, rights }
     }
 
-    /// Whether this rule has a say at this depth.
+    /// What an agent's definition lets it use itself.
+    pub(crate) fn of_definition(definition: &AgentDefinition) -> Option<Self> {
+        let tools = definition.tools.as_ref()?;
+        let term = Term::new(tools.clone(), Some(definition.id().clone()));
+        let mut rule = Self::new(Scope::Own, term);
+        // Who is told to delegate need not be told again, among its tools, that it may.
+        let delegates = definition.can_delegate.as_ref().is_some_and(|may| may.value);
+        if let (true, Some(allow)) = (delegates, &mut rule.rights.allow) {
+            allow.insert(SPAWN.to_owned());
+        }
+        Some(rule)
+    }
+
+    /// Whether this rule of a chain has a say at this depth. An agent's own list binds it and, because nobody grants
+    /// what he does not hold, everybody below it.
     pub(crate) fn holds_at(&self, depth: u32) -> bool {
-        self.depth.is_none_or(|own| u32::from(own) == depth)
+        match self.scope {
+            Scope::Own => true,
+            Scope::Below => depth > 0,
+            Scope::Depth(own) => u32::from(own) == depth,
+        }
     }
 
-    pub(crate) fn permits(&self, right: &str) -> bool {
-        self.rights.permits(right)
+    pub(crate) fn rights(&self) -> &Rights {
+        &self.rights
     }
 
-    /// The key within `subagents`.
+    /// The key within the agent.
     pub(crate) fn key(&self) -> String {
-        match self.depth {
-            None => "tools".to_owned(),
-            Some(depth) => format!("toolsByDepth.{depth}"),
+        match self.scope {
+            Scope::Own => "tools".to_owned(),
+            Scope::Below => "subagents.tools".to_owned(),
+            Scope::Depth(depth) => format!("subagents.toolsByDepth.{depth}"),
         }
     }
 }
@@ -118,10 +147,10 @@ mod tests {
         Rights { allow: allow.map(set), deny: set(deny) }
     }
 
-    fn rule(depth: Option<u8>, allow: Option<&[&str]>, deny: &[&str]) -> ToolRule {
+    fn rule(scope: Scope, allow: Option<&[&str]>, deny: &[&str]) -> ToolRule {
         let words = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
         let tools = ToolList { allow: allow.map(words), deny: words(deny) };
-        ToolRule::new(depth, Term::new(Valued::new(tools, Origin::BuiltIn), None))
+        ToolRule::new(scope, Term::new(Valued::new(tools, Origin::BuiltIn), None))
     }
 
     #[test]
@@ -138,7 +167,8 @@ mod tests {
 
     #[test]
     fn rules_narrow_at_their_depth() {
-        let rules = [rule(None, None, &["fetch"]), rule(Some(2), Some(&["read"]), &[])];
+        let rules =
+            [rule(Scope::Below, None, &["fetch"]), rule(Scope::Depth(2), Some(&["read"]), &[])];
         let check = |depth: u32, right: &str, expected: bool| {
             let found = grantable(&rights(Some(&["exec"]), &[]), &rules, depth).permits(right);
             assert_eq!(found, expected, "{right} at {depth}");
@@ -148,6 +178,7 @@ mod tests {
         check(1, "fetch", false);
         check(2, "read", true);
         check(2, "exec", false);
+        check(0, "fetch", true);
     }
 
     #[test]
@@ -156,7 +187,7 @@ mod tests {
             assert!(grantable(&Rights::all(), &[], 0).permits(tool));
             assert!(!grantable(&Rights::all(), &[], 1).permits(tool));
             let held = rights(Some(&[tool]), &[]);
-            assert!(!grantable(&held, &[rule(None, Some(&[tool]), &[])], 3).permits(tool));
+            assert!(!grantable(&held, &[rule(Scope::Below, Some(&[tool]), &[])], 3).permits(tool));
         }
     }
 

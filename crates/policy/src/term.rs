@@ -51,7 +51,7 @@ pub(crate) fn strictest<T: Clone>(
     }
 }
 
-/// The setting behind a refusal: the explicit value, else the built-in one, else nothing governs.
+/// The setting behind a refusal, by its key within the agent: the explicit value, else the built-in one, else nothing governs.
 pub(crate) fn governed_by<T: Serialize>(
     key: &str,
     term: Option<&Term<T>>,
@@ -60,7 +60,7 @@ pub(crate) fn governed_by<T: Serialize>(
     let value = term.map(|term| &term.value).or(built_in)?;
     let origin = term.map_or(&Origin::BuiltIn, Term::origin);
     Some(GovernedBy {
-        key: format!("subagents.{key}"),
+        key: key.to_owned(),
         agent: term.and_then(Term::agent).map(ToString::to_string),
         value: serde_json::to_string(value).expect("settings are plain numbers, words and lists"),
         origin: origin.to_string(),

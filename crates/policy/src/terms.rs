@@ -19,9 +19,9 @@ use std::sync::Arc;
 use offshoot_config::{
     AgentDefinition, AgentId, AllowAgents, Config, OnInterrupt, SubagentSettings, Valued, built_in,
 };
-use offshoot_model::{Origin, Rights};
+use offshoot_model::Origin;
 
-use crate::rights::ToolRule;
+use crate::rights::{Scope, ToolRule};
 use crate::term::Term;
 
 pub use limits::Limits;
@@ -95,20 +95,6 @@ impl Terms {
         };
         self.on_interrupt.as_ref().map_or(built_in, |term| term.value)
     }
-
-    /// What this agent's definition lets it use itself.
-    pub(crate) fn own_rights(definition: Option<&AgentDefinition>) -> Rights {
-        let Some(definition) = definition else { return Rights::all() };
-        let tools = definition.tools.as_ref();
-        let mut rights = tools.map_or_else(Rights::all, |tools| tools.value.rights());
-        // Who is told to delegate need not be told again, among its tools, that it may.
-        if let (Some(allow), Some(Valued { value: true, .. })) =
-            (&mut rights.allow, &definition.can_delegate)
-        {
-            allow.insert("spawn".to_owned());
-        }
-        rights
-    }
 }
 
 /// The limits are the greater part of the terms, and read as if they stood here.
@@ -153,14 +139,15 @@ impl Layer<'_> {
     }
 
     fn tool_rules(&self) -> Vec<ToolRule> {
-        let everywhere =
-            self.pick(|settings| &settings.tools).map(|tools| ToolRule::new(None, tools));
-        let own = self.definition.map(|definition| &definition.subagents.tools_by_depth);
+        let own = self.definition.and_then(ToolRule::of_definition);
+        let tools = self.pick(|settings| &settings.tools);
+        let below = tools.map(|tools| ToolRule::new(Scope::Below, tools));
+        let definition = self.definition.map(|definition| &definition.subagents.tools_by_depth);
         let by_depth = self.settings.tools_by_depth.iter().map(|(depth, tools)| {
-            let is_own = own.and_then(|own| own.get(depth)) == Some(tools);
+            let is_own = definition.and_then(|own| own.get(depth)) == Some(tools);
             let term = Term::new(tools.clone(), is_own.then(|| self.agent.clone()));
-            ToolRule::new(Some(*depth), term)
+            ToolRule::new(Scope::Depth(*depth), term)
         });
-        everywhere.into_iter().chain(by_depth).collect()
+        own.into_iter().chain(below).chain(by_depth).collect()
     }
 }

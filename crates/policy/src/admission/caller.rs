@@ -12,7 +12,8 @@ const DO_IT_YOURSELF: &str = "do the work in this session";
 pub(super) fn check_alive(question: &Question<'_>) -> Result<(), Refusal> {
     if question.caller.over {
         let message = "this session is over and cannot spawn";
-        return Err(Refusal::new(RefusalCode::CallerEnded, message));
+        let hint = "ask from a session that is not over";
+        return Err(Refusal::new(RefusalCode::CallerEnded, message).with_hint(hint));
     }
     Ok(())
 }
@@ -62,7 +63,7 @@ fn check_delegation(question: &Question<'_>) -> Result<(), Refusal> {
     if !question.caller.grant.tools.permits(SPAWN) {
         let message = format!("the right `{SPAWN}` is not among the tools of this session");
         let refusal = Refusal::new(RefusalCode::CannotDelegate, message).with_hint(DO_IT_YOURSELF);
-        return Err(super::tools::governed_by(question, refusal, SPAWN));
+        return Err(super::tools::governed_by(terms, question.caller.depth, refusal, SPAWN));
     }
     Ok(())
 }

@@ -27,8 +27,8 @@ pub(super) fn check(question: &Question<'_>) -> Result<(), Refusal> {
     let identical = lineage.identical(question.target, question.request);
     if identical >= most {
         let message = format!(
-            "the same task for `{}` with the same context stands above this session {identical} \
-             times, and {most} are allowed",
+            "the same task for `{}` with the same context stands above this session too often \
+             ({identical})",
             question.target
         );
         let refusal = Refusal::new(RefusalCode::RepeatLimit, message)

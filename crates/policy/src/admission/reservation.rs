@@ -85,7 +85,7 @@ fn exhausted(terms: &Terms, unit: Unit, asked: u64, left: u64) -> Refusal {
     let message = if asked > 0 {
         format!("the budget cannot reserve {asked_text}: {left_text} left")
     } else {
-        format!("the budget has nothing to reserve: {left_text} left")
+        format!("a budget of {asked_text} pays for nothing: {left_text} left")
     };
     let mut refusal = Refusal::new(RefusalCode::BudgetExhausted, message).with_hint(
         "ask for less, wait for a child to return its rest, or do the work in this session",

@@ -29,7 +29,8 @@ pub(super) fn check(question: &Question<'_>) -> Result<(), Refusal> {
     ));
     // Where nobody has said anything, the built-in rule is the agent itself.
     let itself = AllowAgents::List(vec![caller.clone()]);
-    refusal.governed_by = governed_by("allowAgents", terms.allow_agents.as_ref(), Some(&itself));
+    refusal.governed_by =
+        governed_by("subagents.allowAgents", terms.allow_agents.as_ref(), Some(&itself));
     Err(refusal)
 }
 

@@ -4,7 +4,7 @@ use offshoot_config::AgentDefinition;
 use offshoot_model::{Origin, Refusal, RefusalCode, Rights, SpawnRequest};
 
 use super::{Question, is_operators_command};
-use crate::rights::{EXEC, grantable, missing, spelled_out, unenforceable};
+use crate::rights::{EXEC, ToolRule, grantable, missing, spelled_out, unenforceable};
 use crate::term::governed_by as governed_by_term;
 use crate::{RuntimeFacts, Terms};
 
@@ -12,14 +12,15 @@ use crate::{RuntimeFacts, Terms};
 /// request.
 pub(super) fn check(question: &Question<'_>) -> Result<Rights, Refusal> {
     let Question { caller, request, origin, .. } = *question;
-    let grantable = grantable(&caller.grant.tools, &caller.terms.rules, caller.depth + 1);
+    let depth = caller.depth + 1;
+    let grantable = grantable(&caller.grant.tools, &caller.terms.rules, depth);
     if let Some(asked) = &request.tools {
         let missing = missing(asked, &grantable);
         if let Some(first) = missing.first() {
             let message = format!("this session cannot grant {}", list(&missing));
             let refusal = Refusal::new(RefusalCode::ToolsNotGrantable, message)
                 .with_hint("ask for fewer tools, or for none in particular");
-            return Err(governed_by(question, refusal, first));
+            return Err(governed_by(caller.terms, depth, refusal, first));
         }
     }
     // A command of the caller's own choosing can do whatever the user may do.
@@ -28,11 +29,13 @@ pub(super) fn check(question: &Question<'_>) -> Result<Rights, Refusal> {
             format!("a command needs the right `{EXEC}`, which this session cannot grant");
         let refusal = Refusal::new(RefusalCode::ToolsNotGrantable, message)
             .with_hint("name an agent that the operator has defined with a command");
-        return Err(governed_by(question, refusal, EXEC));
+        return Err(governed_by(caller.terms, depth, refusal, EXEC));
     }
-    let rights = narrow(grantable, question.definition, request);
+    let own = question.definition.and_then(ToolRule::of_definition);
+    let rights = narrow(grantable, own.as_ref(), request);
     if !is_operators_command(question.definition, request, origin) {
-        check_enforceable(&rights, question.runtime)?;
+        check_enforceable(&rights, question.runtime)
+            .map_err(|(refusal, right)| governed_by(caller.terms, depth, refusal, &right))?;
     }
     Ok(rights)
 }
@@ -44,45 +47,45 @@ pub(super) fn of_root(
     request: &SpawnRequest,
     runtime: Option<&RuntimeFacts>,
 ) -> Result<Rights, Refusal> {
-    // Rules without a depth are for sub-agents.
-    let rules: Vec<_> = terms.rules.iter().filter(|rule| rule.depth == Some(0)).cloned().collect();
-    let rights = narrow(grantable(&Rights::all(), &rules, 0), definition, request);
+    let rights = narrow(grantable(&Rights::all(), &terms.rules, 0), None, request);
     if let Some(runtime) = runtime
         && !is_operators_command(definition, request, Origin::Root)
     {
-        check_enforceable(&rights, runtime)?;
+        check_enforceable(&rights, runtime)
+            .map_err(|(refusal, right)| governed_by(terms, 0, refusal, &right))?;
     }
     Ok(rights)
 }
 
-/// Names the rule of the caller's chain that denies this right, if one does: otherwise the caller does not hold it, or
-/// nobody below a root ever does.
-pub(super) fn governed_by(question: &Question<'_>, mut refusal: Refusal, right: &str) -> Refusal {
-    let (terms, depth) = (question.caller.terms, question.caller.depth);
-    let rule = terms.rules.iter().find(|rule| rule.holds_at(depth + 1) && !rule.permits(right));
-    if let Some(rule) = rule {
+/// Names the first rule of the chain that denies this right at this depth. Where there is none, an earlier request has
+/// given it away, or nobody below a root ever has it.
+pub(super) fn governed_by(terms: &Terms, depth: u32, mut refusal: Refusal, right: &str) -> Refusal {
+    let denies = |rule: &&ToolRule| rule.holds_at(depth) && !rule.rights().permits(right);
+    if let Some(rule) = terms.rules.iter().find(denies) {
         refusal.governed_by = governed_by_term(&rule.key(), Some(&rule.term), None);
     }
     refusal
 }
 
-fn narrow(rights: Rights, definition: Option<&AgentDefinition>, request: &SpawnRequest) -> Rights {
-    let rights = rights.narrowed_by(&spelled_out(Terms::own_rights(definition)));
-    match &request.tools {
-        Some(asked) => rights.narrowed_by(&spelled_out(asked.clone())),
-        None => rights,
+fn narrow(mut rights: Rights, own: Option<&ToolRule>, request: &SpawnRequest) -> Rights {
+    if let Some(own) = own {
+        rights = rights.narrowed_by(own.rights());
     }
+    if let Some(asked) = &request.tools {
+        rights = rights.narrowed_by(&spelled_out(asked.clone()));
+    }
+    rights
 }
 
-fn check_enforceable(rights: &Rights, runtime: &RuntimeFacts) -> Result<(), Refusal> {
+/// On refusal also the first right that is not kept away.
+fn check_enforceable(rights: &Rights, runtime: &RuntimeFacts) -> Result<(), (Refusal, String)> {
     let loose = unenforceable(rights, runtime);
-    if loose.is_empty() {
-        return Ok(());
-    }
+    let Some(&first) = loose.first() else { return Ok(()) };
     let message = format!("the runtime `{}` cannot withhold {}", runtime.name, list(&loose));
-    Err(Refusal::new(RefusalCode::ToolsNotGrantable, message).with_hint(
+    let refusal = Refusal::new(RefusalCode::ToolsNotGrantable, message).with_hint(
         "use a runtime that can, or an agent that the operator has defined with a command",
-    ))
+    );
+    Err((refusal, first.to_owned()))
 }
 
 fn list(rights: &[&str]) -> String {

@@ -44,7 +44,7 @@ fn only_runtime_faults_in_a_row_open_it() {
     let cannot_start = Reason::CannotStart { message: "not found".into() };
     let panic = Reason::PluginPanic { message: "index out of bounds".into() };
     check(&[fault(), fault()], false);
-    check(&[fault(), cannot_start.clone(), panic], true);
+    check(&[fault(), cannot_start, panic], true);
     check(&[fault(), fault(), completed(), fault()], false);
     check(&[fault(), fault(), exit.clone(), fault()], false);
     check(&[fault(), cancel.clone(), fault(), timeout.clone(), fault()], true);

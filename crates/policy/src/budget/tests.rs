@@ -1,1 +1,346 @@
+use super::*;
+use offshoot_model::{CancelledBy, Payload};
+use proptest::prelude::*;
 
+fn run(number: usize) -> RunId {
+    let mut bytes = [0; 16];
+    bytes[8..].copy_from_slice(&(number as u64).to_be_bytes());
+    RunId::from_bytes(bytes)
+}
+
+fn grant(tokens: u64) -> BudgetGrant {
+    BudgetGrant { tokens: Some(tokens), usd: None }
+}
+
+fn used(tokens: u64) -> Usage {
+    Usage { input: TokenCount::Known(tokens), ..Usage::default() }
+}
+
+fn completed(tokens: u64) -> Ending {
+    Ending { usage: used(tokens), ..Ending::completed(Payload::text("done")) }
+}
+
+/// A root with a grant, and children with theirs.
+fn family(root: u64, children: &[u64]) -> Ledger {
+    let mut ledger = Ledger::default();
+    ledger.open(run(0), None, grant(root));
+    for (index, &child) in children.iter().enumerate() {
+        ledger.open(run(index + 1), Some(run(0)), grant(child));
+    }
+    ledger
+}
+
+/// `used overrun reserved free deficit` in tokens.
+#[track_caller]
+fn check(ledger: &Ledger, account: usize, expected: [u128; 5]) {
+    let balance = ledger.balance(run(account), Unit::Tokens).expect("an account");
+    let free = balance.free.expect("bounded");
+    let found = [balance.used, balance.overrun, balance.reserved, free, balance.deficit];
+    assert_eq!(found, expected, "used overrun reserved free deficit of {account}");
+}
+
+#[test]
+fn what_is_reserved_moves_to_used_as_it_is_reported() {
+    let mut ledger = family(1000, &[300, 200]);
+    check(&ledger, 0, [0, 0, 500, 500, 0]);
+    ledger.charge(run(1), &used(100), &Cost::NONE);
+    check(&ledger, 0, [100, 0, 400, 500, 0]);
+    check(&ledger, 1, [100, 0, 0, 200, 0]);
+    ledger.charge(run(1), &used(250), &Cost::NONE);
+    check(&ledger, 0, [250, 0, 250, 500, 0]);
+    ledger.charge(run(0), &used(500), &Cost::NONE);
+    check(&ledger, 0, [750, 0, 250, 0, 0]);
+    ledger.settle(run(1), &completed(260));
+    check(&ledger, 0, [760, 0, 200, 40, 0]);
+    assert_eq!(ledger.balance(run(1), Unit::Tokens), None, "it is over");
+}
+
+#[test]
+fn what_is_spent_is_never_unspent() {
+    let mut ledger = family(1000, &[300]);
+    ledger.charge(run(1), &used(200), &Cost::NONE);
+    ledger.charge(run(1), &used(50), &Cost::NONE);
+    check(&ledger, 1, [200, 0, 0, 100, 0]);
+}
+
+#[test]
+fn a_second_attempt_has_what_the_first_left() {
+    let mut ledger = family(1000, &[300]);
+    ledger.charge(run(1), &used(200), &Cost::NONE);
+    let again = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        ledger.clone().open(run(1), Some(run(0)), grant(300));
+    }));
+    assert!(again.is_err(), "a run is granted once");
+    assert_eq!(ledger.left(run(1)).tokens, Some(100));
+}
+
+#[test]
+fn an_overrun_is_booked_above_and_never_hidden() {
+    let mut ledger = family(1000, &[300, 600]);
+    ledger.charge(run(1), &used(350), &Cost::NONE);
+    check(&ledger, 0, [300, 50, 600, 50, 0]);
+    let settlement = ledger.settle(run(1), &completed(380));
+    assert_eq!(settlement.overrun_tokens, 80);
+    check(&ledger, 0, [300, 80, 600, 20, 0]);
+    ledger.charge(run(2), &used(650), &Cost::NONE);
+    check(&ledger, 0, [900, 130, 0, 0, 30]);
+    // The excess stays where it was booked, whatever returns later.
+    ledger.settle(run(2), &completed(650));
+    check(&ledger, 0, [900, 130, 0, 0, 30]);
+}
+
+#[test]
+fn a_deficit_is_covered_by_what_returns() {
+    let mut ledger = family(100, &[60, 40]);
+    ledger.charge(run(1), &used(65), &Cost::NONE);
+    check(&ledger, 0, [60, 5, 40, 0, 5]);
+    ledger.settle(run(2), &completed(10));
+    check(&ledger, 0, [70, 5, 0, 25, 0]);
+}
+
+#[test]
+fn a_notice_is_given_once_at_four_fifths_and_once_at_the_limit() {
+    let mut ledger = family(1000, &[100]);
+    let mut check = |total: u64, expected: &[(usize, Mark)]| {
+        let notices = ledger.charge(run(1), &used(total), &Cost::NONE);
+        let found: Vec<_> = notices.iter().map(|notice| (notice.run, notice.mark)).collect();
+        let expected: Vec<_> = expected.iter().map(|&(who, mark)| (run(who), mark)).collect();
+        assert_eq!(found, expected, "at {total}");
+    };
+    check(79, &[]);
+    check(80, &[(1, Mark::Near)]);
+    check(99, &[]);
+    check(100, &[(1, Mark::Limit)]);
+    check(120, &[]);
+    check(800, &[(0, Mark::Near)]);
+    check(1000, &[(0, Mark::Limit)]);
+    let mut ledger = family(1000, &[100]);
+    let notices = ledger.charge(run(1), &used(5000), &Cost::NONE);
+    assert_eq!(notices.len(), 2, "one for each account, the higher mark alone: {notices:?}");
+}
+
+#[test]
+fn a_budget_of_zero_stops_the_first_use() {
+    let mut ledger = family(0, &[0]);
+    assert_eq!(ledger.left(run(0)).tokens, Some(0));
+    assert_eq!(ledger.charge(run(1), &used(0), &Cost::NONE), []);
+    let notices = ledger.charge(run(1), &used(1), &Cost::NONE);
+    assert_eq!(notices.iter().map(|notice| notice.mark).collect::<Vec<_>>(), [Mark::Limit; 2]);
+    check(&ledger, 0, [0, 1, 0, 0, 1]);
+}
+
+#[test]
+fn an_unknown_use_is_not_free() {
+    let settle = |reported: Option<u64>, ending: Ending| {
+        let mut ledger = family(1000, &[300]);
+        if let Some(tokens) = reported {
+            ledger.charge(run(1), &used(tokens), &Cost::NONE);
+        }
+        ledger.settle(run(1), &ending);
+        let balance = ledger.balance(run(0), Unit::Tokens).expect("the root's");
+        balance.used
+    };
+    let unknown = Ending { usage: Usage::UNKNOWN, ..Ending::completed(Payload::text("")) };
+    let interrupted = || Ending::of(Reason::Interrupted);
+    let cancelled = Ending::of(Reason::Cancelled { by: CancelledBy::Parent });
+    assert_eq!(settle(None, completed(0)), 0);
+    assert_eq!(settle(None, cancelled), 0, "it was queued, and says that it used nothing");
+    assert_eq!(settle(None, unknown.clone()), 300);
+    assert_eq!(settle(Some(20), unknown), 300);
+    assert_eq!(settle(None, interrupted()), 300);
+    assert_eq!(settle(Some(20), interrupted()), 20);
+    assert_eq!(settle(None, Ending { usage: used(7), ..interrupted() }), 7);
+}
+
+#[test]
+fn a_child_that_outlives_its_parent_keeps_its_own_and_no_more() {
+    let mut ledger = family(1000, &[500]);
+    ledger.open(run(2), Some(run(1)), grant(200));
+    ledger.settle(run(1), &completed(50));
+    check(&ledger, 0, [50, 0, 200, 750, 0]);
+    ledger.charge(run(2), &used(150), &Cost::NONE);
+    check(&ledger, 0, [200, 0, 50, 750, 0]);
+    ledger.settle(run(2), &completed(150));
+    check(&ledger, 0, [200, 0, 0, 800, 0]);
+    assert_eq!(ledger.accounts.len(), 1, "what is over is forgotten");
+}
+
+#[test]
+fn no_budget_is_no_account() {
+    let mut ledger = Ledger::default();
+    ledger.open(run(0), None, BudgetGrant::default());
+    assert_eq!(ledger.left(run(0)), BudgetGrant::default());
+    assert_eq!(ledger.charge(run(0), &used(u64::MAX), &Cost::NONE), []);
+    ledger.open(run(1), Some(run(0)), grant(10));
+    assert_eq!(ledger.left(run(1)).tokens, Some(10));
+    ledger.settle(run(1), &completed(3));
+    ledger.settle(run(0), &completed(3));
+    assert!(ledger.accounts.is_empty());
+}
+
+#[test]
+#[should_panic(expected = "its parent cannot pay")]
+fn a_grant_that_nobody_checked_is_a_defect() {
+    family(100, &[60, 60]);
+}
+
+/// The same accounts without any cleverness: nothing is forgotten, everything is summed anew.
+#[derive(Default)]
+struct Naive(Vec<NaiveAccount>);
+
+struct NaiveAccount {
+    parent: Option<usize>,
+    granted: u128,
+    own: u128,
+    known: bool,
+    ended: bool,
+}
+
+impl Naive {
+    fn children(&self, of: usize) -> impl Iterator<Item = usize> {
+        (0..self.0.len()).filter(move |&child| self.0[child].parent == Some(of))
+    }
+
+    fn spent(&self, account: usize) -> u128 {
+        self.0[account].own + self.children(account).map(|child| self.spent(child)).sum::<u128>()
+    }
+
+    fn within(&self, account: usize) -> u128 {
+        self.spent(account).min(self.0[account].granted)
+    }
+
+    fn held(&self, account: usize) -> u128 {
+        let rest = self.0[account].granted - self.within(account);
+        if self.0[account].ended { rest.min(self.reserved(account)) } else { rest }
+    }
+
+    fn reserved(&self, account: usize) -> u128 {
+        self.children(account).map(|child| self.held(child)).sum()
+    }
+
+    fn balance(&self, account: usize) -> [u128; 4] {
+        let used = self.0[account].own
+            + self.children(account).map(|child| self.within(child)).sum::<u128>();
+        let overrun = self.spent(account) - used;
+        let reserved = self.reserved(account);
+        let free = self.0[account].granted.saturating_sub(used + overrun + reserved);
+        [used, overrun, reserved, free]
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Open { parent: usize, thousandths: u64 },
+    Charge { account: usize, tokens: u64 },
+    Complete { account: usize, tokens: u64 },
+    SayNothing { account: usize },
+    Interrupt { account: usize },
+    GiveBack { account: usize },
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let (account, tokens) = (any::<usize>(), 0..400_u64);
+    prop_oneof![
+        4 => (account, 0..=1000_u64)
+            .prop_map(|(parent, thousandths)| Operation::Open { parent, thousandths }),
+        4 => (account, tokens.clone())
+            .prop_map(|(account, tokens)| Operation::Charge { account, tokens }),
+        2 => (account, tokens)
+            .prop_map(|(account, tokens)| Operation::Complete { account, tokens }),
+        1 => account.prop_map(|account| Operation::SayNothing { account }),
+        1 => account.prop_map(|account| Operation::Interrupt { account }),
+        1 => account.prop_map(|account| Operation::GiveBack { account }),
+    ]
+}
+
+/// One operation on both. A run that is over has no more.
+fn perform(ledger: &mut Ledger, naive: &mut Naive, operation: &Operation) {
+    let count = naive.0.len();
+    let report = |naive: &mut Naive, account: usize, tokens: u64| {
+        let account = &mut naive.0[account];
+        (account.own, account.known) = (account.own.max(tokens.into()), true);
+    };
+    let end = |naive: &mut Naive, account: usize, known: bool| {
+        if !known {
+            naive.0[account].own += naive.balance(account)[3];
+        }
+        naive.0[account].ended = true;
+    };
+    let live = |account: &usize| Some(account % count).filter(|&account| !naive.0[account].ended);
+    match operation {
+        Operation::Open { parent, thousandths } => {
+            let Some(parent) = live(parent) else { return };
+            let left = ledger.left(run(parent)).tokens.expect("bounded");
+            let amount = left * thousandths / 1000;
+            ledger.open(run(count), Some(run(parent)), grant(amount));
+            let granted = amount.into();
+            let parent = Some(parent);
+            naive.0.push(NaiveAccount { parent, granted, own: 0, known: false, ended: false });
+        }
+        Operation::Charge { account, tokens } => {
+            let Some(account) = live(account) else { return };
+            ledger.charge(run(account), &used(*tokens), &Cost::NONE);
+            report(naive, account, *tokens);
+        }
+        Operation::Complete { account, tokens } => {
+            let Some(account) = live(account) else { return };
+            ledger.settle(run(account), &completed(*tokens));
+            report(naive, account, *tokens);
+            end(naive, account, true);
+        }
+        Operation::SayNothing { account } => {
+            let Some(account) = live(account) else { return };
+            let ending = Ending { usage: Usage::UNKNOWN, ..completed(0) };
+            ledger.settle(run(account), &ending);
+            end(naive, account, false);
+        }
+        Operation::Interrupt { account } => {
+            let Some(account) = live(account) else { return };
+            ledger.settle(run(account), &Ending::of(Reason::Interrupted));
+            let known = naive.0[account].known;
+            end(naive, account, known);
+        }
+        Operation::GiveBack { account } => {
+            let Some(account) = live(account).filter(|&account| account > 0) else { return };
+            // Only what never ran is given back.
+            if naive.0[account].own == 0 && naive.children(account).next().is_none() {
+                ledger.give_back(run(account));
+                end(naive, account, true);
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_account_adds_up_at_every_event(
+        total in 0..2000_u64,
+        operations in prop::collection::vec(operation(), 0..60),
+    ) {
+        let mut ledger = family(total, &[]);
+        let mut naive = Naive::default();
+        let (granted, own) = (total.into(), 0);
+        naive.0.push(NaiveAccount { parent: None, granted, own, known: false, ended: false });
+        for operation in &operations {
+            perform(&mut ledger, &mut naive, operation);
+            for account in 0..naive.0.len() {
+                // Asserts that it adds up.
+                let Some(balance) = ledger.balance(run(account), Unit::Tokens) else {
+                    prop_assert!(naive.0[account].ended && naive.reserved(account) == 0);
+                    continue;
+                };
+                let free = balance.free.expect("bounded");
+                let found = [balance.used, balance.overrun, balance.reserved, free];
+                prop_assert_eq!(found, naive.balance(account), "{} after {:?}", account, operation);
+            }
+            if let Some(root) = ledger.balance(run(0), Unit::Tokens) {
+                let all: u128 = naive.0.iter().map(|account| account.own).sum();
+                prop_assert_eq!(root.used + root.overrun, all, "nothing is hidden from the root");
+            }
+        }
+        for account in (0..naive.0.len()).rev() {
+            perform(&mut ledger, &mut naive, &Operation::Complete { account, tokens: 0 });
+        }
+        prop_assert!(ledger.accounts.is_empty(), "nothing stays reserved");
+    }
+}

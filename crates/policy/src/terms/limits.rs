@@ -43,7 +43,7 @@ macro_rules! limits {
                 match key {
                     $( $key => {
                         let built_in: Option<$type> = $built_in;
-                        governed_by($key, self.$name.as_ref(), built_in.as_ref())
+                        governed_by(concat!("subagents.", $key), self.$name.as_ref(), built_in.as_ref())
                     } )*
                     _ => None,
                 }

@@ -1,0 +1,199 @@
+//! Budgets and breakers, asked where runs are admitted.
+
+use std::time::Duration;
+
+use offshoot_config::CostKind;
+use offshoot_model::{
+    Cost, Ending, MicroUsd, Origin, Payload, Reason, RefusalCode, SpawnRequest, TokenCount, Usage,
+};
+use offshoot_policy::RuntimeFacts;
+use offshoot_policy::breaker::{BreakerLimits, Gate};
+use offshoot_policy::budget::Unit;
+
+use crate::tree::{Tree, agent, ask, at, paid, run, tokens};
+
+const OPEN: &str = "[agents.defaults.subagents]\nallowRecursiveSpawn = true\nmaxDepth = 10\n";
+
+fn tree(limits: &str) -> Tree {
+    Tree::new(&format!("{OPEN}{limits}"))
+}
+
+fn used(tokens: u64) -> Usage {
+    Usage { input: TokenCount::Known(tokens), ..Usage::default() }
+}
+
+fn completed(tokens: u64) -> Ending {
+    Ending { usage: used(tokens), ..Ending::completed(Payload::text("done")) }
+}
+
+/// A task that nobody else has.
+fn part(number: usize) -> SpawnRequest {
+    SpawnRequest { task: format!("part {number}").into(), ..ask("main") }
+}
+
+#[test]
+fn breaker_and_budget_at_admission() {
+    let mut tree = tree("budget = { tokens = 1000 }\n");
+    // Asking reserves nothing; what is reserved is there before the next question.
+    for _ in 0..3 {
+        let admission = tree.ask(0, &ask("main"), Origin::Agent).expect("admitted");
+        assert_eq!(admission.grant.budget.tokens, Some(500));
+    }
+    let first = tree.spawn(0, &ask("main")).expect("admitted");
+    let second = tree.spawn(0, &ask("main")).expect("admitted");
+    let granted = |session: usize| tree.sessions[session].admission.grant.budget.tokens;
+    assert_eq!((granted(first), granted(second)), (Some(500), Some(250)));
+
+    let limits = BreakerLimits { failures: 3, cooldown: Duration::from_secs(60) };
+    let fault = Reason::CannotStart { message: "not found".into() };
+    for number in 0..3 {
+        assert!(tree.ask(0, &ask("main"), Origin::Agent).is_ok(), "{number} faults");
+        tree.books.breakers.ended(&agent("main"), run(number), &fault, limits, at(0));
+    }
+    for (second, answer) in [(0, Some(RefusalCode::BreakerOpen)), (60, None)] {
+        tree.now = at(second);
+        let code = tree.ask(0, &ask("main"), Origin::Agent).err().map(|refusal| refusal.code);
+        assert_eq!(code, answer, "after {second} s");
+    }
+    // Pieces of the operator's own are held to both as well.
+    tree.books.breakers.start(&agent("main"), run(9), at(60));
+    let refusal = tree.ask(0, &ask("main"), Origin::Piece).expect_err("one probe at a time");
+    assert_eq!(refusal.code, RefusalCode::BreakerOpen);
+    assert_eq!(tree.books.breakers.gate(&agent("main"), at(60)), Gate::Probing { probe: run(9) });
+    let request = SpawnRequest { budget: tokens(251), ..ask("main") };
+    let refusal = tree.ask(0, &request, Origin::Piece).expect_err("too much");
+    assert_eq!(refusal.code, RefusalCode::BudgetExhausted);
+}
+
+#[test]
+fn a_budget_of_zero_is_zero() {
+    let check = |limits: &str,
+                 budget,
+                 runtime: RuntimeFacts,
+                 expected: Result<Option<u64>, RefusalCode>| {
+        let mut tree = Tree::open(
+            crate::tree::config(&format!("{OPEN}{limits}")),
+            "main",
+            RuntimeFacts::of_a_command("exec"),
+        )
+        .expect("a command may stand at the top");
+        tree.runtime = runtime;
+        let request = SpawnRequest { budget, ..ask("main") };
+        let found = tree.ask(0, &request, Origin::Agent);
+        let found = found.map(|admission| admission.grant.budget.tokens);
+        assert_eq!(found.map_err(|refusal| refusal.code), expected, "{limits} {budget:?}");
+    };
+    let exec = || RuntimeFacts::of_a_command("exec");
+    let claude = || paid(CostKind::Reported);
+    let refused = Err(RefusalCode::BudgetExhausted);
+    check("", None, claude(), Ok(None));
+    check("budget = { tokens = 0 }\n", None, claude(), refused);
+    check("budget = { tokens = 0 }\n", tokens(0), claude(), refused);
+    check("budget = { tokens = 0 }\n", tokens(1), claude(), refused);
+    check("budget = { tokens = 1 }\n", None, claude(), refused);
+    check("budget = { tokens = 2 }\n", None, claude(), Ok(Some(1)));
+    check("", tokens(0), claude(), refused);
+    check("budget = { tokens = 9, share = 0 }\n", None, claude(), refused);
+    // What costs nothing runs under a budget of zero, and may not spend it either.
+    check("budget = { tokens = 0 }\n", None, exec(), Ok(Some(0)));
+    check("", tokens(0), exec(), Ok(Some(0)));
+}
+
+#[test]
+fn an_empty_budget_is_not_an_endless_one() {
+    let mut tree = tree("budget = { tokens = 100, share = 1 }\n");
+    tree.spawn(0, &part(1)).expect("everything");
+    assert_eq!(tree.books.ledger.left(run(0)).tokens, Some(0));
+    let refusal = tree.spawn(0, &part(2)).expect_err("nothing is left");
+    assert_eq!(refusal.code, RefusalCode::BudgetExhausted);
+}
+
+#[test]
+fn three_children_cannot_spend_one_grant_thrice() {
+    let mut tree = tree("budget = { tokens = 100000, share = 0.9 }\n");
+    let children: Vec<usize> =
+        (0..3).map(|number| tree.spawn(0, &part(number)).expect("admitted")).collect();
+    let granted = |child: &usize| tree.sessions[*child].admission.grant.budget.tokens;
+    let sum: u64 = children.iter().filter_map(granted).sum();
+    assert_eq!(sum, 99_900);
+    let runs: Vec<_> = children.iter().map(|&child| tree.sessions[child].run).collect();
+    for run in runs {
+        tree.books.ledger.settle(run, &completed(30_000));
+    }
+    let balance = tree.books.ledger.balance(run(0), Unit::Tokens).expect("an account");
+    assert_eq!(balance.used + balance.overrun, 90_000);
+}
+
+#[test]
+fn what_was_not_used_can_be_promised_again() {
+    let mut tree = tree("budget = { tokens = 100, share = 1 }\n");
+    let child = tree.spawn(0, &part(1)).expect("everything");
+    tree.books.ledger.settle(tree.sessions[child].run, &completed(10));
+    let next = tree.spawn(0, &part(2)).expect("the rest");
+    assert_eq!(tree.sessions[next].admission.grant.budget.tokens, Some(90));
+}
+
+#[test]
+fn a_reservation_that_never_became_a_run_is_returned() {
+    let mut tree =
+        tree("budget = { tokens = 100, share = 1 }\nmaxSpawns = 1\nmaxSpawnsPerMinute = 1\n");
+    let child = tree.spawn(0, &part(1)).expect("everything");
+    assert!(tree.ask(0, &part(2), Origin::Agent).is_err());
+    tree.books.give_back(tree.sessions[child].run, Origin::Agent);
+    let again = tree.ask(0, &part(2), Origin::Agent).expect("as if it had not been asked");
+    assert_eq!(again.grant.budget.tokens, Some(100));
+}
+
+#[test]
+fn commands_that_cannot_spawn_take_nothing_from_the_budget() {
+    let mut tree = Tree::new("[agents.defaults.subagents]\nbudget = { tokens = 100 }\n");
+    tree.runtime = RuntimeFacts::of_a_command("exec");
+    for number in 0..10 {
+        let child = tree.spawn(0, &part(number)).expect("admitted");
+        assert_eq!(tree.sessions[child].admission.grant.budget.tokens, Some(0));
+    }
+    assert_eq!(tree.books.ledger.left(run(0)).tokens, Some(100));
+}
+
+#[test]
+fn an_agents_own_budget_bounds_it_and_everything_below() {
+    let text = "[agents.defaults.subagents]\nallowAgents = [\"*\"]\nallowRecursiveSpawn = true\n\
+                [[agents.list]]\nid = \"a\"\nsubagents = { budget = { tokens = 100 } }\n";
+    let mut tree = Tree::new(text);
+    let granted =
+        |tree: &Tree, session: usize| tree.sessions[session].admission.grant.budget.tokens;
+    let a = tree.spawn(0, &ask("a")).expect("admitted");
+    let below = tree.spawn(a, &ask("a")).expect("admitted");
+    assert_eq!((granted(&tree, a), granted(&tree, below)), (Some(100), Some(50)));
+    assert_eq!(tree.books.ledger.left(tree.sessions[a].run).tokens, Some(50));
+    let request = SpawnRequest { budget: tokens(1000), ..part(1) };
+    let request = SpawnRequest { agent: Some(agent("a")), ..request };
+    let lowered = tree.ask(0, &request, Origin::Agent).expect("main has no budget");
+    assert_eq!(lowered.grant.budget.tokens, Some(100));
+}
+
+#[test]
+fn both_units_are_reserved_or_none() {
+    let mut tree = tree("budget = { tokens = 100, usd = 1 }\n");
+    let child = tree.spawn(0, &part(1)).expect("admitted");
+    let grant = tree.sessions[child].admission.grant.budget;
+    assert_eq!(grant.tokens, Some(50));
+    assert_eq!(grant.usd, Some(MicroUsd::from_micros(500_000)));
+    let cost = Cost::known(MicroUsd::from_micros(600_000));
+    tree.books.ledger.charge(run(0), &Usage::default(), &cost);
+    let refusal = tree.spawn(0, &part(2)).expect_err("no dollars");
+    assert_eq!(refusal.code, RefusalCode::BudgetExhausted);
+    assert_eq!(tree.books.ledger.left(run(0)).tokens, Some(50), "no tokens were taken");
+}
+
+#[test]
+fn an_unknown_cost_can_be_allowed() {
+    let mut tree = tree("budget = { usd = 1, allowUnknownCost = true }\n");
+    tree.runtime = paid(CostKind::Unknown);
+    let child = tree.spawn(0, &part(1)).expect("allowed");
+    // It stays unknown, so all that was set aside for it is gone.
+    let ending = Ending { cost: Cost::unknown(), ..completed(5) };
+    tree.books.ledger.settle(tree.sessions[child].run, &ending);
+    let balance = tree.books.ledger.balance(run(0), Unit::Usd).expect("an account");
+    assert_eq!(balance.used, 500_000);
+}

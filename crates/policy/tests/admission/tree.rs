@@ -1,0 +1,173 @@
+//! A tree as its owner keeps it, as far as admission is concerned.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use offshoot_config::{AgentId, Config, CostKind, Format, Loader, Source, SourceKind};
+use offshoot_model::{
+    BudgetRequest, MicroUsd, Origin, Refusal, Rights, RunId, SpawnRequest, Timestamp,
+};
+use offshoot_policy::{Admission, Books, Caller, Load, RuntimeFacts, admit, open};
+
+/// Sessions by number; the root is 0.
+pub(crate) struct Tree {
+    pub(crate) config: Config,
+    pub(crate) books: Books,
+    pub(crate) sessions: Vec<Session>,
+    pub(crate) now: Timestamp,
+    pub(crate) slot_free: bool,
+    pub(crate) paused: bool,
+    pub(crate) runtime: RuntimeFacts,
+}
+
+pub(crate) struct Session {
+    pub(crate) run: RunId,
+    pub(crate) admission: Admission,
+    pub(crate) over: bool,
+    pub(crate) live_children: u32,
+}
+
+pub(crate) fn agent(id: &str) -> AgentId {
+    AgentId::parse(id).expect("an id")
+}
+
+pub(crate) fn run(number: usize) -> RunId {
+    let mut bytes = [0; 16];
+    bytes[8..].copy_from_slice(&(number as u64).to_be_bytes());
+    RunId::from_bytes(bytes)
+}
+
+pub(crate) fn at(seconds: u64) -> Timestamp {
+    Timestamp::EPOCH.plus(Duration::from_secs(seconds))
+}
+
+/// Configuration text of the user, in TOML.
+pub(crate) fn loader(text: &str) -> Loader {
+    Loader::new().file(Source {
+        kind: SourceKind::User,
+        path: "/u/config.toml".into(),
+        text: text.to_owned(),
+        format: Format::Toml,
+    })
+}
+
+pub(crate) fn config(text: &str) -> Config {
+    loader(text).load().expect("the configuration of a test is right")
+}
+
+pub(crate) fn rights(allow: Option<&[&str]>, deny: &[&str]) -> Rights {
+    let set = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    Rights { allow: allow.map(set), deny: set(deny) }
+}
+
+/// A request for an agent, each with a task of its own unless the test says otherwise.
+pub(crate) fn ask(target: &str) -> SpawnRequest {
+    SpawnRequest {
+        task: format!("work for {target}").into(),
+        agent: Some(agent(target)),
+        ..SpawnRequest::default()
+    }
+}
+
+pub(crate) fn tokens(tokens: u64) -> Option<BudgetRequest> {
+    Some(BudgetRequest { tokens: Some(tokens), usd: None })
+}
+
+pub(crate) fn usd(micros: u64) -> Option<BudgetRequest> {
+    Some(BudgetRequest { tokens: None, usd: Some(MicroUsd::from_micros(micros)) })
+}
+
+/// A paid runtime that reports what it costs and withholds any right.
+pub(crate) fn paid(cost: CostKind) -> RuntimeFacts {
+    RuntimeFacts { name: "claude".into(), cost, enforces: None }
+}
+
+impl Tree {
+    /// A tree whose root runs `main`.
+    pub(crate) fn new(text: &str) -> Self {
+        Self::open(config(text), "main", paid(CostKind::Reported))
+            .expect("the root of a test is admitted")
+    }
+
+    pub(crate) fn open(config: Config, root: &str, runtime: RuntimeFacts) -> Result<Self, Refusal> {
+        let request = SpawnRequest { task: "the whole".into(), ..SpawnRequest::default() };
+        let admission = open(&config, &agent(root), &request, Some(&runtime))?;
+        let mut books = Books::default();
+        books.reserve(run(0), None, &admission, at(0));
+        let root = Session { run: run(0), admission, over: false, live_children: 0 };
+        Ok(Self {
+            config,
+            books,
+            sessions: vec![root],
+            now: at(0),
+            slot_free: true,
+            paused: false,
+            runtime,
+        })
+    }
+
+    /// Asks, and changes nothing.
+    pub(crate) fn ask(
+        &self,
+        caller: usize,
+        request: &SpawnRequest,
+        origin: Origin,
+    ) -> Result<Admission, Refusal> {
+        let session = &self.sessions[caller];
+        let caller = Caller {
+            run: session.run,
+            depth: session.admission.depth,
+            over: session.over,
+            terms: &session.admission.terms,
+            grant: &session.admission.grant,
+            lineage: &session.admission.lineage,
+            live_children: session.live_children,
+            last_grant: self.sessions.last().map(|last| &last.admission.grant),
+        };
+        let load = Load {
+            books: &self.books,
+            now: self.now,
+            slot_free: self.slot_free,
+            paused: self.paused,
+        };
+        admit(&self.config, &caller, &load, request, origin, &self.runtime)
+    }
+
+    /// Asks, and reserves what was admitted. The number of the new session.
+    pub(crate) fn spawn(
+        &mut self,
+        caller: usize,
+        request: &SpawnRequest,
+    ) -> Result<usize, Refusal> {
+        self.spawn_as(caller, request, Origin::Agent)
+    }
+
+    pub(crate) fn spawn_as(
+        &mut self,
+        caller: usize,
+        request: &SpawnRequest,
+        origin: Origin,
+    ) -> Result<usize, Refusal> {
+        let admission = self.ask(caller, request, origin)?;
+        let number = self.sessions.len();
+        self.books.reserve(run(number), Some(self.sessions[caller].run), &admission, self.now);
+        self.sessions[caller].live_children += 1;
+        self.sessions.push(Session { run: run(number), admission, over: false, live_children: 0 });
+        Ok(number)
+    }
+
+    /// A chain of sub-agents below the root. The number of the last.
+    pub(crate) fn chain(&mut self, targets: &[&str]) -> usize {
+        targets.iter().fold(0, |caller, target| {
+            let request = SpawnRequest {
+                task: format!("part {} for {target}", self.sessions.len()).into(),
+                ..ask(target)
+            };
+            self.spawn(caller, &request).expect("the chain of a test is admitted")
+        })
+    }
+
+    pub(crate) fn terms(&self, session: usize) -> &Arc<offshoot_policy::Terms> {
+        &self.sessions[session].admission.terms
+    }
+}
