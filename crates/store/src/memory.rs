@@ -109,8 +109,13 @@ impl Store for MemoryStore {
     }
 
     fn events(&self, root: RootId, after: u64) -> Events {
+        Box::new(events(Arc::clone(&self.record), root, after))
+    }
+
+    fn all_events(&self) -> Events {
+        let roots = self.record().roots.clone();
         let record = Arc::clone(&self.record);
-        Box::new(Pages::new(after, move |after| Ok(lock(&record).page(root, after))))
+        Box::new(roots.into_iter().flat_map(move |root| events(Arc::clone(&record), root, 0)))
     }
 
     fn roots(&self) -> Result<Vec<RootSummary>, StoreError> {
@@ -157,10 +162,8 @@ impl Record {
         Ok(())
     }
 
-    fn page(&self, root: RootId, after: u64) -> Page {
-        // Events are numbered from 1 without a gap, so the one after number n stands at n.
-        let after = usize::try_from(after).unwrap_or(usize::MAX);
-        let events = self.trees.get(&root).and_then(|events| events.get(after..));
+    fn page(&self, root: RootId, at: usize) -> Page {
+        let events = self.trees.get(&root).and_then(|events| events.get(at..));
         events.unwrap_or_default().iter().take(PAGE).cloned().map(Ok).collect()
     }
 
@@ -237,6 +240,20 @@ impl Values {
             Err(error) => Err(error.clone()),
         }
     }
+}
+
+fn events(
+    record: Arc<Mutex<Record>>,
+    root: RootId,
+    after: u64,
+) -> impl Iterator<Item = Result<Event, StoreError>> + Send {
+    // Events are numbered from 1 without a gap, so the one after number n stands at n.
+    let mut at = usize::try_from(after).unwrap_or(usize::MAX);
+    Pages::new(move || {
+        let page = lock(&record).page(root, at);
+        at += page.len();
+        Ok(page)
+    })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -23,10 +23,11 @@ use std::sync::{Arc, OnceLock};
 use futures_util::future::BoxFuture;
 use offshoot_model::{Admitted, Ending, Event, EventClass, EventKind, RootId, RunId, VariableRef};
 
+use self::look::Place;
 use self::reader::Readers;
 use self::writer::Writer;
 use crate::blobs::{Blobs, put_on_thread};
-use crate::pages::Pages;
+use crate::pages::{Page, Pages};
 use crate::sought::Sought;
 use crate::{Commit, DataFolder, Events, Found, NewValue, RootSummary, Store, StoreError};
 
@@ -100,8 +101,27 @@ impl Store for SqliteStore {
 
     fn events(&self, root: RootId, after: u64) -> Events {
         let readers = Arc::clone(&self.readers);
-        Box::new(Pages::new(after, move |after| {
-            readers.ask(|connection| look::page(connection, root, after))
+        // SQLite's numbers are signed, and no record is that long.
+        let seq = after.min(i64::MAX.cast_unsigned()).cast_signed();
+        let mut place = None;
+        Box::new(Pages::new(move || {
+            readers.ask(|connection| {
+                if place.is_none() {
+                    place = look::number(connection, root)?.map(|tree| Place { tree, seq });
+                }
+                match &mut place {
+                    Some(place) => look::page(connection, place, place.tree),
+                    None => Ok(Page::new()),
+                }
+            })
+        }))
+    }
+
+    fn all_events(&self) -> Events {
+        let readers = Arc::clone(&self.readers);
+        let mut place = Place::default();
+        Box::new(Pages::new(move || {
+            readers.ask(|connection| look::page(connection, &mut place, i64::MAX))
         }))
     }
 

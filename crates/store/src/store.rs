@@ -40,7 +40,13 @@ pub trait Store: Send + Sync + 'static {
 
     /// The events of a tree after the one numbered `after`, oldest first; 0 for all. Read page by page: memory stays
     /// flat, no page holds up a writer, and events that are recorded meanwhile appear at the end.
+    ///
+    /// An event that cannot be read is an error in its place, and the next one follows it.
     fn events(&self, root: RootId, after: u64) -> Events;
+
+    /// The events of all trees, one tree after the other in the order in which they were opened; read like
+    /// [`events`](Self::events), and faster than asking for one tree after the other where there are many.
+    fn all_events(&self) -> Events;
 
     /// All trees, in the order in which they were opened.
     fn roots(&self) -> Result<Vec<RootSummary>, StoreError>;

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use offshoot_model::{Event, EventKind, RootId};
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{CachedStatement, OptionalExtension, Transaction, params};
 
 use super::row::{Link, RunColumn, TimeColumn, body};
 use crate::StoreError;
@@ -14,6 +14,7 @@ use crate::order::check_order;
 /// The ends of the trees that a transaction writes to.
 pub(super) struct Heads<'a> {
     transaction: &'a Transaction<'a>,
+    insert: CachedStatement<'a>,
     heads: HashMap<RootId, Head>,
 }
 
@@ -27,8 +28,12 @@ struct Head {
 }
 
 impl<'a> Heads<'a> {
-    pub(super) fn new(transaction: &'a Transaction<'a>) -> Self {
-        Self { transaction, heads: HashMap::new() }
+    pub(super) fn new(transaction: &'a Transaction<'a>) -> rusqlite::Result<Self> {
+        let insert = transaction.prepare_cached(
+            "INSERT INTO events (root, seq, run, at, kind, key, body, chain)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?;
+        Ok(Self { transaction, insert, heads: HashMap::new() })
     }
 
     /// Writes the events of one call, or none of them. The outer error is the end of the transaction, the inner one
@@ -60,10 +65,6 @@ impl<'a> Heads<'a> {
     }
 
     fn insert(&mut self, events: &[Event], bodies: &[String]) -> rusqlite::Result<()> {
-        let mut insert = self.transaction.prepare_cached(
-            "INSERT INTO events (root, seq, run, at, kind, key, body, chain)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        )?;
         for (event, body) in events.iter().zip(bodies) {
             let head = self.heads.get_mut(&event.root).expect("loaded before the check");
             let number = match head.number {
@@ -74,7 +75,7 @@ impl<'a> Heads<'a> {
             head.link = head.link.next(event, body);
             head.ended |=
                 event.run == event.root.run() && matches!(event.kind, EventKind::Ended(_));
-            insert.execute(params![
+            self.insert.execute(params![
                 number,
                 event.seq,
                 RunColumn(event.run),

@@ -9,6 +9,11 @@ use crate::pages::{PAGE, Page};
 use crate::sought::Sought;
 use crate::{FIND_LIMIT, Found, RootSummary, StoreError};
 
+const PAGE_AFTER: &str = "SELECT seq, run, at, body, roots.root, number
+    FROM events JOIN roots ON number = events.root
+    WHERE (events.root, seq) > (?1, ?2) AND events.root <= ?3
+    ORDER BY events.root, seq LIMIT ?4";
+
 const BY_KEY: &str = "SELECT run, roots.root, events.key
     FROM events JOIN roots ON number = events.root
     WHERE events.key = ?1 ORDER BY run DESC LIMIT ?2";
@@ -24,18 +29,36 @@ const MILESTONE: &str = "SELECT roots.root, seq, body
     WHERE run = ?1 AND kind = ?2 AND kind IN ('admitted', 'ended')
     ORDER BY events.root DESC, seq DESC LIMIT 1";
 
-/// One page of a tree's events: those after a number.
-pub(super) fn page(connection: &Connection, root: RootId, after: u64) -> rusqlite::Result<Page> {
-    // SQLite's numbers are signed, and no record is that long.
-    let after = after.min(i64::MAX.cast_unsigned());
+/// A place in the record: the number of a tree, and of an event in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) tree: i64,
+    pub(super) seq: i64,
+}
+
+/// The number of a tree in the tables.
+pub(super) fn number(connection: &Connection, root: RootId) -> rusqlite::Result<Option<i64>> {
     connection
-        .prepare_cached(
-            "SELECT seq, run, at, body FROM events
-             WHERE root = (SELECT number FROM roots WHERE root = ?1) AND seq > ?2
-             ORDER BY seq LIMIT ?3",
-        )?
-        .query_map((RunColumn(root.run()), after, PAGE), |row| row::event(root, row))?
-        .collect()
+        .prepare_cached("SELECT number FROM roots WHERE root = ?1")?
+        .query_row([RunColumn(root.run())], |row| row.get(0))
+        .optional()
+}
+
+/// The page after a place, which is moved to its end. It does not go beyond the tree numbered `last`.
+pub(super) fn page(
+    connection: &Connection,
+    after: &mut Place,
+    last: i64,
+) -> rusqlite::Result<Page> {
+    let mut select = connection.prepare_cached(PAGE_AFTER)?;
+    let mut rows = select.query((after.tree, after.seq, last, PAGE))?;
+    let mut page = Page::new();
+    while let Some(row) = rows.next()? {
+        *after = Place { tree: row.get(5)?, seq: row.get(0)? };
+        let RunColumn(root) = row.get(4)?;
+        page.push(row::event(RootId::new(root), row)?);
+    }
+    Ok(page)
 }
 
 /// All trees, oldest first.

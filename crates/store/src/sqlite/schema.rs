@@ -27,7 +27,7 @@ CREATE TABLE roots (
     ended INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE events (
-    root INTEGER NOT NULL REFERENCES roots (number),
+    root INTEGER NOT NULL,
     seq INTEGER NOT NULL,
     run BLOB NOT NULL,
     at INTEGER NOT NULL,

@@ -17,7 +17,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use offshoot_model::Event;
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use super::heads::Heads;
@@ -146,15 +146,22 @@ impl Record {
         let transaction = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(trouble)?;
-        let mut heads = Heads::new(&transaction);
-        let answers = group
-            .iter()
-            .map(|request| heads.write(&request.events))
-            .collect::<rusqlite::Result<Vec<_>>>()
-            .and_then(|answers| heads.store().map(|()| answers))
-            .map_err(trouble)?;
+        let answers = write(&transaction, group).map_err(trouble)?;
         transaction.commit().map_err(trouble)?;
         self.counts.commits.fetch_add(1, Ordering::Relaxed);
         Ok(answers)
     }
+}
+
+fn write(
+    transaction: &Transaction<'_>,
+    group: &[Request],
+) -> rusqlite::Result<Vec<Result<(), StoreError>>> {
+    let mut heads = Heads::new(transaction)?;
+    let answers = group
+        .iter()
+        .map(|request| heads.write(&request.events))
+        .collect::<rusqlite::Result<_>>()?;
+    heads.store()?;
+    Ok(answers)
 }

@@ -30,6 +30,7 @@ contract![
     a_dropped_commit_is_recorded_all_the_same,
     many_threads_append_at_once,
     trees_are_listed_as_they_were_opened,
+    all_trees_are_read_one_after_the_other,
     runs_are_found_by_what_people_type,
     a_run_is_known_from_admission_to_ending,
     a_value_is_stored_once,
@@ -180,6 +181,22 @@ fn trees_are_listed_as_they_were_opened(store: AnyStore) {
     };
     let expected = [summary(&other, Some("agent:b:main"), 2, false), summary(&one, None, 2, true)];
     assert_eq!(store.roots().unwrap(), expected);
+}
+
+fn all_trees_are_read_one_after_the_other(store: AnyStore) {
+    assert_eq!(store.all_events().count(), 0);
+    let mut scripts = [(); 3].map(|()| Script::new());
+    // Recorded in turns; one tree is longer than a page, and their ends meet pages' ends.
+    for count in [1, 2047, 100] {
+        for script in &mut scripts {
+            store.append(script.many(count)).wait().unwrap();
+        }
+    }
+    let read: Vec<Event> = store.all_events().collect::<Result<_, _>>().unwrap();
+    let expected: Vec<Event> =
+        scripts.iter().flat_map(|script| events(&store, script.root, 0)).collect();
+    assert_eq!(expected.len(), 3 * 2148);
+    assert!(read == expected);
 }
 
 fn runs_are_found_by_what_people_type(store: AnyStore) {
