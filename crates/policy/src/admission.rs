@@ -113,14 +113,13 @@ pub fn admit(
     let target = request.agent.as_ref().unwrap_or(caller.terms.agent());
     let definition = config.agent(target);
     let question = Question { config, caller, load, request, origin, runtime, target, definition };
-    let by_agent = origin == Origin::Agent;
-
     request::check(request, origin)?;
     caller::check_alive(&question)?;
-    if by_agent {
+    let lineage = caller.lineage.child(target.clone(), request);
+    if origin == Origin::Agent {
         caller::check_may_spawn(&question)?;
         target::check(&question)?;
-        chain::check(&question)?;
+        chain::check(&question, &lineage)?;
         counts::check(&question)?;
     }
     let rights = tools::check(&question)?;
@@ -136,7 +135,7 @@ pub fn admit(
         origin,
         terms,
         grant: share(grant, caller.last_grant),
-        lineage: caller.lineage.child(target.clone(), request),
+        lineage,
     })
 }
 

@@ -45,31 +45,31 @@ impl Lineage {
         trace
     }
 
-    /// The cycle that this target would close: it stands above, with another agent in between. An agent that follows
+    /// The cycle that this delegation closes: its agent stands above, with another in between. An agent that follows
     /// itself closes none.
-    pub(crate) fn cycle_to(&self, target: &AgentId) -> Option<Cycle> {
-        if self.agent == *target || !self.upwards().any(|above| above.agent == *target) {
+    pub(crate) fn cycle(&self) -> Option<Cycle> {
+        let above = self.above.as_deref()?;
+        if above.agent == self.agent || !above.upwards().any(|at| at.agent == self.agent) {
             return None;
         }
-        let mut path = vec![target.clone()];
-        for above in self.upwards() {
-            path.push(above.agent.clone());
-            if above.agent == *target {
+        let mut path = vec![self.agent.clone()];
+        for at in above.upwards() {
+            path.push(at.agent.clone());
+            if at.agent == self.agent {
                 break;
             }
         }
         path.reverse();
-        // Every stand of the target that something else follows is left again, and so returned to.
-        let below = self.upwards();
-        let stands = self.upwards().skip(1).zip(below);
-        let returns = stands.filter(|(at, next)| at.agent == *target && next.agent != *target);
-        Some(Cycle { path, returns: count(returns) })
+        // Every stand of this agent that another one follows is left again, and so returned to.
+        let steps = above.upwards().zip(self.upwards());
+        let left = steps.filter(|(at, next)| at.agent == self.agent && next.agent != self.agent);
+        Some(Cycle { path, returns: count(left) })
     }
 
-    /// How often this very delegation stands in the chain: the same agent, task, command and context.
-    pub(crate) fn identical(&self, agent: &AgentId, request: &SpawnRequest) -> u32 {
-        let task = digest(request);
-        count(self.upwards().filter(|above| above.agent == *agent && above.task == task))
+    /// How often this very delegation stands above itself: the same agent, task, command and context.
+    pub(crate) fn repeats(&self) -> u32 {
+        let same = |above: &&Self| above.agent == self.agent && above.task == self.task;
+        count(self.upwards().skip(1).filter(same))
     }
 
     fn upwards(&self) -> impl Iterator<Item = &Self> {
@@ -111,35 +111,32 @@ mod tests {
         AgentId::parse(id).expect("an id")
     }
 
-    fn chain(ids: &[&str]) -> Arc<Lineage> {
-        let request = SpawnRequest::default();
-        let (root, rest) = ids.split_first().expect("a root");
-        rest.iter().fold(Lineage::root(agent(root), &request), |above, id| {
-            above.child(agent(id), &request)
-        })
-    }
-
     #[test]
     fn only_a_return_with_another_in_between_is_a_cycle() {
-        let check = |ids: &[&str], target: &str, expected: Option<(&str, u32)>| {
-            let cycle = chain(ids).cycle_to(&agent(target));
-            let found = cycle.map(|cycle| {
+        let check = |ids: &[&str], expected: Option<(&str, u32)>| {
+            let request = SpawnRequest::default();
+            let (root, rest) = ids.split_first().expect("a root");
+            let chain = rest.iter().fold(Lineage::root(agent(root), &request), |above, id| {
+                above.child(agent(id), &request)
+            });
+            let found = chain.cycle().map(|cycle| {
                 let path: Vec<_> = cycle.path.iter().map(AgentId::as_str).collect();
                 (path.join(" "), cycle.returns)
             });
             let expected = expected.map(|(path, returns)| (path.to_owned(), returns));
-            assert_eq!(found, expected, "{ids:?} to {target}");
+            assert_eq!(found, expected, "{ids:?}");
         };
-        check(&["a"], "a", None);
-        check(&["a"], "b", None);
-        check(&["a", "a", "a"], "a", None);
-        check(&["a", "b"], "a", Some(("a b a", 1)));
-        check(&["a", "a", "b", "b"], "a", Some(("a b b a", 1)));
-        check(&["main", "a", "b", "c"], "a", Some(("a b c a", 1)));
-        check(&["main", "a", "b", "c"], "d", None);
-        check(&["a", "b", "a", "b"], "a", Some(("a b a", 2)));
-        check(&["a", "b", "a", "b"], "b", None);
-        check(&["a", "b", "a", "c", "a", "a", "b"], "a", Some(("a b a", 3)));
+        check(&["a"], None);
+        check(&["a", "a"], None);
+        check(&["a", "b"], None);
+        check(&["a", "a", "a", "a"], None);
+        check(&["a", "b", "a"], Some(("a b a", 1)));
+        check(&["a", "a", "b", "b", "a"], Some(("a b b a", 1)));
+        check(&["main", "a", "b", "c", "a"], Some(("a b c a", 1)));
+        check(&["main", "a", "b", "c", "d"], None);
+        check(&["a", "b", "a", "b", "a"], Some(("a b a", 2)));
+        check(&["a", "b", "a", "b", "b"], None);
+        check(&["a", "b", "a", "c", "a", "a", "b", "a"], Some(("a b a", 3)));
     }
 
     #[test]
@@ -159,7 +156,8 @@ mod tests {
         let check = |agent_id: &str, change: &dyn Fn(&mut SpawnRequest), expected| {
             let mut changed = request.clone();
             change(&mut changed);
-            assert_eq!(lineage.identical(&agent(agent_id), &changed), expected, "{changed:?}");
+            let child = lineage.child(agent(agent_id), &changed);
+            assert_eq!(child.repeats(), expected, "{changed:?}");
         };
         check("main", &|_| {}, 2);
         check("main", &|request| request.context.reverse(), 2);
@@ -169,6 +167,7 @@ mod tests {
         check("main", &|request| request.context[0] = entry("a", "3"), 0);
         check("main", &|request| request.context.truncate(1), 0);
         check("main", &|request| request.command = Some(["wc".to_owned()].into()), 0);
-        assert_eq!(lineage.trace().len(), 2);
+        let trace = lineage.child(agent("a"), &request);
+        assert_eq!(trace.trace(), [&agent("main"), &agent("main"), &agent("a")]);
     }
 }

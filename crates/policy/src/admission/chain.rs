@@ -4,11 +4,13 @@ use offshoot_config::AgentId;
 use offshoot_model::{Refusal, RefusalCode};
 
 use super::Question;
+use crate::Lineage;
 
-pub(super) fn check(question: &Question<'_>) -> Result<(), Refusal> {
-    let (terms, lineage) = (question.caller.terms, question.caller.lineage);
+/// `lineage` ends with the child that is asked for.
+pub(super) fn check(question: &Question<'_>, lineage: &Lineage) -> Result<(), Refusal> {
+    let terms = question.caller.terms;
     let most = terms.max_identical_delegations();
-    if let Some(cycle) = lineage.cycle_to(question.target) {
+    if let Some(cycle) = lineage.cycle() {
         let governing = if !terms.allow_cycles() {
             Some("allowCycles")
         } else if cycle.returns > most {
@@ -24,7 +26,7 @@ pub(super) fn check(question: &Question<'_>) -> Result<(), Refusal> {
             return Err(question.governed_by(refusal, key));
         }
     }
-    let identical = lineage.identical(question.target, question.request);
+    let identical = lineage.repeats();
     if identical >= most {
         let message = format!(
             "the same task for `{}` with the same context stands above this session too often \
