@@ -258,8 +258,9 @@ impl Machine {
         live.clock.sign(now);
         match event {
             RunEvent::Started(process) => {
-                let Phase::Holding { started, .. } = &mut live.phase else { return };
-                *started = true;
+                if let Phase::Holding { started, .. } = &mut live.phase {
+                    *started = true;
+                }
                 self.record(now, run, EventKind::Started { process }, out);
             }
             RunEvent::Progress(text) => {
@@ -379,15 +380,14 @@ impl Machine {
         let depth = run.depth;
         match run.live_mut().map(|live| &mut live.phase) {
             Some(phase @ Phase::Lent) => {
-                *phase = Phase::Returning { wait: id };
+                *phase = Phase::Returning { waits: vec![id] };
                 self.queue.push_returning(depth, caller);
             }
-            // It holds a slot already, because another of its waits was given up, or it is about to get one; or
-            // it needs none; or it is over.
-            Some(
-                Phase::Holding { .. } | Phase::Holder | Phase::Returning { .. } | Phase::Queued,
-            )
-            | None => self.resolve(id, out),
+            Some(Phase::Returning { waits }) => waits.push(id),
+            // It holds a slot already, because another of its waits was answered; or it needs none; or it is over.
+            Some(Phase::Holding { .. } | Phase::Holder | Phase::Queued) | None => {
+                self.resolve(id, out);
+            }
         }
     }
 
@@ -397,10 +397,13 @@ impl Machine {
         let caller = wait.caller;
         let run = &mut self.runs[caller.get()];
         let lent = match run.live_mut() {
-            // Other waits of the same run may still be open: they keep its slot lent.
-            Some(live) => match live.phase {
+            // As long as another of its waits is open or answered, that one decides when it goes on.
+            Some(live) => match &mut live.phase {
                 Phase::Lent => live.waits.len() == 1,
-                Phase::Returning { wait } => wait == id,
+                Phase::Returning { waits } => {
+                    waits.retain(|&answered| answered != id);
+                    waits.is_empty()
+                }
                 Phase::Queued | Phase::Holding { .. } | Phase::Holder => false,
             },
             None => false,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use offshoot_config::{Config, CostKind};
 use offshoot_model::{
@@ -35,6 +35,23 @@ pub(crate) struct Shared {
     pub(crate) work: Arc<Work>,
     pub(crate) runtimes: Arc<Runtimes>,
     pub(crate) minted: AtomicU64,
+    pub(crate) active: Arc<Gauge>,
+}
+
+/// How many runs hold a slot, over all trees of a spawner. Each supervisor adds what has changed in its own.
+#[derive(Debug, Default)]
+pub(crate) struct Gauge(AtomicUsize);
+
+impl Gauge {
+    pub(crate) fn get(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn change(&self, before: u32, after: u32) {
+        // Wraps on the way down, which is what subtraction is in this arithmetic.
+        let change = (after as usize).wrapping_sub(before as usize);
+        self.0.fetch_add(change, Ordering::Relaxed);
+    }
 }
 
 /// The runtimes of a spawner, by name, with what policy must know of each.

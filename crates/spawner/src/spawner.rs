@@ -1,10 +1,9 @@
 //! The engine, as a library user holds it.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
 
 use offshoot_config::Config;
 use offshoot_model::{
@@ -18,9 +17,9 @@ use crate::clock::{Clock, SystemClock};
 use crate::error::SpawnerError;
 use crate::follow::FOLLOW_BUFFER;
 use crate::machine::{Machine, Opening, RunIndex};
-use crate::session::{Session, counts};
-use crate::shared::{Runtimes, Shared};
-use crate::supervisor::{Ask, Message, Supervisor, TreeState};
+use crate::session::Session;
+use crate::shared::{Gauge, Runtimes, Shared};
+use crate::supervisor::{Ask, Supervisor, TreeState};
 use crate::work::Work;
 
 /// Runs trees of agents. Cheap to clone; all clones are one spawner. Trees share nothing but the store.
@@ -64,8 +63,7 @@ struct Surroundings {
     _temporary: Option<tempfile::TempDir>,
     runtimes: Arc<Runtimes>,
     clock: Arc<dyn Clock>,
-    /// For `active_count` alone: which trees may be asked.
-    trees: Mutex<HashMap<RootId, mpsc::WeakUnboundedSender<Message>>>,
+    active: Arc<Gauge>,
 }
 
 impl Spawner {
@@ -88,10 +86,8 @@ impl Spawner {
     /// All trees of the store, from its record.
     pub fn tree(&self) -> Result<Tree, StoreError> {
         let mut tree = Tree::new();
-        for root in self.surroundings.store.roots()? {
-            for event in self.surroundings.store.events(root.root, 0) {
-                tree.apply(&event?);
-            }
+        for event in self.surroundings.store.all_events() {
+            tree.apply(&event?);
         }
         Ok(tree)
     }
@@ -102,17 +98,8 @@ impl Spawner {
     }
 
     /// How many runs of this spawner hold a slot right now.
-    pub async fn active_count(&self) -> usize {
-        let senders: Vec<_> = {
-            let trees =
-                self.surroundings.trees.lock().expect("nobody panics while holding this lock");
-            trees.values().filter_map(mpsc::WeakUnboundedSender::upgrade).collect()
-        };
-        let mut active = 0;
-        for sender in senders {
-            active += counts(&sender).await.active;
-        }
-        active
+    pub fn active_count(&self) -> usize {
+        self.surroundings.active.get()
     }
 
     async fn root(&self, spec: RootSpec, runs: bool) -> Result<Session, SpawnerError> {
@@ -131,6 +118,7 @@ impl Spawner {
             clock: Arc::clone(&around.clock),
             work: Arc::clone(&work),
             runtimes: Arc::clone(&around.runtimes),
+            active: Arc::clone(&around.active),
             // The root itself is followed under number 0.
             minted: AtomicU64::new(1),
         });
@@ -181,11 +169,6 @@ impl Spawner {
                 place: 0,
             };
             supervisor.enter(RunIndex::ROOT, Box::new(ask), answer);
-        }
-        {
-            let mut trees = around.trees.lock().expect("nobody panics while holding this lock");
-            trees.retain(|_, sender| sender.strong_count() > 0);
-            trees.insert(root, sender.downgrade());
         }
         let task = async move {
             supervisor.run(effects).await;
@@ -249,7 +232,6 @@ impl SpawnerBuilder {
         };
         let store = store.unwrap_or_else(|| Arc::new(offshoot_store::MemoryStore::new()));
         let clock = clock.unwrap_or_else(|| Arc::new(SystemClock));
-        let trees = Mutex::default();
         let surroundings = Surroundings {
             config,
             store,
@@ -257,7 +239,7 @@ impl SpawnerBuilder {
             _temporary: temporary,
             runtimes: Arc::new(runtimes),
             clock,
-            trees,
+            active: Arc::default(),
         };
         Ok(Spawner { surroundings: Arc::new(surroundings) })
     }

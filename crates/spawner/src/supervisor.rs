@@ -21,7 +21,7 @@ use offshoot_model::{
     SpawnRequest, Timestamp,
 };
 use offshoot_policy::RuntimeFacts;
-use offshoot_runtime::{RunEvent, RunHost, Runtime, Stop, StopHandle, WaitFor};
+use offshoot_runtime::{RunEvent, RunHost, Runtime, StopHandle, WaitFor};
 use offshoot_store::StoreError;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -47,6 +47,8 @@ pub(crate) enum Message {
     CancelPieces { fan: FanId, by: CancelledBy },
     /// A run tells how it goes.
     Told { run: RunIndex, event: RunEvent },
+    /// A run is over. Comes the same way as what it told before, so that nothing overtakes.
+    Finished { run: RunIndex, ending: Box<Ending> },
     /// A session waits.
     Wait { id: WaitId, caller: RunIndex, wait: WaitFor, reply: oneshot::Sender<Waited> },
     /// Whoever waited has gone.
@@ -129,7 +131,7 @@ pub(crate) struct Supervisor {
     messages: mpsc::UnboundedReceiver<Message>,
     /// Handed to hosts of runs. The supervisor's own end keeps the channel open while anything lives.
     sender: mpsc::UnboundedSender<Message>,
-    agents: JoinSet<(RunIndex, Ending)>,
+    agents: JoinSet<()>,
     runs: HashMap<RunIndex, Entry>,
     replies: HashMap<ReplyId, Asked>,
     waits: HashMap<WaitId, oneshot::Sender<Waited>>,
@@ -137,6 +139,8 @@ pub(crate) struct Supervisor {
     events: broadcast::Sender<Arc<Event>>,
     state: watch::Sender<TreeState>,
     next_reply: u64,
+    /// What the gauge of the spawner knows of this tree.
+    active: u32,
 }
 
 /// A live run, seen from outside the machine.
@@ -149,8 +153,8 @@ struct Entry {
     /// Whether it has its slot and waits in the outbox for the record of its admission.
     held: bool,
     stop: Option<StopHandle>,
-    /// A request to stop that came between its slot and its start.
-    stop_early: Option<Stop>,
+    /// Whether it was asked to stop before it was started.
+    stopped: bool,
     follower: Option<Follower>,
 }
 
@@ -202,6 +206,7 @@ impl Supervisor {
             events,
             state,
             next_reply: 0,
+            active: 0,
         }
     }
 
@@ -222,7 +227,11 @@ impl Supervisor {
         let mut effects = opening;
         let mut batch = Vec::with_capacity(BATCH);
         loop {
-            self.perform(&mut effects);
+            while !effects.is_empty() {
+                self.perform(&mut effects);
+            }
+            let active = self.machine.active();
+            self.shared.active.change(std::mem::replace(&mut self.active, active), active);
             if self.machine.live() == 0 && self.outbox.is_empty() {
                 self.state.send_if_modified(|state| match state {
                     TreeState::Live => {
@@ -240,8 +249,8 @@ impl Supervisor {
                 committed = self.outbox.committed(), if !self.outbox.is_empty() => {
                     self.told_of_commit(committed, &mut effects);
                 }
-                Some(ended) = self.agents.join_next(), if !self.agents.is_empty() => {
-                    self.agent_ended(ended, &mut effects);
+                Some(joined) = self.agents.join_next(), if !self.agents.is_empty() => {
+                    joined.expect("an agent task catches the panics of what it runs");
                 }
                 _ = self.messages.recv_many(&mut batch, BATCH) => {
                     for message in batch.drain(..) {
@@ -283,6 +292,9 @@ impl Supervisor {
                 }
             }
             Message::Told { run, event } => self.step(Input::Told { run, event }, effects),
+            Message::Finished { run, ending } => {
+                self.step(Input::Finished { run, ending }, effects);
+            }
             Message::Wait { id, caller, wait, reply } => {
                 self.waits.insert(id, reply);
                 let until = wait.timeout.map(|patience| self.shared.clock.now().plus(patience));
@@ -340,19 +352,6 @@ impl Supervisor {
     /// The host of one run: it knows who speaks, so no argument has to say it.
     fn host(&self, run: RunIndex) -> RunHost {
         RunHost::new(AgentHost::new(Arc::clone(&self.shared), run, self.sender.clone()))
-    }
-
-    fn agent_ended(
-        &mut self,
-        ended: Result<(RunIndex, Ending), tokio::task::JoinError>,
-        effects: &mut Vec<Effect>,
-    ) {
-        let mut next = Some(ended);
-        while let Some(ended) = next {
-            let (run, ending) = ended.expect("an agent task catches the panics of what it runs");
-            self.step(Input::Finished { run, ending: Box::new(ending) }, effects);
-            next = self.agents.try_join_next();
-        }
     }
 }
 

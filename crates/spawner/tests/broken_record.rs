@@ -48,6 +48,10 @@ impl Store for Breaking {
         self.inner.events(root, after)
     }
 
+    fn all_events(&self) -> Events {
+        self.inner.all_events()
+    }
+
     fn roots(&self) -> Result<Vec<RootSummary>, StoreError> {
         self.inner.roots()
     }

@@ -57,10 +57,16 @@ impl Queue {
         self.returning.push_back((run, depth));
     }
 
+    /// The next returning parent on a level that has room.
+    pub(crate) fn pop_returning(&mut self, has_room: impl Fn(u32) -> bool) -> Option<RunIndex> {
+        let at = self.returning.iter().position(|&(_, depth)| has_room(depth))?;
+        let (run, _) = self.returning.remove(at).expect("its position was just found");
+        Some(run)
+    }
+
     /// The next entry on a level that has room.
     pub(crate) fn pop(&mut self, has_room: impl Fn(u32) -> bool) -> Option<Next> {
-        if let Some(at) = self.returning.iter().position(|&(_, depth)| has_room(depth)) {
-            let (run, _) = self.returning.remove(at).expect("its position was just found");
+        if let Some(run) = self.pop_returning(&has_room) {
             return Some(Next::Returning(run));
         }
         let depth = self.levels.keys().rev().copied().find(|&depth| has_room(depth))?;

@@ -72,10 +72,10 @@ pub(crate) enum Phase {
     },
     /// Blocked on its children. Its slot is lent.
     Lent,
-    /// Its wait has succeeded; in line for its slot.
+    /// A wait of it has succeeded; in line for its slot.
     Returning {
-        /// The wait that is answered once the slot is there.
-        wait: WaitId,
+        /// The waits that are answered once the slot is there.
+        waits: Vec<WaitId>,
     },
     /// A root that runs nothing itself and needs no slot.
     Holder,

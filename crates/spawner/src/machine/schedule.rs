@@ -14,11 +14,15 @@ impl Machine {
     pub(super) fn schedule(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
         let mut set_aside = Vec::new();
         while self.slots.any_free() {
-            let Some(next) = self.queue.pop(|depth| self.slots.free_at(depth)) else { break };
+            let has_room = |depth| self.slots.free_at(depth);
+            let next = match self.paused {
+                true => self.queue.pop_returning(has_room).map(Next::Returning),
+                false => self.queue.pop(has_room),
+            };
+            let Some(next) = next else { break };
             match next {
                 Next::Returning(run) => self.give_back_slot(now, run, out),
                 Next::New(run) if self.runs[run.get()].status() != RunStatus::Queued => {}
-                Next::New(run) if self.paused => set_aside.push(run),
                 Next::New(run) if self.breaker_lets(now, run) => self.start(now, run, out),
                 Next::New(run) => set_aside.push(run),
             }
@@ -52,12 +56,17 @@ impl Machine {
 
     /// A parent whose wait has succeeded goes on, and hears the answer.
     fn give_back_slot(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
-        let entry = &self.runs[run.get()];
-        let Some(&Phase::Returning { wait }) = entry.live().map(|live| &live.phase) else { return };
-        let lease =
-            self.slots.take(entry.depth).expect("the queue answered for a level that has room");
+        let entry = &mut self.runs[run.get()];
+        let depth = entry.depth;
+        let Some(Phase::Returning { waits }) = entry.live_mut().map(|live| &mut live.phase) else {
+            return;
+        };
+        let waits = std::mem::take(waits);
+        let lease = self.slots.take(depth).expect("the queue answered for a level that has room");
         self.hold_again(now, run, lease, out);
-        self.resolve(wait, out);
+        for wait in waits {
+            self.resolve(wait, out);
+        }
     }
 
     /// A run that had lent its slot holds one again.

@@ -2,25 +2,24 @@
 
 use std::sync::Arc;
 
-use offshoot_model::{Ending, Event, Reason, Refusal, RunId};
+use offshoot_model::{CancelledBy, Ending, Event, Reason, Refusal, RunId};
 use offshoot_runtime::{Stop, StopHandle};
 use offshoot_store::StoreError;
 
 use super::outbox::Told;
-use super::{Answered, Asked, Asker, Entry, FanEvent, Follower, Supervisor, TreeState, Waited};
+use super::{
+    Answered, Asked, Asker, Entry, FanEvent, Follower, Message, Supervisor, TreeState, Waited,
+};
 use crate::agent;
 use crate::machine::{Effect, Input, ReplyId, RunIndex};
 
 impl Supervisor {
     /// Performs what need not wait, records the rest, and leaves the telling in the outbox.
     pub(super) fn perform(&mut self, effects: &mut Vec<Effect>) {
-        if effects.is_empty() {
-            return;
-        }
         let followed = self.events.receiver_count() > 0;
         let mut record = Vec::new();
         let mut told = Told::default();
-        for effect in effects.drain(..) {
+        for effect in std::mem::take(effects) {
             match effect {
                 Effect::Record(event) => {
                     if followed {
@@ -33,7 +32,7 @@ impl Supervisor {
                     let _ = self.events.send(Arc::from(event));
                 }
                 Effect::Stop { run, how } => self.stop(run, how),
-                Effect::Start { run } if self.may_start_now(run) => self.start(run),
+                Effect::Start { run } if self.may_start_now(run) => self.start(run, effects),
                 Effect::Start { run } => {
                     if let Some(entry) = self.runs.get_mut(&run) {
                         entry.held = true;
@@ -52,7 +51,7 @@ impl Supervisor {
                 }
             }
         }
-        self.keep(record, told);
+        self.keep(record, told, effects);
     }
 
     /// The record of a batch is durable, or the record is broken.
@@ -62,13 +61,13 @@ impl Supervisor {
         effects: &mut Vec<Effect>,
     ) {
         match committed {
-            Ok(told) => self.tell(told),
+            Ok(told) => self.tell(told, effects),
             Err(error) => self.broken(error, effects),
         }
     }
 
     /// Gives events to the store. Once the record is broken nothing more is kept or told.
-    fn keep(&mut self, record: Vec<Event>, told: Told) {
+    fn keep(&mut self, record: Vec<Event>, told: Told, effects: &mut Vec<Effect>) {
         if matches!(*self.state.borrow(), TreeState::Broken(_)) {
             return;
         }
@@ -76,11 +75,11 @@ impl Supervisor {
             let commit = self.shared.store.append(record);
             self.outbox.push(commit, last, told);
         } else if let Some(told) = self.outbox.push_behind(told) {
-            self.tell(told);
+            self.tell(told, effects);
         }
     }
 
-    fn tell(&mut self, told: Told) {
+    fn tell(&mut self, told: Told, effects: &mut Vec<Effect>) {
         for event in told.events {
             // Followers may come and go.
             let _ = self.events.send(event);
@@ -90,7 +89,7 @@ impl Supervisor {
         }
         for effect in told.effects {
             match effect {
-                Effect::Start { run } => self.start(run),
+                Effect::Start { run } => self.start(run, effects),
                 Effect::Resolve { wait, ended, pending } => {
                     if let Some(reply) = self.waits.remove(&wait) {
                         // Whoever waited may have gone.
@@ -140,28 +139,33 @@ impl Supervisor {
         Some(Answered { to, answer: answer.map(|(_, id)| id) })
     }
 
-    fn start(&mut self, run: RunIndex) {
+    fn start(&mut self, run: RunIndex, effects: &mut Vec<Effect>) {
         let id = self.machine.id(run);
-        let Some(session) = self.machine.session(run) else { return };
+        let session = self.machine.session(run).expect("a run that starts is live");
         let entry = self.runs.get_mut(&run).expect("a run that starts was admitted");
         let ask = entry.launch.take().expect("a run starts once");
-        let (stop, signal) = StopHandle::new();
-        // It was asked to stop between its slot and its start.
-        if let Some(how) = entry.stop_early.take() {
-            stop.stop(how);
+        if entry.stopped {
+            // Asked to stop between its slot and its start: the machine knows why.
+            let ending = Ending::of(Reason::Cancelled { by: CancelledBy::Operator });
+            return self.step(Input::Finished { run, ending: Box::new(ending) }, effects);
         }
+        let (stop, signal) = StopHandle::new();
         entry.stop = Some(stop);
         let host = self.host(run);
         let shared = Arc::clone(&self.shared);
-        let task = agent::run(shared, id, session, ask, host, signal);
-        self.agents.spawn(async move { (run, task.await) });
+        let sender = self.sender.clone();
+        self.agents.spawn(async move {
+            let ending = agent::run(shared, id, session, ask, host, signal).await;
+            // The supervisor outlives its runs, unless everything is torn down at once.
+            let _ = sender.send(Message::Finished { run, ending: Box::new(ending) });
+        });
     }
 
     fn stop(&mut self, run: RunIndex, how: Stop) {
         let Some(entry) = self.runs.get_mut(&run) else { return };
         match &entry.stop {
             Some(stop) => stop.stop(how),
-            None => entry.stop_early = Some(how),
+            None => entry.stopped = true,
         }
     }
 
