@@ -8,4 +8,5 @@ mod order;
 mod properties;
 mod refusals;
 mod requests;
+mod targets;
 mod tree;
