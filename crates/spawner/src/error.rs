@@ -17,6 +17,9 @@ pub enum SpawnerError {
     /// The store could not be read or written beside the record.
     #[error("the store failed")]
     Store(#[source] StoreError),
+    /// The merged answer could not be written.
+    #[error("cannot write the merged answer")]
+    Answer(#[source] Arc<io::Error>),
     /// The folder of a spawner without one could not be made.
     #[error("cannot make a temporary folder")]
     Folder(#[source] Arc<io::Error>),
@@ -44,7 +47,7 @@ impl SpawnerError {
             Self::Record(error) => error.hint().map(str::to_owned),
             Self::Store(error) => error.hint().map(str::to_owned),
             Self::Refused(refusal) => refusal.hint.clone(),
-            Self::Merge(_) | Self::Folder(_) | Self::Over => None,
+            Self::Merge(_) | Self::Answer(_) | Self::Folder(_) | Self::Over => None,
         }
     }
 }

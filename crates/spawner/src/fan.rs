@@ -50,6 +50,7 @@ pub struct Fan {
     state: watch::Receiver<TreeState>,
     events: mpsc::UnboundedReceiver<FanEvent>,
     keys: Vec<Arc<str>>,
+    strategy: Strategy,
     fold: Fold,
     max_fail: Option<u32>,
 }
@@ -57,6 +58,8 @@ pub struct Fan {
 /// What came of all pieces.
 #[derive(Debug)]
 pub struct FanAnswer {
+    /// How it was merged.
+    pub strategy: Strategy,
     /// The merged answer, or what there is of it.
     pub answer: Answer,
     /// Whether that is the answer to what was asked, and if not, why.
@@ -135,7 +138,7 @@ impl Fan {
         let (follower, events) = mpsc::unbounded_channel();
         sender.send(Message::Fan { id, asks, follower }).map_err(|_| SpawnerError::Over)?;
         let fold = Fold::new(strategy, on_failure);
-        Ok(Self { id, sender, state, events, keys, fold, max_fail })
+        Ok(Self { id, sender, state, events, keys, strategy, fold, max_fail })
     }
 
     /// Waits for the pieces and merges them as they end. Dropping the future leaves the pieces running: cancel them,
@@ -189,6 +192,7 @@ impl Fan {
             .collect();
         let admitted = total - u32::try_from(refused.len()).expect("no more than there are pieces");
         Ok(FanAnswer {
+            strategy: self.strategy,
             verdict: self.fold.check(admitted),
             answer: self.fold.into_partial(),
             total,
@@ -210,7 +214,8 @@ impl Fan {
 }
 
 impl FanAnswer {
-    /// How the root that held the pieces ends.
+    /// How the root that held the pieces ends, but for its output: [`Session::conclude`](crate::Session::conclude) keeps
+    /// that.
     pub fn ending(&self) -> Ending {
         let failed = self.failures.len() + self.refused.len();
         let reason = if self.verdict.is_ok() && self.refused.is_empty() {
@@ -220,7 +225,7 @@ impl FanAnswer {
         } else {
             Reason::PiecesFailed { failed: failed as u32, total: self.total }
         };
-        Ending { output: self.answer.to_payload(), ..Ending::of(reason) }
+        Ending::of(reason)
     }
 }
 

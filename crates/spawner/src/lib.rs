@@ -29,7 +29,7 @@
 //! let pieces = ["to be or not to be", "that is the question"].map(Piece::task);
 //! let fan = session.fan_out(FanOut::new(pieces).merge("sum".parse()?)).await?;
 //! let outcome = fan.answer().await?;
-//! session.close(outcome.ending()).await?;
+//! session.conclude(&outcome).await?;
 //! assert_eq!(outcome.answer.to_payload(), Some(Payload::json("10".into())?));
 //! assert_eq!(spawner.tree()?.nodes().count(), 3);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -30,8 +30,8 @@ use std::sync::Arc;
 
 use offshoot_config::Config;
 use offshoot_model::{
-    AgentId, CancelledBy, Ending, Envelope, Event, EventKind, Grant, InputRange, JsonText, Origin,
-    Payload, Refusal, RootId, RunId, SessionKey, SpawnRequest, Timestamp,
+    AgentId, CancelledBy, Ending, Envelope, Event, EventKind, Grant, InputRange, JsonText,
+    MergeSummary, Origin, Payload, Refusal, RootId, RunId, SessionKey, SpawnRequest, Timestamp,
 };
 use offshoot_policy::{Books, RuntimeFacts, Terms};
 use offshoot_runtime::{RunEvent, Stop, WaitMode};
@@ -54,6 +54,8 @@ pub(crate) enum Input {
     Told { run: RunIndex, event: RunEvent },
     /// A run is over, and everything it started is gone.
     Finished { run: RunIndex, ending: Box<Ending> },
+    /// The results of the root's pieces became one.
+    Merged { summary: Box<MergeSummary> },
     /// A run waits for others.
     Wait {
         id: WaitId,
@@ -202,6 +204,11 @@ impl Machine {
             Input::Spawn(spawn) => self.spawn(now, *spawn, out),
             Input::Told { run, event } => self.told(now, run, event, out),
             Input::Finished { run, ending } => self.finished(now, run, *ending, out),
+            Input::Merged { summary } => {
+                if self.runs[RunIndex::ROOT.get()].live().is_some() {
+                    self.record(now, RunIndex::ROOT, EventKind::Merged(summary), out);
+                }
+            }
             Input::Wait { id, caller, runs, mode, until } => {
                 self.wait(now, id, caller, &runs, mode, until, out);
             }

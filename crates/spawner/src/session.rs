@@ -3,14 +3,18 @@
 use std::fmt;
 use std::sync::Arc;
 
+use offshoot_merge::AnswerKind;
 use offshoot_model::{
-    CancelledBy, Ending, Envelope, Event, Origin, Refusal, RootId, RunId, SpawnRequest,
+    CancelledBy, Ending, Envelope, Event, MergeSummary, Origin, Payload, Refusal, RootId, RunId,
+    SpawnRequest, ValueKind,
 };
 use offshoot_runtime::{WaitAnswer, WaitFor};
+use offshoot_store::NewValue;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
+use crate::agent::INLINE_BYTES;
 use crate::error::SpawnerError;
-use crate::fan::{Fan, FanOut};
+use crate::fan::{Fan, FanAnswer, FanOut};
 use crate::follow::EventStream;
 use crate::host::{spawn, wait_for};
 use crate::machine::{Reach, RunIndex};
@@ -125,6 +129,46 @@ impl Session {
             },
             error = broken(&mut state) => Err(error),
         }
+    }
+
+    /// Records the answer of a fan-out as the root's own, ends the root with it, and waits until everything below is
+    /// over and recorded. An answer that is too large to travel becomes a value of the store.
+    pub async fn conclude(self, outcome: &FanAnswer) -> Result<Ending, SpawnerError> {
+        let output = self.keep(outcome).await?;
+        let ending = Ending { output: Some(output.clone()), ..outcome.ending() };
+        let summary = MergeSummary {
+            strategy: outcome.strategy.to_string(),
+            merged: outcome.answer.merged(),
+            failed: outcome.total - outcome.completed,
+            output,
+        };
+        // A tree that is over cannot be concluded; `close` says so.
+        let _ = self.sender.send(Message::Merged { summary: Box::new(summary) });
+        self.close(ending.clone()).await?;
+        Ok(ending)
+    }
+
+    async fn keep(&self, outcome: &FanAnswer) -> Result<Payload, SpawnerError> {
+        match outcome.answer.to_payload() {
+            Some(at_hand @ Payload::Stored(_)) => return Ok(at_hand),
+            Some(at_hand) if at_hand.size() <= INLINE_BYTES as u64 => return Ok(at_hand),
+            _ => {}
+        }
+        let (folder, values, answer) =
+            (Arc::clone(&self.shared.folder), self.values(), outcome.answer.clone());
+        let kind = match answer.kind() {
+            AnswerKind::Text => ValueKind::Text,
+            AnswerKind::Json => ValueKind::Result,
+        };
+        let write = move || {
+            let (mut file, path) = folder.spool_file()?;
+            let written = answer.write_to(&mut file, &values);
+            written.map_err(|error| SpawnerError::Answer(Arc::new(error)))?;
+            Ok::<_, SpawnerError>(path)
+        };
+        let path = tokio::task::spawn_blocking(write).await.expect("writing does not panic")?;
+        let value = self.shared.store.put(NewValue::adopt(kind, path)).await?;
+        Ok(Payload::Stored(value))
     }
 
     /// Ends a root that runs nothing itself, and waits until everything below is over and recorded.

@@ -17,8 +17,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use offshoot_model::{
-    CancelledBy, Ending, Envelope, Event, InputRange, Origin, Payload, Refusal, RunId,
-    SpawnRequest, Timestamp,
+    CancelledBy, Ending, Envelope, Event, InputRange, MergeSummary, Origin, Payload, Refusal,
+    RunId, SpawnRequest, Timestamp,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::{RunEvent, RunHost, Runtime, StopHandle, WaitFor};
@@ -59,6 +59,8 @@ pub(crate) enum Message {
     StopAll { firm: bool },
     /// Admission and starts pause or go on.
     Pause(bool),
+    /// The results of the root's pieces became one.
+    Merged { summary: Box<MergeSummary> },
     /// The root that holds pieces has its answer.
     Close { ending: Box<Ending> },
     /// Whoever held the root has gone: everything stops, and the root ends with it.
@@ -312,6 +314,7 @@ impl Supervisor {
             }
             Message::StopAll { firm } => self.step(Input::StopAll { firm }, effects),
             Message::Pause(paused) => self.step(Input::Pause(paused), effects),
+            Message::Merged { summary } => self.step(Input::Merged { summary }, effects),
             Message::Close { ending } => {
                 let run = RunIndex::ROOT;
                 self.step(Input::Finished { run, ending }, effects);

@@ -1,11 +1,12 @@
 //! The engine as a library user meets it: closures as agents, the record in memory, a clock that is paused.
 
+use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use offshoot_config::{Config, Loader};
-use offshoot_merge::{NothingStored, OnFailure};
+use offshoot_merge::{NothingStored, OnFailure, Values};
 use offshoot_model::{CancelledBy, Ending, Payload, Reason, RunStatus, SpawnRequest};
 use offshoot_runtime::{Finished, FnRuntime, WaitFor};
 use offshoot_spawner::{FanAnswer, FanOut, Piece, RootSpec, Spawner, TestClock};
@@ -93,8 +94,7 @@ async fn one_failing_child_never_hurts_its_siblings() {
         .map(|(_, envelope)| envelope.error.as_ref().expect("a failure says why").code.as_str())
         .collect();
     assert_eq!(codes, ["runtime_error", "exit_code"]);
-    let ending = answer.ending();
-    session.close(ending).await.expect("a whole record");
+    session.conclude(&answer).await.expect("a whole record");
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,7 +120,7 @@ async fn the_cap_holds_and_is_used() {
     let answer = session.fan_out(order).await.expect("pieces").answer().await.expect("an answer");
     assert_eq!(text(&answer), "50");
     assert_eq!(most.load(Ordering::SeqCst), 3);
-    session.close(answer.ending()).await.expect("a whole record");
+    session.conclude(&answer).await.expect("a whole record");
 }
 
 #[tokio::test(start_paused = true)]
@@ -139,7 +139,7 @@ async fn the_first_answer_cancels_the_rest() {
     assert_eq!(text(&answer), "fast");
     assert_eq!(answer.cut_short, Some(CancelledBy::EarlyAnswer));
     assert!(answer.failures.is_empty() && answer.verdict.is_ok());
-    session.close(answer.ending()).await.expect("a whole record");
+    session.conclude(&answer).await.expect("a whole record");
     let cancelled = |tree: &offshoot_model::Tree| {
         tree.nodes().filter(|node| node.status == RunStatus::Cancelled).count()
     };
@@ -162,9 +162,8 @@ async fn more_failures_than_allowed_cancel_the_rest() {
     assert_eq!(answer.cut_short, Some(CancelledBy::MaxFail));
     assert_eq!(answer.failures.len(), 4, "those that were cancelled are told of too");
     assert!(answer.verdict.is_err());
-    let ending = answer.ending();
+    let ending = session.conclude(&answer).await.expect("a whole record");
     assert_eq!(ending.status(), RunStatus::Cancelled);
-    session.close(ending).await.expect("a whole record");
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,7 +183,7 @@ async fn a_time_limit_ends_what_hangs() {
     let (_, envelope) = &answer.failures[0];
     assert_eq!(envelope.status, RunStatus::TimedOut);
     assert_eq!(envelope.error.as_ref().expect("why").message, "timed out after 3 s");
-    session.close(answer.ending()).await.expect("a whole record");
+    session.conclude(&answer).await.expect("a whole record");
 }
 
 #[tokio::test(start_paused = true)]
@@ -272,5 +271,10 @@ async fn large_answers_are_named_and_not_carried() {
     let mut out = Vec::new();
     answer.answer.write_to(&mut out, &session.values()).expect("stored values can be read");
     assert_eq!(out.len(), 2_000_000 + "\n---\n".len());
-    session.close(answer.ending()).await.expect("a whole record");
+    let values = session.values();
+    let ending = session.conclude(&answer).await.expect("a whole record");
+    let Some(Payload::Stored(reference)) = ending.output else { panic!("{:?}", ending.output) };
+    let mut kept = Vec::new();
+    values.open(&reference).expect("a value").read_to_end(&mut kept).expect("its bytes");
+    assert_eq!(kept, out, "the answer of the root is the answer that was printed");
 }
