@@ -61,26 +61,28 @@ fn wider(below: &Limits, above: &Limits) -> Vec<&'static str> {
     found
 }
 
-/// Lines of a `subagents` table, any of them absent.
+/// Lines of a `subagents` table, most of them absent: where everybody forbids something, nothing is ever admitted.
 fn settings() -> impl Strategy<Value = String> {
     let number = |key: &'static str, range: std::ops::Range<u32>| {
-        prop::option::of(range).prop_map(move |value| line(key, value)).boxed()
+        prop::option::weighted(0.2, range).prop_map(move |value| line(key, value)).boxed()
     };
     let word = |key: &'static str, words: &'static [&'static str]| {
         let quoted = prop::sample::select(words).prop_map(|word| format!("{word:?}"));
-        prop::option::of(quoted).prop_map(move |value| line(key, value)).boxed()
+        prop::option::weighted(0.2, quoted).prop_map(move |value| line(key, value)).boxed()
     };
     let yes = |key: &'static str| {
-        prop::option::of(any::<bool>()).prop_map(move |value| line(key, value)).boxed()
+        prop::option::weighted(0.4, prop::bool::weighted(0.8))
+            .prop_map(move |value| line(key, value))
+            .boxed()
     };
     let share = |key: &'static str| {
         let shares = prop::sample::select(vec!["0", "0.25", "0.5", "1"]);
-        prop::option::of(shares).prop_map(move |value| line(key, value)).boxed()
+        prop::option::weighted(0.2, shares).prop_map(move |value| line(key, value)).boxed()
     };
-    let tools = prop::option::of((
-        prop::option::of(subsequence(TOOLS.to_vec(), 0..=5)),
-        subsequence(TOOLS.to_vec(), 0..=2),
-    ))
+    let tools = prop::option::weighted(
+        0.2,
+        (prop::option::of(subsequence(TOOLS.to_vec(), 0..=5)), subsequence(TOOLS.to_vec(), 0..=2)),
+    )
     .prop_map(|tools| {
         line(
             "tools",
@@ -95,9 +97,9 @@ fn settings() -> impl Strategy<Value = String> {
         number("maxDepth", 1..11),
         number("maxConcurrent", 1..5),
         number("maxConcurrentPerLevel", 1..5),
-        number("maxChildrenPerAgent", 1..5),
-        number("maxSpawns", 1..9),
-        number("maxSpawnsPerMinute", 1..9),
+        number("maxChildrenPerAgent", 1..9),
+        number("maxSpawns", 1..40),
+        number("maxSpawnsPerMinute", 1..40),
         yes("allowCycles"),
         number("maxIdenticalDelegations", 1..5),
         number("runTimeoutSeconds", 0..4),
@@ -108,8 +110,8 @@ fn settings() -> impl Strategy<Value = String> {
         word("cleanup", &["keep", "delete"]),
         word("onParentEnd", &["letFinish", "cascade"]),
         word("onInterrupt", &["lost", "rerun"]),
-        number("budget.tokens", 0..1000),
-        number("budget.usd", 0..3),
+        number("budget.tokens", 0..100_000),
+        number("budget.usd", 0..1000),
         share("budget.share"),
         share("budget.keep"),
         yes("budget.allowUnknownCost"),
@@ -135,23 +137,19 @@ fn text() -> impl Strategy<Value = String> {
         let agents = AGENTS.iter().zip(agents).map(|(id, settings)| {
             format!("[[agents.list]]\nid = \"{id}\"\n[agents.list.subagents]\n{settings}")
         });
+        let defaults = defaults.replace("allowRecursiveSpawn = false\n", "");
         format!("[agents.defaults.subagents]\n{defaults}{}", agents.collect::<String>())
     })
 }
 
 /// What one session asks for.
 fn request() -> impl Strategy<Value = (usize, SpawnRequest)> {
-    let tools = prop::option::of(subsequence(TOOLS.to_vec(), 0..=5));
-    (
-        any::<usize>(),
-        0..AGENTS.len(),
-        prop::option::of(0..200_u64),
-        tools,
-        prop::option::of(0..9_u64),
-    )
-        .prop_map(|(caller, target, amount, tools, timeout)| {
+    let tools = prop::option::weighted(0.2, subsequence(TOOLS.to_vec(), 0..=5));
+    let amount = prop::option::weighted(0.2, 0..200_u64);
+    (any::<usize>(), 0..AGENTS.len(), amount, tools, prop::option::of(0..9_u64)).prop_map(
+        |(caller, target, amount, tools, timeout)| {
             let request = SpawnRequest {
-                task: format!("task {}", caller % 7).into(),
+                task: format!("task {}", caller % 97).into(),
                 agent: Some(agent(AGENTS[target])),
                 budget: amount.and_then(tokens),
                 tools: tools.map(|tools| rights(Some(&tools), &[])),
@@ -159,7 +157,8 @@ fn request() -> impl Strategy<Value = (usize, SpawnRequest)> {
                 ..SpawnRequest::default()
             };
             (caller, request)
-        })
+        },
+    )
 }
 
 fn zero_is_endless(seconds: u64) -> u64 {
