@@ -1,1 +1,46 @@
-//! Lines, trees and JSON from events, live and replayed alike.
+//! What people see: events as lines, trees as text and JSON, progress, tables.
+//!
+//! ```text
+//!  live run ──┐                ┌──▶ line       one event
+//!             ├─▶ events ──▶───┼──▶ tree       all runs, as text
+//!  record ────┘                ├──▶ json       the same for programs
+//!                              ├──▶ progress   how it goes, while it goes
+//!                              └──▶ list, show runs in a table, one run explained
+//! ```
+//!
+//! Promise: live and replay use the same code, so the same events give the same picture to the letter. Nothing an agent
+//! wrote moves a cursor: control characters become visible signs. Unknown amounts are shown as unknown. Colours only
+//! where [`Style::Colour`] was handed in; where to write is handed in too, and nothing here asks what a stream is.
+//!
+//! ```
+//! use offshoot_display::TreeText;
+//! use offshoot_model::Tree;
+//!
+//! let tree = Tree::new();
+//! assert_eq!(TreeText::new(&tree).to_string(), "idle");
+//! ```
+
+pub mod json;
+mod line;
+mod list;
+mod name;
+mod neutral;
+pub mod number;
+mod progress;
+mod show;
+mod style;
+mod tree;
+
+pub use line::{Line, line};
+pub use list::List;
+pub use progress::{Progress, Tally};
+pub use show::Show;
+pub use style::Style;
+pub use tree::TreeText;
+
+/// Where a bar is drawn: handed to [`Progress::on_terminal`].
+pub use indicatif::ProgressDrawTarget;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,181 @@
+//! The tree as text.
+//!
+//! ```text
+//! main 0198…  completed  4.1 s  12,340 tokens  $0.04
+//! ├─ scout (depth 1)  completed  1.2 s
+//! └─ … 985 more completed
+//! ```
+//!
+//! Only what the record keeps is in the picture: a live tree and a replay of its record look the same.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use offshoot_model::{Node, Origin, RunId, RunStatus, Tree};
+
+use crate::line::{beside_status, used};
+use crate::style::Style;
+use crate::{name, number};
+
+/// A picture of a tree, shown without a newline at its end.
+#[derive(Clone, Debug)]
+pub struct TreeText<'a> {
+    tree: &'a Tree,
+    tops: Vec<&'a Node>,
+    style: Style,
+    all: bool,
+}
+
+/// Pieces that are done, or not yet begun, and shown before the rest of their kind is counted instead: a screen's
+/// worth at most.
+const SHOWN: usize = 15;
+
+/// Where there is nothing to see in one run more.
+const QUIET: [RunStatus; 2] = [RunStatus::Completed, RunStatus::Queued];
+
+impl<'a> TreeText<'a> {
+    /// All roots.
+    pub fn new(tree: &'a Tree) -> Self {
+        Self { tree, tops: tree.roots().collect(), style: Style::Plain, all: false }
+    }
+
+    /// One run and what is below it.
+    pub fn of(tree: &'a Tree, top: &'a Node) -> Self {
+        Self { tree, tops: vec![top], style: Style::Plain, all: false }
+    }
+
+    /// In this style; plain unless asked.
+    #[must_use]
+    pub fn style(mut self, style: Style) -> Self {
+        self.style = style;
+        self
+    }
+
+    /// Every run in a line of its own, however many.
+    #[must_use]
+    pub fn all(mut self, all: bool) -> Self {
+        self.all = all;
+        self
+    }
+
+    fn top(
+        &self,
+        node: &'a Node,
+        ids: &HashMap<RunId, String>,
+        f: &mut fmt::Formatter<'_>,
+    ) -> fmt::Result {
+        let id = ids.get(&node.run).map_or("", String::as_str);
+        write!(f, "{} {}", name::of(node), self.style.faint(format_args!("{id}…")))?;
+        if node.depth > 0 {
+            write!(f, " (depth {})", node.depth)?;
+        }
+        let (usage, cost) = self.tree.subtree(node);
+        self.state(node, used(&usage, &cost), f)
+    }
+
+    fn state(&self, node: &Node, used: Option<String>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "  {}", self.style.status(node.status))?;
+        if let Some(time) = node.execution_time() {
+            write!(f, "  {}", number::duration(time))?;
+        }
+        if let Some(used) = used {
+            write!(f, "  {used}")?;
+        }
+        match &node.reason {
+            Some(reason) if !node.status.is_success() => {
+                write!(f, "  {}", beside_status(reason))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Guides are kept as one text for all levels, to which each level adds its own.
+    fn below(
+        &self,
+        node: &'a Node,
+        guides: &mut String,
+        f: &mut fmt::Formatter<'_>,
+    ) -> fmt::Result {
+        let rows = self.rows(node);
+        let last = rows.len().saturating_sub(1);
+        for (position, row) in rows.into_iter().enumerate() {
+            let (branch, guide) =
+                if position == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+            write!(f, "\n{}", self.style.faint(format_args!("{guides}{branch}")))?;
+            match row {
+                Row::More(more) => write!(f, "{}", self.style.faint(more))?,
+                Row::Run(child) => {
+                    write!(f, "{} (depth {})", name::of(child), child.depth)?;
+                    self.state(child, None, f)?;
+                    let length = guides.len();
+                    guides.push_str(guide);
+                    self.below(child, guides, f)?;
+                    guides.truncate(length);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn rows(&self, node: &'a Node) -> Vec<Row<'a>> {
+        let children: Vec<(&Node, Option<usize>)> =
+            self.tree.children(node).map(|child| (child, self.quiet(child))).collect();
+        let mut totals = [0; QUIET.len()];
+        children.iter().filter_map(|(_, quiet)| *quiet).for_each(|quiet| totals[quiet] += 1);
+        // One run left out saves no line.
+        let is_cut = |quiet: usize| !self.all && totals[quiet] > SHOWN + 1;
+        let mut shown = [0; QUIET.len()];
+        let mut rows = Vec::new();
+        for (child, quiet) in children {
+            if let Some(quiet) = quiet.filter(|quiet| is_cut(*quiet)) {
+                shown[quiet] += 1;
+                if shown[quiet] > SHOWN {
+                    continue;
+                }
+            }
+            rows.push(Row::Run(child));
+        }
+        let more = |quiet: usize| {
+            let more = (totals[quiet] - SHOWN) as u64;
+            format!("{} more {}", number::count(more), QUIET[quiet])
+        };
+        let more: Vec<String> = (0..QUIET.len()).filter(|quiet| is_cut(*quiet)).map(more).collect();
+        if !more.is_empty() {
+            rows.push(Row::More(format!("… {}", more.join(", "))));
+        }
+        rows
+    }
+
+    /// Which of the statuses with nothing to see a piece and everything below it has.
+    fn quiet(&self, node: &Node) -> Option<usize> {
+        let quiet = QUIET.iter().position(|status| *status == node.status)?;
+        (node.origin == Origin::Piece && self.is_uniform(node)).then_some(quiet)
+    }
+
+    /// Whether everything below stands where the run itself stands.
+    fn is_uniform(&self, node: &Node) -> bool {
+        self.tree.children(node).all(|child| child.status == node.status && self.is_uniform(child))
+    }
+}
+
+impl fmt::Display for TreeText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.tops.is_empty() {
+            return write!(f, "{}", self.style.status(RunStatus::Idle));
+        }
+        let ids = name::beginnings(self.tops.iter().map(|top| top.run));
+        for (position, top) in self.tops.iter().copied().enumerate() {
+            if position > 0 {
+                f.write_str("\n")?;
+            }
+            self.top(top, &ids, f)?;
+            self.below(top, &mut String::new(), f)?;
+        }
+        Ok(())
+    }
+}
+
+enum Row<'a> {
+    Run(&'a Node),
+    More(String),
+}
