@@ -258,7 +258,7 @@ fn input(input: &InputRange) -> String {
 fn refused(refusal: &Refusal) -> String {
     let mut text = format!("{}: {}", refusal.code, neutral::line(&refusal.message));
     if let Some(setting) = &refusal.governed_by {
-        let (key, value) = (neutral::line(&setting.key), neutral::line(&setting.value));
+        let (key, value) = (neutral::line(&setting.key), neutral::line(setting.value.as_str()));
         text.push_str(&format!("\n{key} is {value} ({})", neutral::line(&setting.origin)));
     }
     text

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::JsonText;
+
 /// Why something was not admitted. A refusal is an answer to the one who asked, not a failure of the program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -14,8 +16,8 @@ pub struct Refusal {
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
-    /// The setting that decided.
-    pub governed_by: Option<GovernedBy>,
+    /// The setting that decided. Boxed, so that an answer without one stays small.
+    pub governed_by: Option<Box<GovernedBy>>,
     /// Which field of the request is wrong; only with [`RefusalCode::InvalidRequest`].
     pub field: Option<String>,
 }
@@ -71,9 +73,10 @@ pub struct GovernedBy {
     /// The key, as written in a configuration file.
     pub key: String,
     /// Whose value it is; absent for the defaults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The value, as JSON text.
-    pub value: String,
+    /// The value.
+    pub value: JsonText,
     /// Where it was set.
     pub origin: String,
 }
@@ -99,7 +102,7 @@ impl Refusal {
     /// With the setting that decided.
     #[must_use]
     pub fn governed_by(mut self, setting: GovernedBy) -> Self {
-        self.governed_by = Some(setting);
+        self.governed_by = Some(Box::new(setting));
         self
     }
 }
@@ -149,7 +152,7 @@ struct Wire {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    governed_by: Option<GovernedBy>,
+    governed_by: Option<Box<GovernedBy>>,
 }
 
 #[derive(Serialize, Deserialize)]

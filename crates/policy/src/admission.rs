@@ -219,7 +219,7 @@ impl Question<'_> {
     /// The setting of the caller's chain behind a refusal.
     fn governed_by(&self, refusal: Refusal, key: &str) -> Refusal {
         match self.caller.terms.governing(key) {
-            Some(setting) => refusal.governed_by(setting),
+            Some(setting) => refusal.governed_by(*setting),
             None => refusal,
         }
     }

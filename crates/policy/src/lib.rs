@@ -46,11 +46,6 @@
 //! # Ok::<(), offshoot_model::Refusal>(())
 //! ```
 
-#![expect(
-    clippy::result_large_err,
-    reason = "a refusal is an answer like the other one, which is larger; it is moved a few times per question"
-)]
-
 mod admission;
 mod books;
 pub mod breaker;

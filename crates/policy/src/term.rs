@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use offshoot_config::{AgentId, Origin, Valued};
-use offshoot_model::GovernedBy;
+use offshoot_model::{GovernedBy, JsonText};
 use serde::Serialize;
 
 /// A value that somebody set. Cheap to clone: the chain of a deep session holds many of its ancestors' terms.
@@ -56,13 +56,13 @@ pub(crate) fn governed_by<T: Serialize>(
     key: &str,
     term: Option<&Term<T>>,
     built_in: Option<&T>,
-) -> Option<GovernedBy> {
+) -> Option<Box<GovernedBy>> {
     let value = term.map(|term| &term.value).or(built_in)?;
     let origin = term.map_or(&Origin::BuiltIn, Term::origin);
-    Some(GovernedBy {
+    Some(Box::new(GovernedBy {
         key: key.to_owned(),
         agent: term.and_then(Term::agent).map(ToString::to_string),
-        value: serde_json::to_string(value).expect("settings are plain numbers, words and lists"),
+        value: JsonText::of(value).expect("settings are plain numbers, words and lists"),
         origin: origin.to_string(),
-    })
+    }))
 }

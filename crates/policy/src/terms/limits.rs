@@ -39,7 +39,7 @@ macro_rules! limits {
 
             /// The setting behind a limit, by its key within `subagents`. `None` for a limit that nobody has set and
             /// that has no built-in value, and for keys that are no limits.
-            pub fn governing(&self, key: &str) -> Option<GovernedBy> {
+            pub fn governing(&self, key: &str) -> Option<Box<GovernedBy>> {
                 match key {
                     $( $key => {
                         let built_in: Option<$type> = $built_in;
