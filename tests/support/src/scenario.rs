@@ -126,7 +126,7 @@ fn delegating(script: &mut Script, parent: RunId) {
     let limit = GovernedBy {
         key: "subagents.maxDepth".to_owned(),
         agent: None,
-        value: "3".to_owned(),
+        value: json("3"),
         origin: "built-in".to_owned(),
     };
     let refusal = Refusal::new(
@@ -164,7 +164,7 @@ fn delegating(script: &mut Script, parent: RunId) {
     script.say(second, EventKind::Stopping { reason: Box::new(cancelled.clone()) });
     script.end(second, Ending::of(cancelled));
     script.after(1).say(parent, EventKind::Returned);
-    let words = JsonText::parse("{ \"words\": [1, 2] }".to_owned()).expect("JSON");
+    let words = json("{ \"words\": [1, 2] }");
     script.after(20).end(parent, Ending::completed(Payload::Json(words)));
     script.deliver(parent, false);
 }
@@ -176,6 +176,10 @@ fn still_going(script: &mut Script) {
     let usage = Usage { output: TokenCount::Known(77), ..Usage::default() };
     script.after(10).say(root, EventKind::Used { usage, cost: estimated });
     script.child(root, "scout", None);
+}
+
+fn json(text: &str) -> JsonText {
+    JsonText::parse(text.to_owned()).expect("JSON")
 }
 
 const COMPLETED: Reason = Reason::Completed { exit_code: Some(0) };
@@ -210,7 +214,7 @@ impl Script {
         let run = run(self.admitted);
         (self.root, self.seq) = (Some(RootId::new(run)), 0);
         let key = format!("agent:{agent}:run:{run}");
-        let plan = JsonText::parse("{\"split\":\"files\"}".to_owned()).expect("JSON");
+        let plan = json("{\"split\":\"files\"}");
         let runtime = runtime.map(Arc::from);
         self.admit(None, &key, agent, |admitted| {
             admitted.origin = Origin::Root;
