@@ -22,6 +22,8 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use offshoot_model::{RootId, RunId};
 
@@ -57,6 +59,8 @@ const LOCKS: &str = "locks";
 #[derive(Clone, Debug)]
 pub struct DataFolder {
     path: PathBuf,
+    /// Whether files can share their blocks here, as far as has been tried.
+    clones: Arc<AtomicBool>,
 }
 
 impl DataFolder {
@@ -76,7 +80,7 @@ impl DataFolder {
         for part in [BLOBS, RUNS, SPOOL, LOCKS] {
             make_folder(&path.join(part))?;
         }
-        Ok(Self { path })
+        Ok(Self::at(path))
     }
 
     /// Opens the folder if there is one and it has a record: for commands that only look.
@@ -87,11 +91,15 @@ impl DataFolder {
             Ok(_) => {
                 let path =
                     path.canonicalize().map_err(|error| StoreError::io("open", path, error))?;
-                Ok(path.join(DATABASE).exists().then_some(Self { path }))
+                Ok(path.join(DATABASE).exists().then(|| Self::at(path)))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(StoreError::io("open", path, error)),
         }
+    }
+
+    fn at(path: PathBuf) -> Self {
+        Self { path, clones: Arc::new(AtomicBool::new(true)) }
     }
 
     /// The folder itself, absolute.

@@ -67,3 +67,8 @@ pub use memory::MemoryStore;
 pub use name::{NAME_LIMIT, file_name};
 pub use sqlite::SqliteStore;
 pub use store::{Events, FIND_LIMIT, Found, NewValue, RootSummary, Source, Store};
+
+/// Runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -139,7 +139,7 @@ impl Store for MemoryStore {
 impl Record {
     fn append(&mut self, events: Vec<Event>) -> Result<(), StoreError> {
         let last = |root| self.trees.get(&root).map_or(0, |events| events.len() as u64);
-        check_order(&events, last)?;
+        check_order(events.iter().map(|event| (event.root, event.seq)), last)?;
         for event in events {
             let (root, run) = (event.root, event.run);
             let tree = self.trees.entry(root).or_insert_with(|| {

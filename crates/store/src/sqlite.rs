@@ -9,6 +9,7 @@
 //! Promise: what a commit has answered survives `kill -9` and a power failure; what was not answered is there whole or
 //! not at all. Any number of processes may read while one writes. Several may write, each its own trees.
 
+mod column;
 mod heads;
 mod look;
 mod reader;

@@ -3,18 +3,23 @@
 //! A raw value is its own file, linked: whatever its size, nothing is copied. A JSON value is seen as
 //! `{"ref": …, "value": …}`; that file is written once, beside the value, and linked as well.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use offshoot_model::{RunId, ValueKind, VariableRef};
 use serde::Serialize;
-use serde::ser::SerializeMap;
 
 use super::{DataFolder, make_folder, write_whole};
 use crate::name::{file_name, is_wrapped};
 use crate::{Store, StoreError};
+
+/// A value up to this size is read and compared with its hash before a run sees it: that takes less than a millisecond.
+/// A larger one is handed on as it is, so that a hundred runs do not wait for a hundred readings.
+const VERIFIED_ON_LINK: u64 = 1 << 20;
 
 /// One line of a run's list of variables.
 #[derive(Clone, Debug)]
@@ -29,7 +34,7 @@ pub struct ManifestEntry<'a> {
 
 impl DataFolder {
     /// Gives a run a variable, as a read-only file in its folder, and returns the absolute path. The time it takes does
-    /// not depend on the value's size, except for the first run that sees a JSON value.
+    /// not depend on the size of a large value, except for the first run that sees a JSON value.
     ///
     /// The file shares its blocks with the value where the file system can, else it *is* the value under another name
     /// (a hard link, or a symbolic one to another file system): a program that changes its mode and writes to it
@@ -44,11 +49,14 @@ impl DataFolder {
         let folder = self.run_folder(run).join("context");
         let path = folder.join(file_name(name, value.kind)?);
         let mut source = store.path(value)?;
+        if value.size <= VERIFIED_ON_LINK {
+            store.verify(value)?;
+        }
         if is_wrapped(value.kind) {
             source = wrapped(&source, value)?;
         }
         make_folder(&folder)?;
-        link(&source, &path).map_err(|error| match error.kind() {
+        link(&source, &path, &self.clones).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => StoreError::Missing { hash: value.hash },
             _ => StoreError::io("link", &path, error),
         })?;
@@ -63,14 +71,11 @@ impl DataFolder {
     ) -> Result<PathBuf, StoreError> {
         let folder = self.run_folder(run);
         make_folder(&folder)?;
-        let lines: Vec<(&str, ManifestLine<'_>)> =
+        let lines: BTreeMap<&str, ManifestLine<'_>> =
             entries.iter().map(manifest_line).collect::<Result<_, _>>()?;
         let path = folder.join("context.json");
         write_whole(&path, |file| {
-            let mut json = serde_json::Serializer::pretty(&mut *file);
-            let mut map = serde::Serializer::serialize_map(&mut json, Some(lines.len()))?;
-            lines.iter().try_for_each(|(name, line)| map.serialize_entry(name, line))?;
-            SerializeMap::end(map)?;
+            serde_json::to_writer_pretty(&mut *file, &lines)?;
             file.write_all(b"\n")
         })?;
         Ok(path)
@@ -99,15 +104,22 @@ fn wrapped(source: &Path, value: &VariableRef) -> Result<PathBuf, StoreError> {
     let reference = serde_json::to_string(value).expect("a reference is plain data");
     let head = format!("{{\"ref\":{reference},\"value\":");
     let tail = "}\n";
-    // By its length, because it is not flushed to the disk: after a power failure the name may hold less.
-    let length = head.len() as u64 + value.size + tail.len() as u64;
-    if fs::metadata(&path).is_ok_and(|there| there.len() == length) {
+    let trouble = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => StoreError::Missing { hash: value.hash },
+        _ => StoreError::io("read", source, error),
+    };
+    let sound = if value.size <= VERIFIED_ON_LINK {
+        let bare = fs::read(source).map_err(trouble)?;
+        fs::read(&path).is_ok_and(|text| text == [head.as_bytes(), &bare, tail.as_bytes()].concat())
+    } else {
+        // At least its length: it is not flushed to the disk, so after a power failure the name may hold less.
+        let length = head.len() as u64 + value.size + tail.len() as u64;
+        fs::metadata(&path).is_ok_and(|there| there.len() == length)
+    };
+    if sound {
         return Ok(path);
     }
-    let mut bare = File::open(source).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => StoreError::Missing { hash: value.hash },
-        _ => StoreError::io("open", source, error),
-    })?;
+    let mut bare = File::open(source).map_err(trouble)?;
     write_whole(&path, |file| {
         file.write_all(head.as_bytes())?;
         io::copy(&mut bare, file)?;
@@ -119,13 +131,22 @@ fn wrapped(source: &Path, value: &VariableRef) -> Result<PathBuf, StoreError> {
 
 /// Links a file by the best means there is. A link that stands there already is replaced: the same name in the same run
 /// is the same variable, asked for again.
-fn link(source: &Path, path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+fn link(source: &Path, path: &Path, clones: &AtomicBool) -> io::Result<()> {
+    match link_new(source, path, clones) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(path)?;
+            link_new(source, path, clones)
+        }
+        linked => linked,
     }
-    if clone(source, path)? {
-        return Ok(());
+}
+
+fn link_new(source: &Path, path: &Path, clones: &AtomicBool) -> io::Result<()> {
+    if clones.load(Ordering::Relaxed) {
+        if clone(source, path)? {
+            return Ok(());
+        }
+        clones.store(false, Ordering::Relaxed);
     }
     match fs::hard_link(source, path) {
         // Another file system, or more links than this one allows.

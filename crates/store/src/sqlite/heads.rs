@@ -4,10 +4,11 @@
 
 use std::collections::HashMap;
 
-use offshoot_model::{Event, EventKind, RootId};
+use offshoot_model::{RootId, SessionKey};
 use rusqlite::{CachedStatement, OptionalExtension, Transaction, params};
 
-use super::row::{Link, RunColumn, TimeColumn, body};
+use super::column::{RunColumn, TimeColumn};
+use super::row::{Link, Row};
 use crate::StoreError;
 use crate::order::check_order;
 
@@ -36,18 +37,17 @@ impl<'a> Heads<'a> {
         Ok(Self { transaction, insert, heads: HashMap::new() })
     }
 
-    /// Writes the events of one call, or none of them. The outer error is the end of the transaction, the inner one
+    /// Writes the rows of one call, or none of them. The outer error is the end of the transaction, the inner one
     /// of this call alone.
-    pub(super) fn write(&mut self, events: &[Event]) -> rusqlite::Result<Result<(), StoreError>> {
-        for event in events {
-            if !self.heads.contains_key(&event.root) {
-                self.heads.insert(event.root, load(self.transaction, event.root)?);
+    pub(super) fn write(&mut self, rows: &[Row]) -> rusqlite::Result<Result<(), StoreError>> {
+        for row in rows {
+            if !self.heads.contains_key(&row.root) {
+                self.heads.insert(row.root, load(self.transaction, row.root)?);
             }
         }
-        let bodies = check_order(events, |root| self.heads[&root].last)
-            .and_then(|()| events.iter().map(body).collect::<Result<Vec<_>, _>>());
-        match bodies {
-            Ok(bodies) => self.insert(events, &bodies).map(Ok),
+        let order = rows.iter().map(|row| (row.root, row.seq));
+        match check_order(order, |root| self.heads[&root].last) {
+            Ok(()) => rows.iter().try_for_each(|row| self.insert(row)).map(Ok),
             Err(error) => Ok(Err(error)),
         }
     }
@@ -64,28 +64,25 @@ impl<'a> Heads<'a> {
         Ok(())
     }
 
-    fn insert(&mut self, events: &[Event], bodies: &[String]) -> rusqlite::Result<()> {
-        for (event, body) in events.iter().zip(bodies) {
-            let head = self.heads.get_mut(&event.root).expect("loaded before the check");
-            let number = match head.number {
-                Some(number) => number,
-                None => *head.number.insert(open(self.transaction, event)?),
-            };
-            head.last = event.seq;
-            head.link = head.link.next(event, body);
-            head.ended |=
-                event.run == event.root.run() && matches!(event.kind, EventKind::Ended(_));
-            self.insert.execute(params![
-                number,
-                event.seq,
-                RunColumn(event.run),
-                TimeColumn(event.at),
-                event.kind.name(),
-                key(event),
-                body,
-                head.link,
-            ])?;
-        }
+    fn insert(&mut self, row: &Row) -> rusqlite::Result<()> {
+        let head = self.heads.get_mut(&row.root).expect("loaded before the check");
+        let number = match head.number {
+            Some(number) => number,
+            None => *head.number.insert(open(self.transaction, row)?),
+        };
+        head.last = row.seq;
+        head.link = head.link.next(&row.digest);
+        head.ended |= row.ends;
+        self.insert.execute(params![
+            number,
+            row.seq,
+            RunColumn(row.run),
+            TimeColumn(row.at),
+            row.kind,
+            row.key.as_ref().map(SessionKey::as_str),
+            row.body,
+            head.link,
+        ])?;
         Ok(())
     }
 }
@@ -106,18 +103,15 @@ fn load(transaction: &Transaction<'_>, root: RootId) -> rusqlite::Result<Head> {
 }
 
 /// Gives a tree its number. The rest of the line is written when the transaction knows it.
-fn open(transaction: &Transaction<'_>, first: &Event) -> rusqlite::Result<i64> {
+fn open(transaction: &Transaction<'_>, first: &Row) -> rusqlite::Result<i64> {
     transaction
         .prepare_cached(
             "INSERT INTO roots (root, key, opened_at, last_seq, chain, ended)
              VALUES (?1, ?2, ?3, 0, x'', 0)",
         )?
-        .insert(params![RunColumn(first.root.run()), key(first), TimeColumn(first.at)])
-}
-
-fn key(event: &Event) -> Option<&str> {
-    match &event.kind {
-        EventKind::Admitted(admitted) => Some(admitted.key.as_str()),
-        _ => None,
-    }
+        .insert(params![
+            RunColumn(first.root.run()),
+            first.key.as_ref().map(SessionKey::as_str),
+            TimeColumn(first.at),
+        ])
 }

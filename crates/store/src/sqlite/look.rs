@@ -4,7 +4,8 @@ use offshoot_model::{EventKind, RootId, RunId};
 use offshoot_session_key::KeyKind;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
-use super::row::{self, KeyColumn, RunColumn, TimeColumn};
+use super::column::{KeyColumn, RunColumn, TimeColumn};
+use super::row;
 use crate::pages::{PAGE, Page};
 use crate::sought::Sought;
 use crate::{FIND_LIMIT, Found, RootSummary, StoreError};

@@ -3,29 +3,83 @@
 use std::sync::Arc;
 
 use offshoot_model::{Event, EventKind, RootId, RunId, SessionKey, Timestamp};
-use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, Value, ValueRef};
-use rusqlite::{Row, ToSql};
+use rusqlite::ToSql;
+use rusqlite::types::{FromSql, FromSqlResult, ToSqlOutput, ValueRef};
 
+use super::column::{RunColumn, TimeColumn};
 use crate::StoreError;
 
+/// An event, ready to be written. Made by whoever appends, so that the one writing thread has less to do.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) root: RootId,
+    pub(super) seq: u64,
+    pub(super) run: RunId,
+    pub(super) at: Timestamp,
+    /// The word for what happened.
+    pub(super) kind: &'static str,
+    /// The address of an admitted run.
+    pub(super) key: Option<SessionKey>,
+    /// Whether this is the end of the tree's root.
+    pub(super) ends: bool,
+    /// What happened, as JSON.
+    pub(super) body: String,
+    pub(super) digest: Digest,
+}
+
+/// The hash of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Digest([u8; 32]);
+
 /// The hash that covers a row and all rows of its tree before it. A tree begins with [`Link::START`].
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Link([u8; 32]);
 
-impl Link {
-    pub(super) const START: Self = Self([0; 32]);
+impl Row {
+    pub(super) fn new(event: Event) -> Result<Self, StoreError> {
+        let body = serde_json::to_string(&event.kind).map_err(|error| {
+            StoreError::Unrecordable { root: event.root, seq: event.seq, source: Arc::new(error) }
+        })?;
+        let ends = event.run == event.root.run() && matches!(event.kind, EventKind::Ended(_));
+        Ok(Self {
+            root: event.root,
+            seq: event.seq,
+            run: event.run,
+            at: event.at,
+            kind: event.kind.name(),
+            digest: Digest::of(&event, &body),
+            ends,
+            body,
+            key: match event.kind {
+                EventKind::Admitted(admitted) => Some(admitted.key),
+                _ => None,
+            },
+        })
+    }
+}
 
-    /// The next link: BLAKE3 of the last one and the row. The only part without a fixed length comes last, so no two
-    /// rows give the same bytes.
-    pub(super) fn next(&self, event: &Event, body: &str) -> Self {
+impl Digest {
+    /// The only part without a fixed length comes last, so no two rows give the same bytes.
+    pub(super) fn of(event: &Event, body: &str) -> Self {
         let mut hasher = blake3::Hasher::new();
-        hasher.update(&self.0);
         hasher.update(event.root.run().as_bytes());
         hasher.update(&event.seq.to_le_bytes());
         hasher.update(event.run.as_bytes());
         hasher.update(&event.at.as_micros().to_le_bytes());
         hasher.update(body.as_bytes());
         Self(*hasher.finalize().as_bytes())
+    }
+}
+
+impl Link {
+    pub(super) const START: Self = Self([0; 32]);
+
+    /// The link of the next row: the BLAKE3 hash of this link and the row's digest.
+    pub(super) fn next(&self, row: &Digest) -> Self {
+        let mut bytes = [0; 64];
+        bytes[..32].copy_from_slice(&self.0);
+        bytes[32..].copy_from_slice(&row.0);
+        Self(*blake3::hash(&bytes).as_bytes())
     }
 }
 
@@ -41,56 +95,11 @@ impl FromSql for Link {
     }
 }
 
-/// A run id in a column of 16 bytes.
-pub(super) struct RunColumn(pub(super) RunId);
-
-impl ToSql for RunColumn {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(ValueRef::Blob(self.0.as_bytes())))
-    }
-}
-
-impl FromSql for RunColumn {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        <[u8; 16]>::column_result(value).map(|bytes| Self(RunId::from_bytes(bytes)))
-    }
-}
-
-/// A moment in a column of 64 bits. SQLite's are signed: the bits are kept, not the sign.
-pub(super) struct TimeColumn(pub(super) Timestamp);
-
-impl ToSql for TimeColumn {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Owned(Value::Integer(self.0.as_micros().cast_signed())))
-    }
-}
-
-impl FromSql for TimeColumn {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        i64::column_result(value).map(|bits| Self(Timestamp::from_micros(bits.cast_unsigned())))
-    }
-}
-
-/// A session's address in a column of text.
-pub(super) struct KeyColumn(pub(super) SessionKey);
-
-impl FromSql for KeyColumn {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        SessionKey::parse(value.as_str()?).map(Self).map_err(FromSqlError::other)
-    }
-}
-
-/// The text that is stored of an event.
-pub(super) fn body(event: &Event) -> Result<String, StoreError> {
-    serde_json::to_string(&event.kind).map_err(|error| StoreError::Unrecordable {
-        root: event.root,
-        seq: event.seq,
-        source: Arc::new(error),
-    })
-}
-
 /// Reads an event from a row `seq, run, at, body`.
-pub(super) fn event(root: RootId, row: &Row<'_>) -> rusqlite::Result<Result<Event, StoreError>> {
+pub(super) fn event(
+    root: RootId,
+    row: &rusqlite::Row<'_>,
+) -> rusqlite::Result<Result<Event, StoreError>> {
     let seq: u64 = row.get(0)?;
     let RunColumn(run) = row.get(1)?;
     let TimeColumn(at) = row.get(2)?;

@@ -3,7 +3,8 @@
 use offshoot_model::RootId;
 use rusqlite::{Connection, OptionalExtension};
 
-use super::row::{self, Link, RunColumn};
+use super::column::RunColumn;
+use super::row::{self, Digest, Link};
 use crate::StoreError;
 
 /// Recomputes every link of a tree's chain; the number of events, or the first one that does not fit.
@@ -29,7 +30,7 @@ pub(super) fn record(
             Ok(event) => event,
             Err(error) => return Ok(Err(error)),
         };
-        link = link.next(&event, row.get_ref(3)?.as_str()?);
+        link = link.next(&Digest::of(&event, row.get_ref(3)?.as_str()?));
         // The kind is written twice, so that it can be searched: the text is what counts.
         let kind_fits = row.get_ref(4)?.as_str()? == event.kind.name();
         if event.seq != proven + 1 || link != row.get(5)? || !kind_fits {

@@ -21,6 +21,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use super::heads::Heads;
+use super::row::Row;
 use super::schema;
 use crate::folder::Turns;
 use crate::{Commit, DataFolder, StoreError};
@@ -54,7 +55,7 @@ struct Counts {
 
 /// One call of `append`.
 struct Request {
-    events: Vec<Event>,
+    rows: Vec<Row>,
     answer: oneshot::Sender<Result<(), StoreError>>,
 }
 
@@ -82,15 +83,20 @@ impl Writer {
     }
 
     pub(super) fn append(&self, events: Vec<Event>) -> Commit {
-        let waiting = self.counts.waiting.fetch_add(events.len(), Ordering::Relaxed);
+        let rows = events.into_iter().map(Row::new).collect::<Result<Vec<_>, _>>();
+        let rows = match rows {
+            Ok(rows) => rows,
+            Err(error) => return Commit::ready(Err(error)),
+        };
+        let waiting = self.counts.waiting.fetch_add(rows.len(), Ordering::Relaxed);
         // However large it is, a first one is taken.
-        if waiting > 0 && waiting + events.len() > QUEUE_EVENTS {
-            self.counts.waiting.fetch_sub(events.len(), Ordering::Relaxed);
+        if waiting > 0 && waiting + rows.len() > QUEUE_EVENTS {
+            self.counts.waiting.fetch_sub(rows.len(), Ordering::Relaxed);
             return Commit::ready(Err(StoreError::Overloaded { waiting }));
         }
         let (answer, commit) = oneshot::channel();
         let queue = self.queue.as_ref().expect("the queue is closed only by drop");
-        match queue.send(Request { events, answer }) {
+        match queue.send(Request { rows, answer }) {
             Ok(()) => Commit::waiting(commit),
             Err(_) => Commit::ready(Err(StoreError::Closed)),
         }
@@ -114,12 +120,12 @@ impl Drop for Writer {
 impl Record {
     fn run(&mut self, requests: &mpsc::Receiver<Request>) {
         while let Ok(first) = requests.recv() {
-            let mut events = first.events.len();
+            let mut events = first.rows.len();
             let mut group = vec![first];
             while events < TRANSACTION_EVENTS
                 && let Ok(next) = requests.try_recv()
             {
-                events += next.events.len();
+                events += next.rows.len();
                 group.push(next);
             }
             let answers = self.transact(&group).unwrap_or_else(|error| {
@@ -158,10 +164,40 @@ fn write(
     group: &[Request],
 ) -> rusqlite::Result<Vec<Result<(), StoreError>>> {
     let mut heads = Heads::new(transaction)?;
-    let answers = group
-        .iter()
-        .map(|request| heads.write(&request.events))
-        .collect::<rusqlite::Result<_>>()?;
+    let answers =
+        group.iter().map(|request| heads.write(&request.rows)).collect::<rusqlite::Result<_>>()?;
     heads.store()?;
     Ok(answers)
+}
+
+#[cfg(test)]
+mod tests {
+    use offshoot_model::{EventKind, RootId, RunId, Timestamp};
+
+    use super::*;
+    use crate::SqliteStore;
+
+    fn event(seq: u64) -> Event {
+        let run = RunId::from_bytes([7; 16]);
+        let root = RootId::new(run);
+        Event { root, seq, at: Timestamp::EPOCH, run, kind: EventKind::Starting }
+    }
+
+    #[test]
+    fn a_disk_that_hangs_does_not_eat_the_memory() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = DataFolder::open(home.path()).unwrap();
+        drop(SqliteStore::open(&folder).unwrap());
+        let writer = Writer::start(&folder).unwrap();
+        writer.counts.waiting.store(QUEUE_EVENTS, Ordering::Relaxed);
+        let refused = writer.append(vec![event(1)]).wait();
+        assert!(
+            matches!(refused, Err(StoreError::Overloaded { waiting: QUEUE_EVENTS })),
+            "{refused:?}"
+        );
+        // It counted for nothing, and what comes later is taken.
+        assert_eq!(writer.counts.waiting.swap(QUEUE_EVENTS - 2, Ordering::Relaxed), QUEUE_EVENTS);
+        writer.append(vec![event(1), event(2)]).wait().unwrap();
+        assert_eq!(writer.counts.waiting.load(Ordering::Relaxed), QUEUE_EVENTS - 2);
+    }
 }

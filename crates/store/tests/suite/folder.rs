@@ -137,12 +137,14 @@ fn a_json_variable_is_wrapped_once() {
         });
         assert_eq!(wrapped.count(), 1);
         assert_eq!(std::fs::read_to_string(&paths[1]).unwrap(), text);
-        // What a power failure may leave of it is written again.
+        // What a power failure or a program may leave of it is written again.
         let damaged = stored.with_extension(kind.as_str());
-        std::fs::remove_file(&damaged).unwrap();
-        std::fs::write(&damaged, "").unwrap();
-        let path = disk.folder.context_link(&disk.store, new_run(), "data", &value).unwrap();
-        assert_eq!(std::fs::read_to_string(path).unwrap(), text);
+        for damage in [String::new(), text.replace('1', "7")] {
+            std::fs::remove_file(&damaged).unwrap();
+            std::fs::write(&damaged, damage).unwrap();
+            let path = disk.folder.context_link(&disk.store, new_run(), "data", &value).unwrap();
+            assert_eq!(std::fs::read_to_string(path).unwrap(), text);
+        }
     }
 }
 
@@ -163,6 +165,30 @@ fn a_missing_value_cannot_be_given() {
         let value = VariableRef { hash, size: 12, kind };
         let error = disk.folder.context_link(&disk.store, new_run(), "x", &value).unwrap_err();
         assert!(matches!(error, StoreError::Missing { .. }), "{error:?}");
+    }
+}
+
+#[test]
+fn a_damaged_value_cannot_be_given() {
+    let disk = OnDisk::new();
+    for kind in [ValueKind::Text, ValueKind::Json] {
+        let value = put(&disk.store, NewValue::bytes(kind, *b"[1]"));
+        let path = disk.store.path(&value).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "[2]").unwrap();
+        let error = disk.folder.context_link(&disk.store, new_run(), "x", &value).unwrap_err();
+        assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
+    }
+}
+
+#[test]
+fn a_large_json_variable_is_wrapped_without_being_held() {
+    let disk = OnDisk::new();
+    let text = format!("[\"{}\"]", "x".repeat(3 << 20));
+    let value = put(&disk.store, NewValue::bytes(ValueKind::Json, text.as_bytes()));
+    for _ in 0..2 {
+        let path = disk.folder.context_link(&disk.store, new_run(), "data", &value).unwrap();
+        assert!(std::fs::read_to_string(path).unwrap().ends_with(&format!("{text}}}\n")));
     }
 }
 
