@@ -1,1 +1,77 @@
 //! Child processes in groups: stop, grace, kill, capture, and nobody left behind.
+//!
+//! ```text
+//!   Program ──▶ Processes::spawn ──▶ Child ──▶ wait(stop) ──▶ Finished
+//!                    │                 │  ▲
+//!                    ▼                 │  └─ Stop: soft, then firm
+//!                 keeper               └─ its group, and what left the group
+//! ```
+//!
+//! Promise:
+//! - A child is the leader of a group of its own. The group is signalled while its number still means it: the leader
+//!   is reaped last.
+//! - When [`Child::wait`] answers, the group is gone. With [`Options::subreaper`] so is what left the group, as
+//!   long as it kept its environment.
+//! - Whoever drops a child, or a future that waits for one, kills it.
+//! - If this process is killed, a [keeper](KeeperCommand) kills its children.
+//! - No wait hangs: not on a pipe that somebody holds open, not on a program that ignores everything, not on a process the
+//!   kernel does not let go (it is declared lost).
+//! - Nothing is polled, no thread is started while children do what is expected, and no start leaves `posix_spawn`.
+//!
+//! ```
+//! use std::path::Path;
+//! use std::time::Duration;
+//! use offshoot_process::{Capture, Exit, Keep, Kept, Options, Processes, Program, Stdin};
+//! use offshoot_process::{Stop, StopHandle, resolve_program};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let folder = Path::new("/");
+//! let processes = Processes::start(Options::default())?;
+//! let child = processes.spawn(Program {
+//!     path: resolve_program("tr".as_ref(), Some("/usr/bin:/bin".as_ref()), folder)?,
+//!     args: vec!["a-z".into(), "A-Z".into()],
+//!     env: vec![],
+//!     cwd: folder.into(),
+//!     stdin: Stdin::Bytes((*b"hello").into()),
+//!     stdout: Keep::First(100).into(),
+//!     stderr: Capture::nothing(),
+//! })?;
+//! let (handle, stop) = StopHandle::new();
+//! let finished = child.wait(stop).await;
+//! assert_eq!(finished.exit, Exit::Code(0));
+//! assert_eq!(finished.stdout.kept, Kept::Memory(b"HELLO".to_vec()));
+//! // Whoever has the handle could have asked at any time.
+//! handle.stop(Stop::Soft { grace: Duration::from_secs(5) });
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # }).unwrap();
+//! ```
+
+mod capture;
+mod child;
+mod error;
+mod finished;
+mod group;
+mod identity;
+mod input;
+mod keeper;
+mod lines;
+mod pipe;
+mod processes;
+mod program;
+mod reaper;
+mod remains;
+mod resolve;
+mod stop;
+mod sys;
+mod watch;
+
+pub use child::Child;
+pub use error::{KeeperError, ProcessesError, ProgramError, StartError};
+pub use finished::{Exit, Finished, Kept, Output};
+pub use identity::Identity;
+pub use keeper::{KeeperCommand, run_keeper};
+pub use lines::Lines;
+pub use processes::{MARK_VARIABLE, Options, Processes};
+pub use program::{Capture, Keep, Program, Stdin, Tap};
+pub use resolve::resolve_program;
+pub use stop::{NeverStop, Rung, Stop, StopHandle, StopReceiver, StopSignal};

@@ -1,0 +1,189 @@
+//! What a child prints: into memory up to a bound, then into a file; or only its beginning, or its end.
+//!
+//! A reader never stops reading while the child lives, whatever becomes of the bytes: a child that writes into a full
+//! pipe stands still.
+
+mod spill;
+
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::Stdio;
+
+use rustix::buffer::spare_capacity;
+use rustix::io::{Errno, ioctl_fionread, read};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::program::Tap;
+use crate::watch::watch;
+use crate::{Capture, Keep, Kept, Output};
+use spill::Spill;
+
+/// The first read: most answers are shorter.
+const FIRST_BYTES: usize = 4 * 1024;
+
+/// The largest read, and how much is gathered before it goes to the file.
+const BLOCK_BYTES: usize = 256 * 1024;
+
+/// Reads one stream. A future of it may be dropped at any point and made again.
+pub(crate) struct Reader {
+    /// None once the stream has ended, or where nobody looks at it.
+    pipe: Option<AsyncFd<OwnedFd>>,
+    keep: Keep,
+    tap: Option<Tap>,
+    /// What is kept, and has not gone to the file.
+    held: Vec<u8>,
+    spill: Option<Spill>,
+    output: Output,
+}
+
+/// The child's side and ours.
+pub(crate) fn prepare(capture: Capture) -> io::Result<(Stdio, Reader)> {
+    let Capture { keep, tap } = capture;
+    let (theirs, pipe) = if keep == Keep::Nothing && tap.is_none() {
+        (Stdio::null(), None)
+    } else {
+        let (theirs, ours) = crate::pipe::from_child()?;
+        (theirs.into(), Some(watch(ours, Interest::READABLE)?))
+    };
+    let (held, spill, output) = (Vec::new(), None, Output::default());
+    Ok((theirs, Reader { pipe, keep, tap, held, spill, output }))
+}
+
+impl Reader {
+    /// Reads until the stream ends.
+    pub(crate) async fn run(&mut self) {
+        while let Some(pipe) = &self.pipe {
+            let old = make_room(&mut self.held);
+            let attempt = |pipe: &OwnedFd| Ok(read(pipe, spare_capacity(&mut self.held))?);
+            match pipe.async_io(Interest::READABLE, attempt).await {
+                Ok(0) => self.pipe = None,
+                Ok(_) => self.take(old).await,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.output.error = Some(error);
+                    self.pipe = None;
+                }
+            }
+        }
+    }
+
+    /// Takes what is still in the pipe, after everybody of ours who could write is gone, and answers what was kept. It
+    /// takes no more than is there now: somebody who is not ours may hold the other side, and write for ever.
+    pub(crate) async fn finish(mut self) -> Output {
+        let mut left = None;
+        while let Some(pipe) = &self.pipe {
+            let old = make_room(&mut self.held);
+            match read(pipe, spare_capacity(&mut self.held)) {
+                Ok(0) => self.pipe = None,
+                Ok(length) => {
+                    let left = left
+                        .get_or_insert_with(|| ioctl_fionread(pipe).unwrap_or(0) + length as u64);
+                    *left = left.saturating_sub(length as u64);
+                    let through = *left == 0;
+                    if through {
+                        self.output.held_open = !at_end(pipe);
+                        self.pipe = None;
+                    }
+                    self.take(old).await;
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    self.output.held_open = true;
+                    self.pipe = None;
+                }
+                Err(error) => {
+                    self.output.error = Some(error.into());
+                    self.pipe = None;
+                }
+            }
+        }
+        self.close().await
+    }
+
+    /// Looks at what has just been read behind the first `old` bytes, and keeps of it what is to be kept.
+    async fn take(&mut self, old: usize) {
+        let length = self.held.len() - old;
+        self.output.total += length as u64;
+        if let Some(tap) = &mut self.tap {
+            tap(&self.held[old..]);
+        }
+        match self.keep {
+            Keep::Nothing => self.held.clear(),
+            Keep::First(most) => self.held.truncate(most),
+            // Moving the rest to the front costs as much as it is long: only when as much again has come.
+            Keep::Last(most) => {
+                if self.held.len() >= most.saturating_mul(2).max(BLOCK_BYTES) {
+                    self.held.drain(..self.held.len() - most);
+                }
+            }
+            Keep::Whole { memory, limit, .. } => {
+                if let Some(excess) = limit.and_then(|limit| self.output.total.checked_sub(limit)) {
+                    let excess = usize::try_from(excess).unwrap_or(usize::MAX);
+                    let dropped = excess.min(length);
+                    self.held.truncate(self.held.len() - dropped);
+                    self.output.truncated |= dropped > 0;
+                }
+                let full = match self.spill {
+                    None => self.held.len() > memory,
+                    Some(_) => self.held.len() >= BLOCK_BYTES,
+                };
+                if full {
+                    self.spill().await;
+                }
+            }
+        }
+    }
+
+    async fn spill(&mut self) {
+        if self.spill.is_none()
+            && let Keep::Whole { file, .. } = &self.keep
+        {
+            self.spill = Some(Spill::new(file.clone()));
+        }
+        if let Some(spill) = &mut self.spill {
+            spill.settle().await;
+            spill.write(&mut self.held);
+        }
+    }
+
+    async fn close(mut self) -> Output {
+        if self.spill.is_some() && !self.held.is_empty() {
+            self.spill().await;
+        }
+        if let Some(spill) = self.spill {
+            let (kept, error) = spill.close().await;
+            self.output.truncated |= error.is_some();
+            self.output.error = self.output.error.or(error);
+            self.output.kept = kept;
+            return self.output;
+        }
+        if let Keep::Last(most) = self.keep {
+            self.held.drain(..self.held.len().saturating_sub(most));
+        }
+        self.output.truncated |= (self.held.len() as u64) < self.output.total;
+        self.held.shrink_to_fit();
+        self.output.kept = Kept::Memory(self.held);
+        self.output
+    }
+}
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader").field("keep", &self.keep).finish_non_exhaustive()
+    }
+}
+
+/// Room behind what is held, as much as there is already. Answers how much that is.
+fn make_room(held: &mut Vec<u8>) -> usize {
+    if held.capacity() - held.len() < FIRST_BYTES {
+        held.reserve(held.len().clamp(FIRST_BYTES, BLOCK_BYTES));
+    }
+    held.len()
+}
+
+/// Whether the empty pipe has no writer any more.
+fn at_end(pipe: &AsyncFd<OwnedFd>) -> bool {
+    read(pipe, &mut [0]) == Ok(0)
+}

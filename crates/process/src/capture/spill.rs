@@ -1,0 +1,109 @@
+//! An output that did not fit into memory, on its way into a file.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::mem;
+use std::path::PathBuf;
+
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use crate::Kept;
+
+/// Writes blocks one after the other, on a blocking thread: a disk may take its time. While one is written, the next is
+/// read.
+pub(super) struct Spill {
+    path: PathBuf,
+    state: State,
+}
+
+enum State {
+    Idle { made: Option<Made>, buffer: Vec<u8> },
+    Writing(JoinHandle<Written>),
+    Failed { made: Option<Made>, block: Vec<u8>, error: io::Error },
+}
+
+/// A block that has been tried.
+struct Written {
+    made: Option<Made>,
+    block: Vec<u8>,
+    result: io::Result<()>,
+}
+
+/// A file that was made here. It is removed unless somebody claims it, wherever it is by then.
+struct Made {
+    file: File,
+    path: Option<PathBuf>,
+}
+
+impl Spill {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, state: State::Idle { made: None, buffer: Vec::new() } }
+    }
+
+    /// Waits for the block that is being written.
+    pub(super) async fn settle(&mut self) {
+        let State::Writing(writing) = &mut self.state else { return };
+        self.state = match writing.await {
+            Ok(Written { made, mut block, result: Ok(()) }) => {
+                block.clear();
+                State::Idle { made, buffer: block }
+            }
+            Ok(Written { made, block, result: Err(error) }) => State::Failed { made, block, error },
+            Err(error) => {
+                State::Failed { made: None, block: Vec::new(), error: io::Error::other(error) }
+            }
+        };
+    }
+
+    /// Begins to write a block, and leaves an empty buffer in its place. The one before must be settled. After a failure
+    /// blocks are dropped.
+    pub(super) fn write(&mut self, block: &mut Vec<u8>) {
+        let State::Idle { made, buffer } = &mut self.state else { return block.clear() };
+        let (made, path) = (made.take(), self.path.clone());
+        let full = mem::replace(block, mem::take(buffer));
+        self.state = State::Writing(spawn_blocking(move || write(made, path, full)));
+    }
+
+    /// Waits for the last block and hands the file over; or what went wrong, with what could be kept.
+    pub(super) async fn close(mut self) -> (Kept, Option<io::Error>) {
+        self.settle().await;
+        match self.state {
+            State::Idle { made: Some(made), .. } => (Kept::File(made.claim()), None),
+            State::Idle { made: None, buffer } => (Kept::Memory(buffer), None),
+            State::Failed { made: Some(made), error, .. } => {
+                (Kept::File(made.claim()), Some(error))
+            }
+            State::Failed { made: None, block, error } => (Kept::Memory(block), Some(error)),
+            State::Writing(_) => unreachable!("it has just been settled"),
+        }
+    }
+}
+
+impl Made {
+    fn claim(mut self) -> PathBuf {
+        self.path.take().expect("it is claimed once")
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            // Nobody is left to be told.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+fn write(made: Option<Made>, path: PathBuf, block: Vec<u8>) -> Written {
+    let made = match made {
+        Some(made) => Ok(made),
+        None => File::create_new(&path).map(|file| Made { file, path: Some(path) }),
+    };
+    match made {
+        Ok(mut made) => {
+            let result = made.file.write_all(&block);
+            Written { made: Some(made), block, result }
+        }
+        Err(error) => Written { made: None, block, result: Err(error) },
+    }
+}

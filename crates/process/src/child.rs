@@ -1,0 +1,97 @@
+//! A running child, and the one wait for its end.
+
+use std::pin::pin;
+
+use tokio::net::unix::pipe;
+use tokio::time::{Instant, sleep_until};
+
+use crate::capture::Reader;
+use crate::group::Group;
+use crate::input::Input;
+use crate::stop::{Ladder, Move};
+use crate::{Finished, Identity, StopSignal};
+
+/// A running child. Dropped, with or without its wait, it is killed with its whole group; a thread reaps it then.
+#[derive(Debug)]
+pub struct Child {
+    pub(crate) group: Group,
+    pub(crate) input: Input,
+    pub(crate) stdout: Reader,
+    pub(crate) stderr: Reader,
+}
+
+impl Child {
+    /// Which process it is. Its number is its group's too.
+    pub fn identity(&self) -> Identity {
+        self.group.identity()
+    }
+
+    /// The pipe into it, once, where it was started with [`Stdin::Pipe`](crate::Stdin::Pipe). Dropping the pipe closes
+    /// it; so does [`wait`](Self::wait) where it was not taken.
+    pub fn take_stdin(&mut self) -> Option<pipe::Sender> {
+        match std::mem::replace(&mut self.input, Input::Done) {
+            Input::Pipe(sender) => Some(sender),
+            other => {
+                self.input = other;
+                None
+            }
+        }
+    }
+
+    /// Carries its input, reads its output and hears requests to stop, all at once, until it has ended; then ends whatever
+    /// it left.
+    ///
+    /// A request that comes at the moment of the end finds it ended. However its streams are held open, this comes
+    /// back: what is in them is taken, and no more is waited for.
+    pub async fn wait(self, mut signal: impl StopSignal) -> Finished {
+        let Self { group, input, mut stdout, mut stderr } = self;
+        let mut ladder = Ladder::new(group.end_limit());
+        let mut input_error = None;
+        let ended = {
+            let carry = async {
+                if let Input::Pump(mut pump) = input {
+                    input_error = pump.run().await.err();
+                }
+            };
+            let mut streams = pin!(async { tokio::join!(carry, stdout.run(), stderr.run()) });
+            let mut streaming = true;
+            loop {
+                let deadline = ladder.deadline();
+                // The order is the meaning: an end is seen before a request, and both before more is read.
+                let step = tokio::select! {
+                    biased;
+                    () = group.leader_ended() => break true,
+                    stop = signal.heard() => ladder.request(stop, Instant::now()),
+                    () = until(deadline) => Some(ladder.due(Instant::now())),
+                    _ = &mut streams, if streaming => {
+                        streaming = false;
+                        None
+                    }
+                };
+                match step {
+                    None => {}
+                    Some(Move::Ask) => group.ask(),
+                    Some(Move::Kill) => group.kill(),
+                    Some(Move::GiveUp) => break false,
+                }
+            }
+        };
+        let ended = if ended { group.end().await } else { group.give_up() };
+        Finished {
+            exit: ended.exit,
+            stop: ladder.rung(),
+            stdout: stdout.finish().await,
+            stderr: stderr.finish().await,
+            input_error,
+            stragglers: ended.stragglers,
+            lost: ended.lost,
+        }
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}

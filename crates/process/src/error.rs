@@ -1,0 +1,192 @@
+//! Why a program could not be started.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+use thiserror::Error;
+
+/// Why a program could not be started. Nothing of it is left.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// There is no such program, or it is none.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// The folder it was to work in cannot be used.
+    #[error("folder {} cannot be entered", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// What it was to read cannot be read.
+    #[error("input {} cannot be read", path.display())]
+    Input {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Arguments and environment are together longer than the system takes.
+    #[error("arguments and environment of {} are too long: {bytes} bytes", path.display())]
+    TooLong {
+        /// The program.
+        path: PathBuf,
+        /// Of arguments and environment together.
+        bytes: usize,
+    },
+    /// The system has none left of something: processes, memory, descriptors.
+    #[error("{} cannot be started", path.display())]
+    System {
+        /// The program.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The keeper is gone and cannot be replaced. Children would not be held, so none is started.
+    #[error(transparent)]
+    Keeper(#[from] KeeperError),
+}
+
+/// Why a name is no program.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ProgramError {
+    /// Nothing of this name is where it was looked for.
+    #[error("program {} not found", name.display())]
+    NotFound {
+        /// As it was given.
+        name: OsString,
+    },
+    /// It is there, but it cannot be executed.
+    #[error("{} is not executable", path.display())]
+    NotExecutable {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It may be executed, but it is of no form the system knows: another machine's program, or a script that does
+    /// not say by what.
+    #[error("{} is of no executable format", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is a folder.
+    #[error("{} is a directory", path.display())]
+    IsDirectory {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A start takes only absolute paths.
+    #[error("program path {} is not absolute", path.display())]
+    NotAbsolute {
+        /// As it was given.
+        path: PathBuf,
+    },
+}
+
+/// Why there is no keeper.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum KeeperError {
+    /// Its program could not be started.
+    #[error("keeper {} cannot be started", path.display())]
+    Start {
+        /// The program.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// What was started is no keeper, or it ended at once.
+    #[error("keeper {} does not answer", path.display())]
+    Silent {
+        /// The program.
+        path: PathBuf,
+    },
+    /// It took no message.
+    #[error("keeper cannot be told")]
+    Told {
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Why processes cannot be held at all.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ProcessesError {
+    /// The keeper.
+    #[error(transparent)]
+    Keeper(#[from] KeeperError),
+    /// The system did not tell or do what is needed for holding children.
+    #[error("{what}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A child that closes its input would end this process.
+    #[error("SIGPIPE is not ignored")]
+    BrokenPipe,
+}
+
+impl StartError {
+    /// What can be done about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Program(error) => error.hint(),
+            Self::Folder { .. } => Some("check that the folder exists and may be entered"),
+            Self::Input { .. } => Some("check that the file exists and may be read"),
+            Self::TooLong { .. } => Some(
+                "pass large texts on standard input or in a file: one variable or argument takes 128 KiB",
+            ),
+            Self::System { .. } => Some(
+                "run fewer at once, or raise the limits of processes and open files (ulimit -u, -n)",
+            ),
+            Self::Keeper(_) => None,
+        }
+    }
+
+    /// Whether trying again later can help.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::System { .. })
+    }
+}
+
+impl ProgramError {
+    /// What can be done about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::NotFound { .. } => "check the name and PATH",
+            Self::NotExecutable { .. } => "check the file's mode: chmod +x",
+            Self::Format { .. } => {
+                "a script's first line must say by what it runs, such as #!/bin/sh"
+            }
+            Self::IsDirectory { .. } => "name the program inside it",
+            Self::NotAbsolute { .. } => "resolve it first",
+        })
+    }
+
+    /// What the system said when it was to execute the file.
+    pub(crate) fn of(path: &std::path::Path, error: &io::Error) -> Option<Self> {
+        let path = path.to_owned();
+        match error.raw_os_error().map(Errno::from_raw_os_error)? {
+            Errno::NOENT | Errno::NOTDIR if path.exists() => Some(Self::Format { path }),
+            Errno::NOENT | Errno::NOTDIR => Some(Self::NotFound { name: path.into() }),
+            Errno::ACCESS if path.is_dir() => Some(Self::IsDirectory { path }),
+            Errno::ACCESS | Errno::PERM => Some(Self::NotExecutable { path }),
+            Errno::NOEXEC => Some(Self::Format { path }),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The keeper: a small process that outlives its supervisor by a moment, to kill what that left behind.
+//!
+//! ```text
+//!   supervisor ── pipe: token, add group, remove group … ──▶ keeper
+//!       │ kill -9                                              │ the pipe closes
+//!       ▼                                                      ▼
+//!     gone                     kills each group that was not removed, then whoever carries the token
+//! ```
+//!
+//! Promise: whatever way the supervisor ends, no child of it lives on, neither one that was started but not yet told,
+//! nor one that left its group. What erased its environment *and* left its group is not found.
+//!
+//! The keeper has a session of its own, so that no terminal reaches it, and holds nothing but its end of the pipe: no
+//! lock, no database, no folder.
+
+mod link;
+mod record;
+mod sweep;
+
+pub(crate) use link::Link;
+pub(crate) use record::TOKEN_BYTES;
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::{self, Read, Write};
+use std::os::fd::RawFd;
+use std::path::PathBuf;
+
+use crate::Identity;
+use crate::sys::own_threads;
+use record::{READY, RECORD_BYTES, Record};
+
+/// How a keeper is started. The program must call [`run_keeper`] first thing when it is given these arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeeperCommand {
+    /// Absolute.
+    pub program: PathBuf,
+    /// Without the program itself.
+    pub args: Vec<OsString>,
+}
+
+/// Is the keeper, until its supervisor has ended and nothing of it is left. Never comes back.
+///
+/// It must be called before the process has started a thread or opened anything, because it closes every descriptor
+/// above 2: with other threads about it refuses and ends with code 1. Standard input is the supervisor's pipe.
+#[expect(clippy::disallowed_methods, reason = "this process has no purpose beside the keeper")]
+pub fn run_keeper() -> ! {
+    let code = match hold() {
+        Ok(()) => 0,
+        // There is nobody to tell: standard error leads nowhere, and the supervisor sees the silence.
+        Err(_) => 1,
+    };
+    std::process::exit(code)
+}
+
+fn hold() -> io::Result<()> {
+    if own_threads()? != 1 {
+        return Err(io::Error::other("other threads run"));
+    }
+    // It fails only where this is a session's leader already.
+    let _ = rustix::process::setsid();
+    std::env::set_current_dir("/")?;
+    close_inherited()?;
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(READY)?;
+    stdout.flush()?;
+    rustix::stdio::dup2_stdout(OpenOptions::new().write(true).open("/dev/null")?)?;
+
+    let mut pipe = io::stdin().lock();
+    let mut token = [0; TOKEN_BYTES];
+    pipe.read_exact(&mut token)?;
+    let token = str::from_utf8(&token).map_err(io::Error::other)?;
+
+    let mut groups: HashSet<Identity> = HashSet::new();
+    let mut bytes = [0; RECORD_BYTES];
+    // Any end of the pipe is the end of the supervisor; nothing else has its other side.
+    while pipe.read_exact(&mut bytes).is_ok() {
+        match Record::from_bytes(&bytes) {
+            Some(Record::Add(group)) => {
+                groups.insert(group);
+            }
+            Some(Record::Remove(group)) => {
+                groups.remove(&group);
+            }
+            Some(Record::Done) => return Ok(()),
+            None => {}
+        }
+    }
+    sweep::groups(&groups);
+    sweep::carriers(token)
+}
+
+/// Closes whatever the supervisor had inherited itself and handed on without knowing.
+fn close_inherited() -> io::Result<()> {
+    let listing = std::fs::read_dir("/proc/self/fd")?;
+    let open: Vec<RawFd> =
+        listing.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    for descriptor in open.into_iter().filter(|descriptor| *descriptor > 2) {
+        #[expect(
+            unsafe_code,
+            reason = "a descriptor that is known by its number alone cannot be closed in any other way"
+        )]
+        // SAFETY: this is the only thread, it never goes back to its caller, and it holds no descriptor above 2 itself:
+        // the one of the listing is closed already, for which closing again is an error without effect.
+        unsafe {
+            let _ = rustix::io::try_close(descriptor);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! What to start, what it reads, and what becomes of what it prints.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A program to start. Nothing is taken from our own environment or folder.
+#[derive(Debug)]
+pub struct Program {
+    /// Absolute: see [`resolve_program`](crate::resolve_program). A bare name would be looked up anew at each start,
+    /// and off the fast path.
+    pub path: PathBuf,
+    /// Without the program itself.
+    pub args: Vec<OsString>,
+    /// The whole environment. [`MARK_VARIABLE`](crate::MARK_VARIABLE) is added.
+    pub env: Vec<(OsString, OsString)>,
+    /// Where it works.
+    pub cwd: PathBuf,
+    /// What it reads.
+    pub stdin: Stdin,
+    /// What becomes of its answer.
+    pub stdout: Capture,
+    /// What becomes of its complaints.
+    pub stderr: Capture,
+}
+
+/// What a program reads. A program that does not read to the end is no error.
+#[derive(Clone, Debug, Default)]
+pub enum Stdin {
+    /// Nothing.
+    #[default]
+    Null,
+    /// These bytes.
+    Bytes(Arc<[u8]>),
+    /// Part of a file, carried in blocks. A file that turns out shorter is an
+    /// [`input_error`](crate::Finished::input_error).
+    Range {
+        /// The file.
+        path: PathBuf,
+        /// First byte.
+        offset: u64,
+        /// Number of bytes.
+        length: u64,
+    },
+    /// A whole file, handed over as it is: nothing passes through us.
+    File(PathBuf),
+    /// A pipe that stays open: see [`Child::take_stdin`](crate::Child::take_stdin).
+    Pipe,
+}
+
+/// What becomes of a stream.
+pub struct Capture {
+    /// What is kept.
+    pub keep: Keep,
+    /// Sees each block as it comes, before it is known to be kept. It is called in the task that waits for the child:
+    /// it must not block.
+    pub tap: Option<Tap>,
+}
+
+/// Sees blocks as they come.
+pub type Tap = Box<dyn FnMut(&[u8]) + Send>;
+
+/// What is kept of a stream. Nothing is ever left unread, or the child would stand still.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Nothing: the stream leads nowhere.
+    Nothing,
+    /// All of it: up to `memory` bytes here, beyond that all in the file.
+    Whole {
+        /// In bytes.
+        memory: usize,
+        /// Made only when needed. It must not exist.
+        file: PathBuf,
+        /// Bytes beyond this are dropped; none keeps all.
+        limit: Option<u64>,
+    },
+    /// The first bytes.
+    First(usize),
+    /// The last bytes.
+    Last(usize),
+}
+
+impl Capture {
+    /// Nothing is kept, and nobody looks.
+    pub fn nothing() -> Self {
+        Keep::Nothing.into()
+    }
+}
+
+impl From<Keep> for Capture {
+    fn from(keep: Keep) -> Self {
+        Self { keep, tap: None }
+    }
+}
+
+impl fmt::Debug for Capture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Capture").field("keep", &self.keep).finish_non_exhaustive()
+    }
+}

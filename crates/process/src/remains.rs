@@ -1,0 +1,158 @@
+//! What a leader leaves behind: members of its group, and processes that left the group. They are killed and, where they
+//! have become our children, reaped. All of this blocks, and happens only where something was left.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use crate::reaper::Burial;
+use crate::sys::{self, ProcessId, Stat, all_processes, environment_has, own_group, stat};
+use crate::{Exit, MARK_VARIABLE};
+
+/// How often is looked for more. What forks faster than it is found would be found again for ever.
+const ROUNDS: u32 = 100;
+
+/// How often somebody without any environment is looked at again. A program that is just being executed has none for a
+/// moment; most who have none never had one.
+const SECOND_LOOKS: u32 = 3;
+
+/// The moment in question: loading a program, with room for a busy machine.
+const MOMENT: Duration = Duration::from_millis(5);
+
+/// How a group ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    pub(crate) exit: Exit,
+    pub(crate) stragglers: u32,
+    pub(crate) lost: u32,
+}
+
+impl Ended {
+    /// The leader left nothing.
+    pub(crate) fn alone(exit: Exit) -> Self {
+        Self { exit, stragglers: 0, lost: 0 }
+    }
+}
+
+/// Clears what is left of a group whose leader has ended, and reaps the leader unless that has been done.
+pub(crate) fn clear(group: &Burial, settled: Option<Exit>) -> Ended {
+    let mut ended = Ended::alone(Exit::Lost);
+    if group.inner.adopts() {
+        clear_orphans(group, &mut ended);
+    }
+    ended.exit = settled.unwrap_or_else(|| group.inner.reap_leader(group.identity));
+    if !group.inner.adopts() {
+        clear_members(group, &mut ended);
+    }
+    ended
+}
+
+/// Orphans are our children: those of this group are found among these, killed and reaped. Each may leave more.
+fn clear_orphans(group: &Burial, ended: &mut Ended) {
+    let mut second_looks = SECOND_LOOKS;
+    for _ in 0..ROUNDS {
+        group.process.kill_group();
+        let Ok(orphans) = group.inner.orphans() else { return };
+        let (mut killed, mut unclear) = (Vec::new(), None);
+        for orphan in orphans.pids.into_iter().filter_map(ProcessId::new) {
+            let Ok(found) = stat(orphan.get()) else { continue };
+            match judge(group, orphan, found) {
+                Judgement::Reap if orphans.quiet || found.group != orphan.get() => {
+                    let reaped = group.inner.reap_orphan(orphan);
+                    ended.stragglers += u32::from(reaped && found.group == group.identity.pid);
+                }
+                Judgement::Kill => killed.extend(kill(orphan, found)),
+                Judgement::Unclear => unclear = orphan.open().ok(),
+                Judgement::Leave | Judgement::Reap => {}
+            }
+        }
+        if let (true, Some(unclear)) = (killed.is_empty(), &unclear)
+            && second_looks > 0
+        {
+            second_looks -= 1;
+            sys::wait_readable(unclear, MOMENT);
+            continue;
+        }
+        if killed.is_empty() || !wait_for_all(group, killed, ended) {
+            return;
+        }
+    }
+}
+
+/// What is to be done with a child that is nobody's program.
+enum Judgement {
+    /// It has ended, and nobody else will take its status.
+    Reap,
+    Kill,
+    /// It has no environment, or not yet.
+    Unclear,
+    Leave,
+}
+
+fn judge(group: &Burial, orphan: ProcessId, found: Stat) -> Judgement {
+    if found.parent != std::process::id() || found.group == own_group() {
+        // Other code of this process has started it and waits for it, or it is no child at all.
+        Judgement::Leave
+    } else if found.zombie {
+        Judgement::Reap
+    } else if found.group == group.identity.pid {
+        Judgement::Kill
+    } else {
+        match environment_has(orphan.get(), MARK_VARIABLE, &group.mark) {
+            Some(true) => Judgement::Kill,
+            Some(false) => Judgement::Leave,
+            None => Judgement::Unclear,
+        }
+    }
+}
+
+/// Kills a process, if it still is the one that was looked at.
+fn kill(process: ProcessId, found: Stat) -> Option<(ProcessId, OwnedFd)> {
+    let descriptor = process.open().ok()?;
+    let same = stat(process.get()).is_ok_and(|now| now.start_time == found.start_time);
+    same.then(|| {
+        sys::kill(&descriptor);
+        (process, descriptor)
+    })
+}
+
+fn wait_for_all(group: &Burial, killed: Vec<(ProcessId, OwnedFd)>, ended: &mut Ended) -> bool {
+    let mut all = true;
+    for (process, descriptor) in killed {
+        if sys::wait_readable(&descriptor, group.inner.end_limit) {
+            group.inner.reap_orphan(process);
+            ended.stragglers += 1;
+        } else {
+            ended.lost += 1;
+            all = false;
+        }
+    }
+    all
+}
+
+/// Orphans are somebody else's children: members of the group have been killed, and are waited for without being reaped.
+fn clear_members(group: &Burial, ended: &mut Ended) {
+    for _ in 0..ROUNDS {
+        if !group.process.group_exists() {
+            return;
+        }
+        let Ok(processes) = all_processes() else { return };
+        let members: Vec<OwnedFd> = processes
+            .filter(|process| {
+                stat(process.get())
+                    .is_ok_and(|found| found.group == group.identity.pid && !found.zombie)
+            })
+            .filter_map(|process| process.open().ok())
+            .collect();
+        if members.is_empty() {
+            return;
+        }
+        for member in members {
+            if sys::wait_readable(&member, group.inner.end_limit) {
+                ended.stragglers += 1;
+            } else {
+                ended.lost += 1;
+                return;
+            }
+        }
+    }
+}

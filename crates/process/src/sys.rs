@@ -1,0 +1,10 @@
+//! What the operating system is asked. One file for each system; the rest of the crate names none of them.
+
+#[cfg(target_os = "linux")]
+mod linux;
+
+#[cfg(target_os = "linux")]
+pub(crate) use linux::*;
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("only Linux so far: another system is another file beside sys/linux.rs");

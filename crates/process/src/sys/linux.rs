@@ -1,0 +1,121 @@
+//! Linux: process descriptors, `waitid`, groups and the sub-reaper flag.
+
+mod proc;
+
+pub(crate) use proc::{
+    ChildList, Stat, all_processes, environment_has, ignores_broken_pipes, own_threads, stat,
+};
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Access, access};
+use rustix::io::retry_on_intr;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpgrp, kill_process_group, pidfd_open,
+    pidfd_send_signal, set_child_subreaper, test_kill_process_group, waitid,
+};
+
+use crate::Exit;
+
+/// The id of a process that we may signal, and of the group it leads: never 0, never 1, because a call with
+/// these reaches our own group or every process there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ProcessId(Pid);
+
+impl ProcessId {
+    /// None for 0, 1 and what is no process id at all.
+    pub(crate) fn new(raw: u32) -> Option<Self> {
+        let raw = i32::try_from(raw).ok().filter(|raw| *raw > 1)?;
+        Pid::from_raw(raw).map(Self)
+    }
+
+    pub(crate) fn get(self) -> u32 {
+        self.0.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// A descriptor of the process; it stays with this process even when the number is used again.
+    pub(crate) fn open(self) -> io::Result<OwnedFd> {
+        Ok(pidfd_open(self.0, PidfdFlags::empty())?)
+    }
+
+    /// Asks every member of the group to end. What is stopped is continued, or it could not hear.
+    pub(crate) fn ask_group(self) {
+        // A group that is gone, or not ours to signal, shows itself when its leader is waited for.
+        let _ = kill_process_group(self.0, Signal::TERM);
+        let _ = kill_process_group(self.0, Signal::CONT);
+    }
+
+    /// Kills every member of the group.
+    pub(crate) fn kill_group(self) {
+        let _ = kill_process_group(self.0, Signal::KILL);
+    }
+
+    /// Whether the group has any member, zombies included.
+    pub(crate) fn group_exists(self) -> bool {
+        test_kill_process_group(self.0) != Err(rustix::io::Errno::SRCH)
+    }
+
+    /// Takes the status of a child of ours that has ended. None while it lives; an error where it is no child.
+    pub(crate) fn reap(self) -> io::Result<Option<Exit>> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        let status = waitid(WaitId::Pid(self.0), options)?;
+        Ok(status.map(|status| match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => Exit::Code(code),
+            (None, Some(signal)) => Exit::Signal(signal),
+            (None, None) => Exit::Lost,
+        }))
+    }
+
+    /// Waits for a child that has been killed, and takes its status.
+    pub(crate) fn reap_blocking(self) {
+        // Any other error means that there is nobody to wait for.
+        let _ = retry_on_intr(|| waitid(WaitId::Pid(self.0), WaitIdOptions::EXITED));
+    }
+}
+
+/// Whether the child behind the descriptor has ended. It is left unreaped, so that its number, which is also its
+/// group's, cannot be used again.
+pub(crate) fn has_ended(process: impl AsFd) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    // An error means that somebody else took the status: that is an end, too.
+    !matches!(waitid(WaitId::PidFd(process.as_fd()), options), Ok(None))
+}
+
+/// Kills one process. Whether it could be signalled shows when it is waited for.
+pub(crate) fn kill(process: impl AsFd) {
+    let _ = pidfd_send_signal(process, Signal::KILL);
+}
+
+/// Waits until something can be read from the descriptor: for a process, until it has ended. False when the time is
+/// over first.
+pub(crate) fn wait_readable(descriptor: impl AsFd, limit: Duration) -> bool {
+    let mut fds = [PollFd::new(&descriptor, PollFlags::IN)];
+    let timeout = Timespec::try_from(limit).ok();
+    // A signal that comes in between only makes the wait start again; these are rare and the limit is generous.
+    loop {
+        match poll(&mut fds, timeout.as_ref()) {
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) | Ok(0) => return false,
+            Ok(_) => return true,
+        }
+    }
+}
+
+/// Whether this user may execute the file.
+pub(crate) fn is_executable(path: &Path) -> bool {
+    access(path, Access::EXEC_OK).is_ok()
+}
+
+/// Makes orphans below this process its children, for the whole process.
+pub(crate) fn become_subreaper() -> io::Result<()> {
+    Ok(set_child_subreaper(Some(rustix::process::getpid()))?)
+}
+
+/// The group this process is in.
+pub(crate) fn own_group() -> u32 {
+    getpgrp().as_raw_nonzero().get().unsigned_abs()
+}

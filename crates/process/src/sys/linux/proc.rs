@@ -1,0 +1,141 @@
+//! What `/proc` tells: who is whose child, in which group, since when, and with what environment.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+
+use memchr::memmem;
+
+use super::ProcessId;
+
+/// What is needed of `/proc/{pid}/stat`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stat {
+    /// Ended, and not yet reaped.
+    pub(crate) zombie: bool,
+    pub(crate) parent: u32,
+    pub(crate) group: u32,
+    /// Clock ticks since boot. With the number it names a process for good.
+    pub(crate) start_time: u64,
+}
+
+/// Reads a process's line.
+pub(crate) fn stat(pid: u32) -> io::Result<Stat> {
+    // The name in it is at most 64 bytes and the 50 numbers at most 20 digits each.
+    let mut line = [0; 1536];
+    let length = File::open(format!("/proc/{pid}/stat"))?.read(&mut line)?;
+    parse_stat(&line[..length]).ok_or_else(|| {
+        io::Error::new(io::ErrorKind::InvalidData, format!("/proc/{pid}/stat has another form"))
+    })
+}
+
+/// The name may hold anything, also blanks and parentheses: the numbers begin after the last one.
+fn parse_stat(line: &[u8]) -> Option<Stat> {
+    let after_name = &line[memchr::memrchr(b')', line)? + 1..];
+    let mut fields = std::str::from_utf8(after_name).ok()?.split_ascii_whitespace();
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let group = fields.next()?.parse().ok()?;
+    // `starttime` is field 22 of the line; three are behind us and the next is field 6.
+    let start_time = fields.nth(22 - 6)?.parse().ok()?;
+    Some(Stat { zombie: matches!(state, "Z" | "X"), parent, group, start_time })
+}
+
+/// Whether one of the variables of a process is `name=` with `part` in its value. The environment is the one the
+/// program was started with. None where there is none to be read: of a zombie, of a process that was started with none,
+/// and for a moment of one that is just being executed.
+pub(crate) fn environment_has(pid: u32, name: &str, part: &str) -> Option<bool> {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let has = environment.split(|byte| *byte == 0).any(|variable| {
+        variable
+            .strip_prefix(name.as_bytes())
+            .and_then(|rest| rest.strip_prefix(b"="))
+            .is_some_and(|value| memmem::find(value, part.as_bytes()).is_some())
+    });
+    (!environment.is_empty()).then_some(has)
+}
+
+/// Whether a program that closes a pipe leaves the one who writes into it alive: whether `SIGPIPE` is ignored here.
+pub(crate) fn ignores_broken_pipes() -> io::Result<bool> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // Signal 13, the lowest bit being signal 1.
+    Ok(ignored.unwrap_or(0) & (1 << 12) != 0)
+}
+
+/// Every process there is.
+pub(crate) fn all_processes() -> io::Result<impl Iterator<Item = ProcessId>> {
+    Ok(std::fs::read_dir("/proc")?.filter_map(|entry| {
+        let name = entry.ok()?.file_name();
+        ProcessId::new(name.to_str()?.parse().ok()?)
+    }))
+}
+
+/// How many threads this process has.
+pub(crate) fn own_threads() -> io::Result<usize> {
+    Ok(std::fs::read_dir("/proc/self/task")?.count())
+}
+
+/// The children of this process's first thread, to which the kernel gives every orphan below us. The file stays open,
+/// because it is read at every end of a child.
+#[derive(Debug)]
+pub(crate) struct ChildList(File);
+
+impl ChildList {
+    /// Fails where the kernel has no such list (`CONFIG_PROC_CHILDREN`).
+    pub(crate) fn open() -> io::Result<Self> {
+        let pid = std::process::id();
+        File::open(format!("/proc/{pid}/task/{pid}/children")).map(Self)
+    }
+
+    /// Calls for each child. The list is whole as long as nobody reaps meanwhile: the caller sees to that.
+    pub(crate) fn for_each(&self, mut child: impl FnMut(u32)) -> io::Result<()> {
+        let mut block = [0; 4096];
+        let (mut offset, mut number) = (0, None);
+        loop {
+            let length = self.0.read_at(&mut block, offset)?;
+            if length == 0 {
+                // Every number is followed by a blank.
+                return Ok(());
+            }
+            offset += length as u64;
+            for byte in &block[..length] {
+                match byte {
+                    b'0'..=b'9' => {
+                        number = Some(number.unwrap_or(0) * 10 + u32::from(byte - b'0'));
+                    }
+                    _ => number.take().into_iter().for_each(&mut child),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_read_whatever_the_name_says() {
+        let tail = "1 2 3 34816 5 4194560 6 7 8 9 10 11 12 13 20 0 1 0 987654 2646016 245";
+        let check = |line: &str, expected: Option<(bool, u64)>| {
+            let found = parse_stat(line.as_bytes()).map(|stat| (stat.zombie, stat.start_time));
+            assert_eq!(found, expected, "{line}");
+        };
+        check(&format!("42 (true) S {tail}"), Some((false, 987_654)));
+        check(&format!("42 (true) Z {tail}"), Some((true, 987_654)));
+        check(&format!("42 (a) S 9 (b) R {tail}"), Some((false, 987_654)));
+        check(&format!("42 (\n) ) X {tail}"), Some((true, 987_654)));
+        check("42 (true) S 1 2", None);
+        check("", None);
+    }
+
+    #[test]
+    fn this_process_reads_itself() {
+        let own = stat(std::process::id()).expect("a process can read its own line");
+        assert!(!own.zombie);
+        assert_eq!(own.group, super::super::own_group());
+        assert!(own_threads().expect("a process can list its own threads") >= 1);
+    }
+}
