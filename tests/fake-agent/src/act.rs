@@ -1,0 +1,134 @@
+//! The actions, one after the other.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufRead, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+use rustix::process::{Signal, getpid, kill_process};
+
+use crate::grandchild;
+
+/// Does what the arguments say. The last one may end the process before this comes back.
+pub(crate) fn run(args: impl Iterator<Item = OsString>) -> io::Result<ExitCode> {
+    let mut args = args.peekable();
+    while let Some(action) = args.next() {
+        let action = action.to_str().ok_or_else(|| bad("an action is text"))?;
+        match action {
+            "exit" => return Ok(number::<u8>(args.next())?.into()),
+            "signal" => {
+                let signal = Signal::from_named_raw(number(args.next())?);
+                kill_process(getpid(), signal.ok_or_else(|| bad("no such signal"))?)?;
+                hang();
+            }
+            "hang" => hang(),
+            "block-on" => {
+                let fifo = args.next().ok_or_else(|| bad("block-on which fifo?"))?;
+                File::open(fifo)?.read_to_end(&mut Vec::new())?;
+            }
+            "silent" => {}
+            "print" => line(io::stdout(), text(args.next())?.as_bytes())?,
+            "complain" => line(io::stderr(), text(args.next())?.as_bytes())?,
+            "pid" => line(io::stdout(), std::process::id().to_string().as_bytes())?,
+            "flood" => flood(io::stdout().lock(), number(args.next())?)?,
+            "flood-stderr" => flood(io::stderr().lock(), number(args.next())?)?,
+            "echo" => {
+                io::copy(&mut io::stdin().lock(), &mut io::stdout().lock())?;
+                io::stdout().flush()?;
+            }
+            "upper" => {
+                let mut text = Vec::new();
+                io::stdin().lock().read_to_end(&mut text)?;
+                text.make_ascii_uppercase();
+                io::stdout().write_all(&text)?;
+                io::stdout().flush()?;
+            }
+            "count-lines" => {
+                let mut lines = 0u64;
+                let mut line_bytes = Vec::new();
+                let mut stdin = io::stdin().lock();
+                while stdin.read_until(b'\n', &mut line_bytes)? > 0 {
+                    lines += 1;
+                    line_bytes.clear();
+                }
+                line(io::stdout(), lines.to_string().as_bytes())?;
+            }
+            "close-stdin" => rustix::stdio::dup2_stdin(File::open("/dev/null")?)?,
+            "env" => {
+                let name = args.next().ok_or_else(|| bad("env of which name?"))?;
+                let value = std::env::var_os(name).unwrap_or_default();
+                line(io::stdout(), value.as_bytes())?;
+            }
+            "all-env" => {
+                let mut all: Vec<_> = std::env::vars_os().collect();
+                all.sort();
+                for (name, value) in all {
+                    line(io::stdout(), &[name.as_bytes(), b"=", value.as_bytes()].concat())?;
+                }
+            }
+            "folder" => line(io::stdout(), std::env::current_dir()?.as_os_str().as_bytes())?,
+            "lie-json" => line(io::stdout(), br#"{"answer": 42, "why": "#)?,
+            "ignore-term" => return Err(ignore_term(args)),
+            "setsid" => drop(rustix::process::setsid()?),
+            "fork-grandchild" => {
+                let mut how = grandchild::How::default();
+                while let Some(flag) = args.next_if(|arg| arg.as_bytes().starts_with(b"--")) {
+                    how.flag(&flag)?;
+                }
+                let pid = grandchild::start(how)?;
+                line(io::stdout(), pid.to_string().as_bytes())?;
+            }
+            other => return Err(bad(&format!("no action {other}"))),
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn bad(message: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, message)
+}
+
+/// A shell sets the signal aside, which lasts over the start of another program: the rest is done by a new one in the same process.
+fn ignore_term(rest: impl Iterator<Item = OsString>) -> io::Error {
+    let own = match std::env::current_exe() {
+        Ok(own) => own,
+        Err(error) => return error,
+    };
+    #[expect(clippy::disallowed_methods, reason = "an agent under test, not a part of the product")]
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", "trap '' TERM; exec \"$@\"", "sh"]).arg(own).args(rest).exec()
+}
+
+fn hang() -> ! {
+    loop {
+        std::thread::park();
+    }
+}
+
+fn flood(mut out: impl Write, bytes: u64) -> io::Result<()> {
+    let line = [&[b'x'; 63][..], b"\n"].concat();
+    let block = line.repeat(1024);
+    let mut left = bytes;
+    while left > 0 {
+        let length = left.min(block.len() as u64);
+        out.write_all(&block[..usize::try_from(length).expect("a block is small")])?;
+        left -= length;
+    }
+    out.flush()
+}
+
+/// One write, so that lines of several writers do not mix.
+fn line(mut out: impl Write, text: &[u8]) -> io::Result<()> {
+    out.write_all(&[text, b"\n"].concat())?;
+    out.flush()
+}
+
+fn text(arg: Option<OsString>) -> io::Result<OsString> {
+    arg.ok_or_else(|| bad("a text is missing"))
+}
+
+fn number<N: std::str::FromStr>(arg: Option<OsString>) -> io::Result<N> {
+    arg.and_then(|arg| arg.to_str()?.parse().ok()).ok_or_else(|| bad("a number is missing"))
+}
