@@ -60,7 +60,6 @@ async fn launch(
     let Session { key, agent, depth, grant } = session;
     let request = ask.request;
     let definition = shared.config.agent(&agent);
-    let command = request.command.or_else(|| ask.work.command.clone());
     let (context, context_manifest) = link(shared, run, request.context).await?;
     Ok(Launch {
         run,
@@ -75,7 +74,7 @@ async fn launch(
             Some(range) => Input::Piece(range),
             None => Input::Prompt,
         },
-        command,
+        command: ask.command,
         ok_exit: Arc::clone(&ask.work.ok_exit),
         output: ask.work.output,
         working_folder: Arc::clone(&ask.work.working_folder),

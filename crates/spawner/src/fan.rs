@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::error::SpawnerError;
 use crate::machine::RunIndex;
+use crate::resolve::Unresolved;
 use crate::session::broken;
 use crate::shared::Shared;
 use crate::supervisor::{FanEvent, FanId, Message, TreeState};
@@ -130,9 +131,17 @@ impl Fan {
             let Piece { request, input, key } = piece;
             let key = key.or_else(|| request.label.clone());
             keys.push(key.unwrap_or_else(|| (place + 1).to_string().into()));
-            let work = Arc::clone(&work);
-            let ask = shared.resolve(RunIndex::ROOT, request, input, Origin::Piece, work, place);
-            asks.push(ask.await.map_err(|refusal| SpawnerError::Refused(Box::new(refusal)))?);
+            let unresolved = Unresolved {
+                caller: RunIndex::ROOT,
+                agent: &shared.agent,
+                origin: Origin::Piece,
+                request,
+                input,
+                work: Arc::clone(&work),
+                place,
+            };
+            let ask = unresolved.resolve(shared).await;
+            asks.push(ask.map_err(|refusal| SpawnerError::Refused(Box::new(refusal)))?);
         }
         // Unbounded, because the supervisor must not wait for a merge; each piece is told of once.
         let (follower, events) = mpsc::unbounded_channel();

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use offshoot_model::{Origin, Refusal, RefusalCode, RunId, SpawnRequest};
+use offshoot_model::{AgentId, Origin, Refusal, RefusalCode, RunId, SpawnRequest};
 use offshoot_runtime::{Host, RunEvent, WaitAnswer, WaitFor};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::machine::{RunIndex, WaitId};
+use crate::resolve::Unresolved;
 use crate::shared::Shared;
 use crate::supervisor::{Ask, Message};
 
@@ -16,6 +17,7 @@ use crate::supervisor::{Ask, Message};
 pub(crate) struct AgentHost {
     shared: Arc<Shared>,
     run: RunIndex,
+    agent: AgentId,
     sender: mpsc::UnboundedSender<Message>,
 }
 
@@ -23,9 +25,10 @@ impl AgentHost {
     pub(crate) fn new(
         shared: Arc<Shared>,
         run: RunIndex,
+        agent: AgentId,
         sender: mpsc::UnboundedSender<Message>,
     ) -> Self {
-        Self { shared, run, sender }
+        Self { shared, run, agent, sender }
     }
 }
 
@@ -36,11 +39,19 @@ impl Host for AgentHost {
     }
 
     fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
-        let (shared, sender, run) = (Arc::clone(&self.shared), self.sender.clone(), self.run);
+        let (shared, sender) = (Arc::clone(&self.shared), self.sender.clone());
+        let (caller, agent) = (self.run, self.agent.clone());
         async move {
-            let work = Arc::clone(&shared.work);
-            let ask = shared.resolve(run, request, None, Origin::Agent, work, 0).await?;
-            spawn(&sender, ask).await
+            let unresolved = Unresolved {
+                caller,
+                agent: &agent,
+                origin: Origin::Agent,
+                request,
+                input: None,
+                work: Arc::clone(&shared.work),
+                place: 0,
+            };
+            spawn(&sender, unresolved.resolve(&shared).await?).await
         }
         .boxed()
     }

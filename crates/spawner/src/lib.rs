@@ -44,6 +44,8 @@ mod fan;
 mod follow;
 mod host;
 mod machine;
+mod resolve;
+mod runtimes;
 mod session;
 mod shared;
 mod spawner;

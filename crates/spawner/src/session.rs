@@ -18,6 +18,7 @@ use crate::fan::{Fan, FanAnswer, FanOut};
 use crate::follow::EventStream;
 use crate::host::{spawn, wait_for};
 use crate::machine::{Reach, RunIndex};
+use crate::resolve::Unresolved;
 use crate::shared::Shared;
 use crate::supervisor::{Counts, FanEvent, Message, TreeState};
 use crate::values::StoredValues;
@@ -60,9 +61,16 @@ impl Session {
 
     /// Asks for one child, as the operator.
     pub async fn spawn(&self, request: SpawnRequest) -> Result<RunId, Refusal> {
-        let work = Arc::clone(&self.shared.work);
-        let ask =
-            self.shared.resolve(RunIndex::ROOT, request, None, Origin::Piece, work, 0).await?;
+        let unresolved = Unresolved {
+            caller: RunIndex::ROOT,
+            agent: &self.shared.agent,
+            origin: Origin::Piece,
+            request,
+            input: None,
+            work: Arc::clone(&self.shared.work),
+            place: 0,
+        };
+        let ask = unresolved.resolve(&self.shared).await?;
         spawn(&self.sender, ask).await
     }
 

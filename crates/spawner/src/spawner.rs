@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 
 use offshoot_config::Config;
 use offshoot_model::{
-    AgentId, ContextEntry, Cost, JsonText, Origin, Payload, RootId, SpawnRequest, Tree, Usage,
+    AgentId, ContextEntry, Cost, JsonText, Origin, RootId, SpawnRequest, Tree, Usage,
 };
 use offshoot_runtime::Runtime;
 use offshoot_store::{DataFolder, Store, StoreError};
@@ -17,9 +17,11 @@ use crate::clock::{Clock, SystemClock};
 use crate::error::SpawnerError;
 use crate::follow::FOLLOW_BUFFER;
 use crate::machine::{Machine, Opening, RunIndex};
+use crate::resolve::Unresolved;
+use crate::runtimes::Runtimes;
 use crate::session::Session;
-use crate::shared::{Gauge, Runtimes, Shared};
-use crate::supervisor::{Ask, Supervisor, TreeState};
+use crate::shared::{Gauge, Shared};
+use crate::supervisor::{Supervisor, TreeState};
 use crate::work::Work;
 
 /// Runs trees of agents. Cheap to clone; all clones are one spawner. Trees share nothing but the store.
@@ -111,6 +113,7 @@ impl Spawner {
         let work = Arc::new(work);
         let shared = Arc::new(Shared {
             root,
+            agent: agent.clone(),
             config: around.config.clone(),
             store: Arc::clone(&around.store),
             folder: Arc::clone(&around.folder),
@@ -122,27 +125,32 @@ impl Spawner {
             // The root itself is followed under number 0.
             minted: AtomicU64::new(1),
         });
-        let mut request = SpawnRequest {
-            task,
-            label,
-            context,
-            agent: Some(agent.clone()),
-            ..SpawnRequest::default()
-        };
+        let mut request = SpawnRequest { task, label, context, ..SpawnRequest::default() };
         let refused = |refusal| SpawnerError::Refused(Box::new(refusal));
-        let runtime = match runs {
-            true => Some(shared.runtime(&mut request, &work).map_err(refused)?),
-            false => None,
+        let ask = if runs {
+            let unresolved = Unresolved {
+                caller: RunIndex::ROOT,
+                agent: &agent,
+                origin: Origin::Root,
+                request: request.clone(),
+                input: None,
+                work,
+                place: 0,
+            };
+            let ask = unresolved.resolve(&shared).await.map_err(refused)?;
+            request = ask.request.clone();
+            Some(ask)
+        } else {
+            None
         };
         let opening = Opening {
             run,
             agent: agent.clone(),
             task: shared.task_for_record(&request.task).await?,
-            request: request.clone(),
-            facts: runtime.as_ref().map(|(_, facts)| Arc::clone(facts)),
+            request,
+            facts: ask.as_ref().map(|ask| Arc::clone(&ask.facts)),
             plan,
         };
-
         let mut machine = Machine::new(around.config.clone(), root, &agent);
         let mut effects = Vec::new();
         machine.open(around.clock.now(), opening, &mut effects).map_err(refused)?;
@@ -156,18 +164,7 @@ impl Spawner {
         let (answer, answered) = mpsc::unbounded_channel();
         let mut supervisor =
             Supervisor::new(Arc::clone(&shared), machine, messages, sender.clone(), events, state);
-        if let Some((runtime, facts)) = runtime {
-            let ask = Ask {
-                caller: RunIndex::ROOT,
-                task: Payload::text(""),
-                request,
-                input: None,
-                origin: Origin::Root,
-                work,
-                runtime,
-                facts,
-                place: 0,
-            };
+        if let Some(ask) = ask {
             supervisor.enter(RunIndex::ROOT, Box::new(ask), answer);
         }
         let task = async move {

@@ -17,8 +17,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use offshoot_model::{
-    CancelledBy, Ending, Envelope, Event, InputRange, MergeSummary, Origin, Payload, Refusal,
-    RunId, SpawnRequest, Timestamp,
+    AgentId, CancelledBy, Ending, Envelope, Event, InputRange, MergeSummary, Origin, Payload,
+    Refusal, RunId, SpawnRequest, Timestamp,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::{RunEvent, RunHost, Runtime, StopHandle, WaitFor};
@@ -73,6 +73,8 @@ pub(crate) enum Message {
 pub(crate) struct Ask {
     pub(crate) caller: RunIndex,
     pub(crate) request: SpawnRequest,
+    /// The program and its arguments, for a runtime that starts one.
+    pub(crate) command: Option<Arc<[String]>>,
     /// The task as the record keeps it.
     pub(crate) task: Payload,
     pub(crate) input: Option<InputRange>,
@@ -353,8 +355,8 @@ impl Supervisor {
     }
 
     /// The host of one run: it knows who speaks, so no argument has to say it.
-    fn host(&self, run: RunIndex) -> RunHost {
-        RunHost::new(AgentHost::new(Arc::clone(&self.shared), run, self.sender.clone()))
+    fn host(&self, run: RunIndex, agent: AgentId) -> RunHost {
+        RunHost::new(AgentHost::new(Arc::clone(&self.shared), run, agent, self.sender.clone()))
     }
 }
 

@@ -151,7 +151,7 @@ impl Supervisor {
         }
         let (stop, signal) = StopHandle::new();
         entry.stop = Some(stop);
-        let host = self.host(run);
+        let host = self.host(run, session.agent.clone());
         let shared = Arc::clone(&self.shared);
         let sender = self.sender.clone();
         self.agents.spawn(async move {

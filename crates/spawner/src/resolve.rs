@@ -1,0 +1,86 @@
+//! What a request leaves open: the runtime, the command, and how the record keeps the task.
+
+use std::sync::Arc;
+
+use offshoot_config::AgentDefinition;
+use offshoot_model::{AgentId, InputRange, Origin, Refusal, SpawnRequest};
+
+use crate::agent::chain;
+use crate::machine::RunIndex;
+use crate::runtimes::Known;
+use crate::shared::Shared;
+use crate::supervisor::Ask;
+use crate::work::Work;
+
+/// The runtime that starts programs.
+const EXEC: &str = "exec";
+
+/// A request on its way to the supervisor.
+pub(crate) struct Unresolved<'a> {
+    /// The session that asks.
+    pub(crate) caller: RunIndex,
+    /// Its agent, which is meant where the request names none.
+    pub(crate) agent: &'a AgentId,
+    pub(crate) origin: Origin,
+    pub(crate) request: SpawnRequest,
+    pub(crate) input: Option<InputRange>,
+    pub(crate) work: Arc<Work>,
+    /// The place in the request, for a piece.
+    pub(crate) place: u32,
+}
+
+impl Unresolved<'_> {
+    /// Fills in what is open.
+    ///
+    /// # Errors
+    ///
+    /// A request that names a runtime that is not here, and a task that cannot be kept.
+    pub(crate) async fn resolve(self, shared: &Shared) -> Result<Ask, Refusal> {
+        let Self { caller, agent, origin, mut request, input, work, place } = self;
+        let definition = shared.config.agent(request.agent.as_ref().unwrap_or(agent));
+        let Known { runtime, facts } = choose(shared, origin, &request, definition, &work)?.clone();
+        let command = command(&request, definition, &work);
+        if origin != Origin::Agent {
+            // What the operator wrote is the operator's choice, which policy wants to know.
+            request.command = command.clone();
+        }
+        let task = shared.task_for_record(&request.task).await.map_err(|error| {
+            Refusal::invalid("task", format!("the task cannot be recorded: {}", chain(&error)))
+        })?;
+        Ok(Ask { caller, request, command, task, input, origin, work, runtime, facts, place })
+    }
+}
+
+/// The runtime: for the operator what the command line says comes first, for an agent what it asks for; then what the
+/// agent's definition says.
+fn choose<'a>(
+    shared: &'a Shared,
+    origin: Origin,
+    request: &SpawnRequest,
+    definition: Option<&AgentDefinition>,
+    work: &Work,
+) -> Result<&'a Known, Refusal> {
+    let of_request = request.command.is_some().then_some(EXEC);
+    let of_work = work.runtime.as_deref();
+    let of_agent = definition.and_then(|agent| Some(agent.runtime.as_ref()?.value.as_str()));
+    let chosen = match origin {
+        Origin::Root | Origin::Piece => of_work.or(of_request).or(of_agent),
+        Origin::Agent => of_request.or(of_agent).or(of_work),
+    };
+    shared.runtimes.get(chosen).ok_or_else(|| {
+        let wanted = chosen.unwrap_or("a default one");
+        Refusal::invalid("runtime", format!("there is no runtime `{wanted}` here"))
+            .with_hint(format!("runtimes here: {}", shared.runtimes.names()))
+    })
+}
+
+/// The command: what was asked for, else the agent's own, else that of the whole tree.
+fn command(
+    request: &SpawnRequest,
+    definition: Option<&AgentDefinition>,
+    work: &Work,
+) -> Option<Arc<[String]>> {
+    let asked = request.command.clone();
+    let own = || Some(Arc::from(definition?.command.as_ref()?.value.to_vec()));
+    asked.or_else(own).or_else(|| work.command.clone())
+}

@@ -1,0 +1,55 @@
+//! The runtimes of a spawner, by name.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use offshoot_config::CostKind;
+use offshoot_policy::RuntimeFacts;
+use offshoot_runtime::{Abilities, CostKnowledge, Runtime};
+
+/// A runtime, with what policy must know of it.
+#[derive(Clone)]
+pub(crate) struct Known {
+    pub(crate) runtime: Arc<dyn Runtime>,
+    pub(crate) facts: Arc<RuntimeFacts>,
+}
+
+/// All of them. The first one is the default.
+#[derive(Default)]
+pub(crate) struct Runtimes {
+    by_name: HashMap<Arc<str>, Known>,
+    default: Option<Arc<str>>,
+}
+
+impl Runtimes {
+    pub(crate) fn insert(&mut self, runtime: Arc<dyn Runtime>) {
+        let name: Arc<str> = runtime.name().into();
+        let facts = Arc::new(facts(&name, &*runtime));
+        self.default.get_or_insert_with(|| Arc::clone(&name));
+        self.by_name.insert(name, Known { runtime, facts });
+    }
+
+    /// The one of this name, or the default one.
+    pub(crate) fn get(&self, name: Option<&str>) -> Option<&Known> {
+        self.by_name.get(name.or(self.default.as_deref())?)
+    }
+
+    /// Their names, for messages.
+    pub(crate) fn names(&self) -> String {
+        let mut names: Vec<&str> = self.by_name.keys().map(|name| &**name).collect();
+        names.sort_unstable();
+        names.join(", ")
+    }
+}
+
+/// A runtime as far as limits are concerned.
+fn facts(name: &Arc<str>, runtime: &dyn Runtime) -> RuntimeFacts {
+    let Abilities { cost, turns: _, resumes: _, enforces } = runtime.abilities();
+    let cost = match cost {
+        CostKnowledge::None => CostKind::None,
+        CostKnowledge::Reported => CostKind::Reported,
+        CostKnowledge::Bounded => CostKind::Bounded,
+        CostKnowledge::Unknown => CostKind::Unknown,
+    };
+    RuntimeFacts { name: Arc::clone(name), cost, enforces }
+}
