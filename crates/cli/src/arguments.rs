@@ -2,22 +2,26 @@
 
 mod completions;
 mod config;
+mod events;
 mod global;
 mod key;
 mod limits;
 mod list;
 mod merge;
 mod show;
+mod tree;
 mod trust;
 
 pub(crate) use completions::CompletionsArguments;
 pub(crate) use config::{ConfigArguments, ConfigCommand, InitArguments, ResolveArguments};
+pub(crate) use events::EventsArguments;
 pub(crate) use global::Global;
 pub(crate) use key::{KeyArguments, KeyCommand};
 pub(crate) use limits::LimitArguments;
 pub(crate) use list::ListArguments;
 pub(crate) use merge::MergeArguments;
 pub(crate) use show::ShowArguments;
+pub(crate) use tree::TreeArguments;
 pub(crate) use trust::TrustArguments;
 
 use clap::{Parser, Subcommand};
@@ -34,8 +38,8 @@ use clap::{Parser, Subcommand};
     disable_help_subcommand = true,
     after_help = "\
 Examples:
-  offshoot config resolve --agent reviewer
-  offshoot key parse agent:main:main
+  offshoot tree
+  offshoot show 0198c7
 
 Exit codes:
   0    done, all completed (or partial success was permitted)
@@ -59,8 +63,10 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Merge(MergeArguments),
+    Tree(TreeArguments),
     List(ListArguments),
     Show(ShowArguments),
+    Events(EventsArguments),
     Trust(TrustArguments),
     Key(KeyArguments),
     Config(ConfigArguments),

@@ -2,10 +2,12 @@
 
 mod completions;
 mod config;
+mod events;
 mod key;
 mod list;
 mod merge;
 mod show;
+mod tree;
 mod trust;
 
 pub(crate) use key::malformed as malformed_key;
@@ -44,6 +46,8 @@ fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
         Command::Merge(arguments) => merge::run(&arguments, cx),
         Command::List(arguments) => list::run(&arguments, cx),
         Command::Show(arguments) => show::run(&arguments, cx),
+        Command::Tree(arguments) => tree::run(&arguments, cx),
+        Command::Events(arguments) => events::run(&arguments, cx),
         Command::Trust(arguments) => trust::run(&arguments, cx),
         Command::Key(arguments) => key::run(arguments.command, cx),
         Command::Config(arguments) => config::run(arguments.command, cx),

@@ -1,7 +1,7 @@
 //! How the command ends: the table of exit codes, and the one place that ends the process.
 
 /// The exit codes. Scripts rely on them, so a meaning is never given to another number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(crate) enum Exit {
     /// Done, and all completed, or partial success was permitted.

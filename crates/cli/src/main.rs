@@ -20,7 +20,6 @@ mod output;
 mod project;
 mod record;
 mod trusted;
-mod values;
 mod wording;
 
 fn main() {

@@ -5,7 +5,9 @@
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 
+use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
+use offshoot_display::{Progress, ProgressDrawTarget};
 use serde::Serialize;
 
 use crate::failure::{Complaint, Failure, plain};
@@ -44,14 +46,32 @@ impl Output {
         self.json
     }
 
-    /// Whether progress and notes are wanted.
-    pub(crate) fn wants_notes(self) -> bool {
+    /// Whether what leads to something is wanted.
+    pub(crate) fn wants_details(self) -> bool {
+        self.loudness >= Loudness::Verbose
+    }
+
+    /// Whether progress or details name what fails while it fails.
+    pub(crate) fn names_failures(self) -> bool {
         self.loudness >= Loudness::Normal
     }
 
-    /// Whether standard error is a terminal, on which a line can be drawn over.
-    pub(crate) fn draws(self) -> bool {
-        self.wants_notes() && io::stderr().is_terminal()
+    /// Progress of so many runs: a bar on a terminal, plain lines elsewhere, nothing where it is not wanted. Who asked
+    /// for details gets every event instead.
+    pub(crate) fn progress(self, expected: u64) -> Option<Progress> {
+        if self.loudness != Loudness::Normal {
+            return None;
+        }
+        let (expected, out) = (Some(expected), anstream::stderr());
+        Some(if io::stderr().is_terminal() {
+            let style = match out.current_choice() {
+                ColorChoice::Never => offshoot_display::Style::Plain,
+                _ => offshoot_display::Style::Colour,
+            };
+            Progress::on_terminal(ProgressDrawTarget::stderr(), expected, style)
+        } else {
+            Progress::in_lines(Box::new(out), expected, offshoot_display::Style::Colour)
+        })
     }
 
     /// Prints a result byte for byte.
@@ -100,16 +120,22 @@ impl Output {
         })
     }
 
-    /// Prints a result piece by piece, through one buffer.
+    /// Prints a result piece by piece, through one buffer. What an agent printed passes as it is, colours included.
     pub(crate) fn stream(
         self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
+        let mut out = BufWriter::new(io::stdout().lock());
+        printed(write(&mut out).and_then(|()| out.flush()))
+    }
+
+    /// Prints text of our own in colours, which are dropped where nobody sees them.
+    pub(crate) fn painted(
+        self,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
         let mut out = BufWriter::new(anstream::AutoStream::auto(io::stdout().lock()));
-        write(&mut out).and_then(|()| out.flush()).map_err(|error| match error.kind() {
-            io::ErrorKind::BrokenPipe => Failure::nobody_reads(),
-            _ => Failure::input(format_args!("cannot write the result: {}", plain(&error))),
-        })
+        printed(write(&mut out).and_then(|()| out.flush()))
     }
 
     /// Says something beside the result.
@@ -165,6 +191,13 @@ impl Output {
 pub(crate) fn print_usage(error: &clap::Error) {
     // Whoever closed the stream does not want to read it.
     let _ = error.print();
+}
+
+fn printed(result: io::Result<()>) -> Result<(), Failure> {
+    result.map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Failure::nobody_reads(),
+        _ => Failure::input(format_args!("cannot write the result: {}", plain(&error))),
+    })
 }
 
 /// One line on standard error. Where that is closed, there is nobody to tell.

@@ -61,11 +61,12 @@ impl Record {
 
     /// A whole tree.
     pub(crate) fn tree(&self, root: RootId) -> Result<Tree, Failure> {
-        let mut tree = Tree::new();
-        for event in self.store.events(root, 0) {
-            tree.apply(&event.map_err(|error| failed(&error))?);
-        }
-        Ok(tree)
+        tree(&*self.store, root)
+    }
+
+    /// Adds a whole tree to what was read before.
+    pub(crate) fn read(&self, root: RootId, into: &mut Tree) -> Result<(), Failure> {
+        read(&*self.store, root, into)
     }
 
     /// All roots, the oldest first.
@@ -73,24 +74,47 @@ impl Record {
         let roots = self.store.roots().map_err(|error| failed(&error))?;
         Ok(roots.into_iter().map(|root| root.root).collect())
     }
+}
 
-    /// A payload whose value is at hand, whatever it was before.
-    pub(crate) fn at_hand(&self, payload: &Payload) -> Result<Payload, Failure> {
-        let Payload::Stored(reference) = payload else { return Ok(payload.clone()) };
-        if reference.kind == ValueKind::Bytes {
-            return Ok(payload.clone());
+/// A whole tree, as it stands on record.
+pub(crate) fn tree(store: &dyn Store, root: RootId) -> Result<Tree, Failure> {
+    let mut tree = Tree::new();
+    read(store, root, &mut tree)?;
+    Ok(tree)
+}
+
+fn read(store: &dyn Store, root: RootId, into: &mut Tree) -> Result<(), Failure> {
+    for event in store.events(root, 0) {
+        into.apply(&event.map_err(|error| failed(&error))?);
+    }
+    Ok(())
+}
+
+/// A payload whose value is at hand, whatever it was before; what is not UTF-8 stays named.
+pub(crate) fn at_hand(store: &dyn Store, payload: &Payload) -> Result<Payload, Failure> {
+    let Payload::Stored(reference) = payload else { return Ok(payload.clone()) };
+    if reference.kind == ValueKind::Bytes {
+        return Ok(payload.clone());
+    }
+    let bytes = store.read(reference).map_err(|error| failed(&error))?;
+    let Ok(text) = String::from_utf8(bytes) else { return Ok(payload.clone()) };
+    if reference.kind == ValueKind::Text {
+        return Ok(Payload::text(text));
+    }
+    JsonText::parse(text).map(Payload::Json).map_err(|error| {
+        Failure::input(format_args!("value {} is not the JSON it was", reference.hash))
+            .caused_by(Some(&error))
+    })
+}
+
+/// Prints an answer as it is, and a newline.
+pub(crate) fn print(store: &dyn Store, answer: &Payload, cx: &Invocation) -> Result<(), Failure> {
+    match answer {
+        Payload::Text(text) => cx.output.line(text),
+        Payload::Json(json) => cx.output.line(json.as_str()),
+        Payload::Stored(reference) => {
+            cx.output.copy(store.open(reference).map_err(|error| failed(&error))?)
         }
-        let bytes = self.store.read(reference).map_err(|error| failed(&error))?;
-        let text = String::from_utf8(bytes).map_err(|_| {
-            Failure::input(format_args!("value {} is not the text it was", reference.hash))
-        })?;
-        if reference.kind == ValueKind::Text {
-            return Ok(Payload::text(text));
-        }
-        JsonText::parse(text).map(Payload::Json).map_err(|error| {
-            Failure::input(format_args!("value {} is not the JSON it was", reference.hash))
-                .caused_by(Some(&error))
-        })
     }
 }
 

@@ -1,35 +1,16 @@
-//! Times and amounts in the words that several commands share.
+//! Words and forms that several commands share.
 
 use offshoot_model::Timestamp;
 use serde::Serializer;
 
-/// `0.3 s`, `4.1 s`, `2 min 5 s`.
-pub(crate) fn milliseconds(milliseconds: u64) -> String {
-    let seconds = milliseconds / 1000;
-    match seconds {
-        0..60 => format!("{}.{} s", seconds, milliseconds % 1000 / 100),
-        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
-    }
-}
-
-/// A number of things, with commas: `12,340`.
-pub(crate) fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// A moment to the second, in UTC: `2026-01-31T12:00:00Z`.
-pub(crate) fn second(at: Timestamp) -> String {
-    const SECOND: u64 = 1_000_000;
-    Timestamp::from_micros(at.as_micros() / SECOND * SECOND).to_string()
+/// Words as one would type them into a shell.
+pub(crate) fn command_line(words: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+%^".contains(c);
+    let quoted = |word: &String| match !word.is_empty() && word.chars().all(plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 /// A moment as JSON shows it.
@@ -53,20 +34,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_and_counts_are_short() {
-        for (given, expected) in [
-            (0, "0.0 s"),
-            (149, "0.1 s"),
-            (59_999, "59.9 s"),
-            (65_000, "1 min 5 s"),
-            (3_660_000, "1 h 1 min"),
-        ] {
-            assert_eq!(milliseconds(given), expected);
-        }
-        for (given, expected) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")]
-        {
-            assert_eq!(count(given), expected);
-        }
-        assert_eq!(second(Timestamp::from_micros(1_999_999)), "1970-01-01T00:00:01Z");
+    fn words_can_be_typed_again() {
+        let words = ["grep", "-c", "it's", ""].map(str::to_owned);
+        assert_eq!(command_line(&words), r"grep -c 'it'\''s' ''");
     }
 }

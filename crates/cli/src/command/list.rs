@@ -1,5 +1,8 @@
 //! `offshoot list`.
 
+use std::sync::Arc;
+
+use offshoot_display::{List, Style};
 use offshoot_model::{AgentId, Cost, Node, RunId, RunStatus, SessionKey, Timestamp, Tree, Usage};
 use serde::Serialize;
 
@@ -18,7 +21,7 @@ struct Listed {
     session_key: SessionKey,
     agent: AgentId,
     #[serde(skip_serializing_if = "Option::is_none")]
-    label: Option<std::sync::Arc<str>>,
+    label: Option<Arc<str>>,
     status: RunStatus,
     depth: u32,
     parent: Option<RunId>,
@@ -33,23 +36,22 @@ struct Listed {
 
 /// Lists runs, the oldest first.
 pub(crate) fn run(arguments: &ListArguments, cx: &Invocation) -> Result<Exit, Failure> {
-    let mut listed = Vec::new();
+    let mut tree = Tree::new();
     if let Some(record) = Record::open(cx)? {
         for root in record.roots()? {
-            let tree = record.tree(root)?;
-            if arguments.all {
-                listed.extend(tree.nodes().map(|node| list(&tree, node)));
-            } else {
-                listed.extend(tree.roots().map(|node| list(&tree, node)));
-            }
+            record.read(root, &mut tree)?;
         }
     }
+    let wanted = |node: &&Node| arguments.all || node.parent.is_none();
+    let nodes: Vec<&Node> = tree.nodes().filter(wanted).collect();
     if cx.output.wants_json() {
+        let listed: Vec<Listed> = nodes.iter().map(|node| list(&tree, node)).collect();
         cx.output.json(&listed)?;
-    } else if listed.is_empty() {
+    } else if nodes.is_empty() {
         cx.output.note("nothing has run here yet");
     } else {
-        cx.output.table(&listed.iter().map(row).collect::<Vec<_>>())?;
+        let list = List::new(nodes).style(Style::Colour);
+        cx.output.painted(|out| writeln!(out, "{list}"))?;
     }
     Ok(Exit::Done)
 }
@@ -70,22 +72,4 @@ fn list(tree: &Tree, node: &Node) -> Listed {
         subtree_usage,
         cost,
     }
-}
-
-fn row(run: &Listed) -> [String; 6] {
-    let name = run.label.as_deref().unwrap_or(run.agent.as_str());
-    let children = match run.children {
-        0 => String::new(),
-        1 => "1 child".to_owned(),
-        many => format!("{many} children"),
-    };
-    let time = run.execution_time_ms.map(wording::milliseconds).unwrap_or_default();
-    [
-        run.run_id.to_string(),
-        run.status.to_string(),
-        wording::second(run.admitted_at),
-        time,
-        children,
-        name.to_owned(),
-    ]
 }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use offshoot_merge::{Answer, Fold, LineError, Lines, NothingStored, OnFailure, Strategy, Values};
 use offshoot_model::{Ending, Payload};
+use offshoot_spawner::StoredValues;
 
 use crate::arguments::MergeArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::record::{Record, failed};
-use crate::values::StoredValues;
+use crate::record::{self, Record, failed};
 
 /// Merges results that are given, or that are stored.
 pub(crate) fn run(arguments: &MergeArguments, cx: &Invocation) -> Result<Exit, Failure> {
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &MergeArguments, cx: &Invocation) -> Result<Exit, F
                     Some(run) => of_children(&record, run, fold, cx)?,
                     None => of_runs(&record, &arguments.result, fold)?,
                 };
-                (answer, Box::new(StoredValues(Arc::clone(record.store()))))
+                (answer, Box::new(StoredValues::new(Arc::clone(record.store()))))
             }
         };
     print(&answer, &*values, cx)?;
@@ -124,7 +124,11 @@ fn of_children(
 /// Strategies that look into values need those that are small at hand.
 fn scalar(record: &Record, output: &Payload) -> Result<Payload, Failure> {
     const SMALL: u64 = 64 * 1024;
-    if output.size() <= SMALL { record.at_hand(output) } else { Ok(output.clone()) }
+    if output.size() <= SMALL {
+        record::at_hand(&**record.store(), output)
+    } else {
+        Ok(output.clone())
+    }
 }
 
 fn finish(fold: Fold, count: u32) -> Result<Answer, Failure> {

@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
+use offshoot_display::{Show, Style};
 use offshoot_model::{
     Admitted, AgentId, Cost, Ending, EnvelopeError, Grant, InputRange, Node, Origin, Payload,
     RunId, RunStatus, SessionKey, Timestamp, Usage,
 };
+use offshoot_store::Found;
 use serde::{Serialize, Serializer};
 
 use crate::arguments::ShowArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::record::{Record, failed};
+use crate::record::{self, Record, failed};
 use crate::wording;
 
 /// All that is known of a run: the fields of its envelope, and what it was asked.
@@ -62,16 +64,14 @@ pub(crate) fn run(arguments: &ShowArguments, cx: &Invocation) -> Result<Exit, Fa
     if arguments.answer {
         return answer(&record, found.run, ending, cx);
     }
+    if !cx.output.wants_json() {
+        return text(&record, &found, cx);
+    }
     let tree = record.tree(found.root)?;
     let node = tree.get(found.run).ok_or_else(missing)?;
     let admitted = record.store().admitted(found.run).map_err(|error| failed(&error))?;
     let children = tree.children(node).map(|child| child.run).collect();
-    let shown = shown(&record, node, admitted.ok_or_else(missing)?, ending, children)?;
-    if cx.output.wants_json() {
-        cx.output.json(&shown)?;
-    } else {
-        text(&record, &shown, cx)?;
-    }
+    cx.output.json(&shown(&record, node, admitted.ok_or_else(missing)?, ending, children)?)?;
     Ok(Exit::Done)
 }
 
@@ -91,7 +91,7 @@ fn answer(
                 ending.reason
             )));
         }
-        Some(output) => print(record, &output, cx)?,
+        Some(output) => record::print(&**record.store(), &output, cx)?,
     }
     Ok(Exit::Done)
 }
@@ -108,7 +108,7 @@ fn shown(
     let error = ending.as_ref().and_then(EnvelopeError::of);
     let data = ending.and_then(|ending| ending.output);
     let at_hand = |payload: Payload| match payload.size() {
-        0..=INLINE => record.at_hand(&payload),
+        0..=INLINE => record::at_hand(&**record.store(), &payload),
         _ => Ok(payload),
     };
     let data = data.map(at_hand).transpose()?;
@@ -139,74 +139,13 @@ fn shown(
     })
 }
 
-fn text(record: &Record, run: &Shown, cx: &Invocation) -> Result<(), Failure> {
-    let mut rows = vec![
-        ["run", &run.run_id.to_string()].map(str::to_owned),
-        ["session", run.session_key.as_str()].map(str::to_owned),
-        ["agent", run.agent.as_str()].map(str::to_owned),
-    ];
-    let mut row = |name: &str, value: String| rows.push([name.to_owned(), value]);
-    if let Some(label) = &run.label {
-        row("label", label.to_string());
+fn text(record: &Record, found: &Found, cx: &Invocation) -> Result<Exit, Failure> {
+    let mut show = Show::new(found.run).style(Style::Colour);
+    for event in record.store().events(found.root, 0) {
+        show.apply(&event.map_err(|error| failed(&error))?);
     }
-    if let Some(parent) = run.parent {
-        row("parent", parent.to_string());
-    }
-    row("depth", run.depth.to_string());
-    if let Some(runtime) = &run.runtime {
-        row("runtime", runtime.to_string());
-    }
-    match &run.error {
-        Some(error) => row("status", format!("{}: {}", run.status, error.message)),
-        None => row("status", run.status.to_string()),
-    }
-    row("asked", run.admitted_at.to_string());
-    if let Some(at) = run.started_at {
-        row("started", at.to_string());
-    }
-    if let Some(at) = run.ended_at {
-        row("ended", at.to_string());
-    }
-    if let Some(time) = run.execution_time_ms {
-        row("took", wording::milliseconds(time));
-    }
-    if let Some(input) = &run.input {
-        let (length, offset) = (wording::count(input.length), wording::count(input.offset));
-        row("input", format!("{} bytes of {} from byte {offset}", length, input.path.display()));
-    }
-    if !run.children.is_empty() {
-        row("children", run.children.len().to_string());
-    }
-    if let Some(Payload::Text(task)) = &run.task {
-        row("task", task.trim_end().replace('\n', "\n  "));
-    }
-    cx.output.table(&rows)?;
-    match &run.data {
-        None => {}
-        Some(Payload::Stored(value)) => {
-            let size = wording::count(value.size);
-            cx.output.line(format_args!(
-                "answer  {size} bytes: `offshoot show {} --answer` prints it",
-                run.run_id
-            ))?;
-        }
-        Some(data) => {
-            cx.output.line("answer")?;
-            print(record, data, cx)?;
-        }
-    }
-    Ok(())
-}
-
-/// Prints an answer as it is, and a newline.
-pub(crate) fn print(record: &Record, output: &Payload, cx: &Invocation) -> Result<(), Failure> {
-    match output {
-        Payload::Text(text) => cx.output.line(text),
-        Payload::Json(json) => cx.output.line(json.as_str()),
-        Payload::Stored(reference) => {
-            cx.output.copy(record.store().open(reference).map_err(|error| failed(&error))?)
-        }
-    }
+    cx.output.painted(|out| writeln!(out, "{show}"))?;
+    Ok(Exit::Done)
 }
 
 /// A value in JSON as itself: a string, the JSON it is, or where to find it.

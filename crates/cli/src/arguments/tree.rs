@@ -1,0 +1,19 @@
+//! `offshoot tree`.
+
+use clap::Args;
+
+/// Show runs as a tree
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  offshoot tree
+  offshoot tree 0198c7 --json")]
+pub(crate) struct TreeArguments {
+    /// A run with what is below it [default: all trees]; a run id, its unique beginning, or a session key
+    #[arg(value_name = "RUN")]
+    pub(crate) run: Option<String>,
+
+    /// Show every run, also where many are alike
+    #[arg(long)]
+    pub(crate) all: bool,
+}

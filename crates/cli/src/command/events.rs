@@ -1,0 +1,72 @@
+//! `offshoot events`.
+
+use std::collections::HashSet;
+use std::io::Write;
+
+use offshoot_display::Style;
+use offshoot_model::{Event, EventKind, RunId};
+
+use crate::arguments::EventsArguments;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::record::{Record, failed};
+
+/// Prints the events of a run and of what is below it.
+pub(crate) fn run(arguments: &EventsArguments, cx: &Invocation) -> Result<Exit, Failure> {
+    let record = Record::open_for(cx, &arguments.run)?;
+    let found = record.find(&arguments.run)?;
+    let mut broken = None;
+    let mut within = Within::new(found.run, found.root.run());
+    let print = |out: &mut dyn Write| {
+        for event in record.store().events(found.root, 0) {
+            match event {
+                Ok(event) if within.takes(&event) => show(&event, cx, out)?,
+                Ok(_) => {}
+                Err(error) => {
+                    broken = Some(failed(&error));
+                    break;
+                }
+            }
+        }
+        Ok(())
+    };
+    // JSON is for programs, which read what is there.
+    if cx.output.wants_json() {
+        cx.output.stream(print)?
+    } else {
+        cx.output.painted(print)?
+    }
+    broken.map_or(Ok(Exit::Done), Err)
+}
+
+/// A run and what is below it, learned while reading.
+struct Within {
+    all: bool,
+    runs: HashSet<RunId>,
+}
+
+impl Within {
+    fn new(run: RunId, root: RunId) -> Self {
+        Self { all: run == root, runs: HashSet::from([run]) }
+    }
+
+    fn takes(&mut self, event: &Event) -> bool {
+        if self.all {
+            return true;
+        }
+        if let EventKind::Admitted(admitted) = &event.kind
+            && admitted.parent.is_some_and(|parent| self.runs.contains(&parent))
+        {
+            self.runs.insert(event.run);
+        }
+        self.runs.contains(&event.run)
+    }
+}
+
+fn show(event: &Event, cx: &Invocation, out: &mut dyn Write) -> std::io::Result<()> {
+    if cx.output.wants_json() {
+        return offshoot_display::json::write_event(event, out);
+    }
+    writeln!(out, "{}", offshoot_display::line(event).style(Style::Colour))
+}
