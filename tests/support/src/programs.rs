@@ -1,0 +1,59 @@
+//! Where the built programs are. Cargo names them only to tests of their own package, so the others build on demand.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// The awkward agent: see the module page of `offshoot-fake-agent`.
+///
+/// # Panics
+///
+/// Where it cannot be built.
+pub fn fake_agent() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| build("offshoot-fake-agent", "fake-agent"))
+}
+
+/// The command.
+///
+/// # Panics
+///
+/// Where it cannot be built.
+pub fn offshoot() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| build("offshoot-cli", "offshoot"))
+}
+
+/// Builds with the profile and into the target folder of the running test. Cargo itself sees to it that two tests do not
+/// build at once, and has nothing to do for the second.
+fn build(package: &str, program: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("a test knows its own file");
+    // target/{profile}/deps/{test}: an example or a benchmark lies one folder higher.
+    let profile_folder = test
+        .ancestors()
+        .skip(1)
+        .find(|folder| !matches!(name(folder), "deps" | "examples"))
+        .expect("a test lies in a target folder");
+    let target = profile_folder.parent().expect("a profile lies in a target folder");
+    let profile = match name(profile_folder) {
+        "debug" => "dev",
+        other => other,
+    };
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
+    #[expect(clippy::disallowed_methods, reason = "the tool that builds is no agent")]
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--package", package, "--bin", program, "--profile", profile])
+        .arg("--manifest-path")
+        .arg(manifest)
+        .arg("--target-dir")
+        .arg(target)
+        .stdin(Stdio::null())
+        .status()
+        .expect("cargo has built this test, so it can be started");
+    assert!(built.success(), "{program} does not build");
+    profile_folder.join(program)
+}
+
+fn name(folder: &Path) -> &str {
+    folder.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
