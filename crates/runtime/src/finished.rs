@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use offshoot_model::{Cost, JsonText, Reason, Usage};
+use offshoot_model::{Cost, JsonText, Reason, Usage, ValueKind};
 
 /// The one result of a run. By now everything it started is gone.
 #[derive(Clone, Debug)]
@@ -35,8 +35,8 @@ pub enum Output {
     File {
         /// In the data folder's spool.
         path: PathBuf,
-        /// Whether it is UTF-8.
-        text: bool,
+        /// What it holds: text, JSON that answers, or bytes.
+        kind: ValueKind,
     },
 }
 

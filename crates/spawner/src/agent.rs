@@ -128,10 +128,7 @@ async fn keep(shared: &Arc<Shared>, output: Output) -> Result<Option<Payload>, S
             stored(put(ValueKind::Result, json.as_str().as_bytes().into()).await?)
         }
         Output::Bytes(bytes) => stored(put(ValueKind::Bytes, bytes).await?),
-        Output::File { path, text } => {
-            let kind = if text { ValueKind::Text } else { ValueKind::Bytes };
-            stored(shared.store.put(NewValue::adopt(kind, path)).await?)
-        }
+        Output::File { path, kind } => stored(shared.store.put(NewValue::adopt(kind, path)).await?),
     })
 }
 

@@ -1,0 +1,226 @@
+//! The adapter between the contract and child processes.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use offshoot_model::{Cost, ProcessIdentity, Reason, Usage};
+use offshoot_process::{
+    Identity, Keep, Kept, Processes, Program, ProgramError, Stdin, Stop, StopSignal,
+    resolve_program,
+};
+use offshoot_runtime::{
+    Abilities, Finished, Input, Launch, Output, RunContext, Runtime, StopSignal as RunStop, prompt,
+};
+
+use crate::environment::{self, Variable};
+use crate::recent::Recent;
+use crate::task_file::task_file;
+use crate::{answer, verdict};
+
+/// Output up to this size stays in memory until it is recorded: with a thousand at once still only 64 MiB.
+const OUTPUT_BYTES: usize = 64 * 1024;
+
+/// How much of standard error is kept for the explanation of a failure.
+const DIAGNOSTIC_BYTES: usize = 8 * 1024;
+
+/// How programs are started.
+#[derive(Clone, Debug, Default)]
+pub struct ExecOptions {
+    /// Our own environment; only permitted names are handed on.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Further names and patterns that are permitted.
+    pub more: Vec<String>,
+    /// Stands before every command: another user, a container.
+    pub wrap: Vec<String>,
+    /// The absolute path of the command `offshoot`, for agents that want to call it.
+    pub offshoot: Option<PathBuf>,
+}
+
+/// Runs programs. Cheap to clone.
+#[derive(Clone)]
+pub struct ExecRuntime {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    processes: Processes,
+    inherited: Vec<Variable>,
+    search_path: Option<OsString>,
+    wrap: Vec<String>,
+    offshoot: Option<PathBuf>,
+    programs: Recent<[String], (PathBuf, PathBuf)>,
+    tasks: Recent<str, PathBuf>,
+}
+
+impl ExecOptions {
+    /// Nothing but an environment to inherit from.
+    pub fn inheriting(environment: Vec<(OsString, OsString)>) -> Self {
+        Self { environment, ..Self::default() }
+    }
+}
+
+impl ExecRuntime {
+    /// A runtime that starts its programs through these processes.
+    pub fn new(processes: Processes, options: ExecOptions) -> Self {
+        let ExecOptions { environment, more, wrap, offshoot } = options;
+        let inherited = environment::inherited(environment, &more);
+        let search_path =
+            inherited.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
+        let inner = Inner {
+            processes,
+            inherited,
+            search_path,
+            wrap,
+            offshoot,
+            programs: Recent::new(),
+            tasks: Recent::new(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Where a command's program is, as its runs would find it: for whoever wants to know before anything starts.
+    pub fn locate(
+        &self,
+        command: &[String],
+        folder: &std::path::Path,
+    ) -> Result<PathBuf, ProgramError> {
+        let program = self.inner.wrap.first().or(command.first()).map_or("", String::as_str);
+        resolve_program(program.as_ref(), self.inner.search_path.as_deref(), folder)
+    }
+}
+
+impl Runtime for ExecRuntime {
+    fn name(&self) -> &str {
+        "exec"
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities::of_a_command()
+    }
+
+    fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished> {
+        let exec = self.clone();
+        async move { exec.run(launch, cx).await.unwrap_or_else(Finished::of) }.boxed()
+    }
+}
+
+impl ExecRuntime {
+    /// One run; an error is the reason why nothing was started.
+    async fn run(&self, launch: Launch, cx: RunContext) -> Result<Finished, Reason> {
+        let program = self.program(&launch)?;
+        let child = self.inner.processes.spawn(program).map_err(|error| cannot_start(&error))?;
+        let Identity { pid, start_time } = child.identity();
+        cx.host.started(Some(ProcessIdentity { pid, start_time }));
+
+        let finished = child.wait(Ear(cx.stop)).await;
+        let mut reason = verdict::reason(&finished, &launch.ok_exit);
+        let diagnostics = match &finished.stderr.kept {
+            Kept::Memory(stderr) if !reason.status().is_success() => verdict::diagnostics(stderr),
+            _ => None,
+        };
+        let output = match finished.stdout.kept {
+            Kept::Memory(bytes) => answer::of_memory(bytes, launch.output),
+            Kept::File(path) => {
+                let format = launch.output;
+                let read = tokio::task::spawn_blocking(move || answer::of_file(path, format)).await;
+                match read.expect("reading a file does not panic") {
+                    Ok(output) => output,
+                    Err(error) => {
+                        reason = Reason::NotRecorded { message: format!("its output: {error}") };
+                        Output::None
+                    }
+                }
+            }
+        };
+        Ok(Finished { reason, output, diagnostics, usage: Usage::default(), cost: Cost::NONE })
+    }
+
+    fn program(&self, launch: &Launch) -> Result<Program, Reason> {
+        let Inner { inherited, wrap, offshoot, tasks, .. } = &*self.inner;
+        let message = || "no command was given".to_owned();
+        let command = launch
+            .command
+            .as_ref()
+            .filter(|command| !command.is_empty())
+            .ok_or_else(|| Reason::CannotStart { message: message() })?;
+        let path = self.resolve(command, launch)?;
+        let task_file = tasks
+            .get(&launch.task, || task_file(&launch.run_folder, &launch.task))
+            .map_err(|error| Reason::CannotStart { message: format!("its task file: {error}") })?;
+        let mut env = inherited.clone();
+        env.extend(environment::own(launch, &task_file, offshoot.as_ref()));
+        Ok(Program {
+            path,
+            args: wrap.iter().chain(command.iter()).skip(1).map(OsString::from).collect(),
+            env,
+            cwd: launch.working_folder.to_path_buf(),
+            stdin: stdin(launch),
+            stdout: Keep::Whole {
+                memory: OUTPUT_BYTES,
+                file: launch.spool_folder.join(format!("output-{}", launch.run)),
+                limit: None,
+            }
+            .into(),
+            stderr: Keep::Last(DIAGNOSTIC_BYTES).into(),
+        })
+    }
+
+    /// The program's file, looked for once for all runs of one command in one folder.
+    fn resolve(&self, command: &Arc<[String]>, launch: &Launch) -> Result<PathBuf, Reason> {
+        let folder = &*launch.working_folder;
+        let find = || Ok((folder.clone(), self.locate(command, folder)?));
+        let not_found = |error: ProgramError| cannot_start(&error);
+        let (known_folder, path) = self.inner.programs.get(command, find).map_err(not_found)?;
+        if known_folder == *folder {
+            return Ok(path);
+        }
+        self.locate(command, folder).map_err(not_found)
+    }
+}
+
+fn stdin(launch: &Launch) -> Stdin {
+    match &launch.input {
+        Input::Empty => Stdin::Null,
+        Input::Prompt => {
+            let text = prompt(&launch.task, &launch.context, launch.context_manifest.as_deref());
+            if text.is_empty() { Stdin::Null } else { Stdin::Bytes(text.into_bytes().into()) }
+        }
+        Input::Piece(range) => Stdin::Range {
+            path: range.path.to_path_buf(),
+            offset: range.offset,
+            length: range.length,
+        },
+    }
+}
+
+/// Requests to stop, in the words of processes.
+struct Ear(RunStop);
+
+impl StopSignal for Ear {
+    async fn heard(&mut self) -> Stop {
+        match self.0.heard().await {
+            offshoot_runtime::Stop::Soft { grace } => Stop::Soft { grace },
+            offshoot_runtime::Stop::Firm => Stop::Firm,
+        }
+    }
+}
+
+fn cannot_start(error: &dyn std::error::Error) -> Reason {
+    let mut message = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        message = format!("{message}: {cause}");
+        source = cause.source();
+    }
+    Reason::CannotStart { message }
+}
+
+impl fmt::Debug for ExecRuntime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ExecRuntime")
+    }
+}

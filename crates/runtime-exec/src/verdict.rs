@@ -1,0 +1,106 @@
+//! From how a program ended to a reason. Pure.
+
+use offshoot_model::{CancelledBy, Reason};
+use offshoot_process::{Exit, Finished};
+
+/// Lines of standard error that explain a failure.
+const LINES: usize = 10;
+
+/// The reason, by evidence: what we did, what the system said, and last the program's own verdict.
+pub(crate) fn reason(finished: &Finished, ok_exit: &[i32]) -> Reason {
+    if finished.stop.is_some() {
+        // Whoever asked knows why, and says so in the record.
+        return Reason::Cancelled { by: CancelledBy::Operator };
+    }
+    if let Some(error) = &finished.stdout.error {
+        return Reason::NotRecorded { message: format!("its output: {error}") };
+    }
+    if let Some(error) = &finished.input_error {
+        let message = format!("its input cannot be read: {error}");
+        return Reason::RuntimeError { message, retryable: false };
+    }
+    match finished.exit {
+        Exit::Code(code) if is_ok(code, ok_exit) => Reason::Completed { exit_code: Some(code) },
+        Exit::Code(code) => Reason::ExitCode { code },
+        Exit::Signal(signal) => Reason::Signal { signal },
+        Exit::Lost => {
+            let message =
+                "it did not end when it was killed, so nobody can say how it ended".to_owned();
+            Reason::RuntimeError { message, retryable: false }
+        }
+    }
+}
+
+fn is_ok(code: i32, ok_exit: &[i32]) -> bool {
+    if ok_exit.is_empty() { code == 0 } else { ok_exit.contains(&code) }
+}
+
+/// The last lines of standard error, for the message; nothing where there is nothing but space.
+pub(crate) fn diagnostics(stderr: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(stderr);
+    let lines: Vec<&str> = text.trim().lines().map(str::trim_end).collect();
+    let last = lines[lines.len().saturating_sub(LINES)..].join("\n");
+    (!last.is_empty()).then_some(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use offshoot_model::RunStatus;
+    use offshoot_process::{Output, Rung};
+
+    use super::*;
+
+    fn finished(exit: Exit) -> Finished {
+        Finished {
+            exit,
+            stop: None,
+            stdout: Output::default(),
+            stderr: Output::default(),
+            input_error: None,
+            stragglers: 0,
+            lost: 0,
+        }
+    }
+
+    #[test]
+    fn the_table_of_endings() {
+        let table: [(Exit, &[i32], Reason); 6] = [
+            (Exit::Code(0), &[], Reason::Completed { exit_code: Some(0) }),
+            (Exit::Code(7), &[], Reason::ExitCode { code: 7 }),
+            (Exit::Code(1), &[0, 1], Reason::Completed { exit_code: Some(1) }),
+            (Exit::Code(0), &[1], Reason::ExitCode { code: 0 }),
+            (Exit::Signal(11), &[], Reason::Signal { signal: 11 }),
+            (Exit::Signal(11), &[11], Reason::Signal { signal: 11 }),
+        ];
+        for (exit, ok_exit, expected) in table {
+            assert_eq!(reason(&finished(exit), ok_exit), expected, "{exit:?} {ok_exit:?}");
+        }
+        assert_eq!(reason(&finished(Exit::Lost), &[]).code(), "runtime_error");
+    }
+
+    #[test]
+    fn one_that_was_stopped_is_no_success() {
+        let mut stopped = finished(Exit::Code(0));
+        stopped.stop = Some(Rung::Asked);
+        assert_eq!(reason(&stopped, &[]).status(), RunStatus::Cancelled);
+    }
+
+    #[test]
+    fn an_answer_that_could_not_be_kept_is_no_answer() {
+        let mut full = finished(Exit::Code(0));
+        full.stdout.error = Some(std::io::Error::other("no space"));
+        assert_eq!(reason(&full, &[]).code(), "not_recorded");
+    }
+
+    #[test]
+    fn the_last_lines_explain() {
+        let check = |stderr: &[u8], expected: Option<&str>| {
+            assert_eq!(diagnostics(stderr).as_deref(), expected);
+        };
+        check(b"", None);
+        check(b" \n\n", None);
+        check(b"warning\nerror: no\n", Some("warning\nerror: no"));
+        check(b"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n", Some("3\n4\n5\n6\n7\n8\n9\n10\n11\n12"));
+        check(b"bad \xff byte", Some("bad \u{fffd} byte"));
+    }
+}
