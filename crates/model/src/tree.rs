@@ -249,10 +249,11 @@ impl Tree {
             depth: admitted.depth,
             origin: admitted.origin,
             label: admitted.label.clone(),
-            status: RunStatus::Queued,
+            // What only holds pieces needs no slot: it runs from the start.
+            status: if admitted.runtime.is_some() { RunStatus::Queued } else { RunStatus::Running },
             reason: None,
             admitted_at: event.at,
-            started_at: None,
+            started_at: admitted.runtime.is_none().then_some(event.at),
             ended_at: None,
             progress: None,
             usage: Usage::default(),

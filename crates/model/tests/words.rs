@@ -199,7 +199,7 @@ fn admitted(parent: Option<RunId>, depth: u32) -> EventKind {
         depth,
         origin: if parent.is_some() { Origin::Piece } else { Origin::Root },
         label: None,
-        runtime: None,
+        runtime: parent.is_some().then(|| "exec".into()),
         task: Payload::text("task"),
         input: None,
         grant: Arc::new(Grant::unbounded()),

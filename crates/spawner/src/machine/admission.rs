@@ -32,7 +32,9 @@ impl Machine {
         }
         let key = SessionKey::root_run(&agent, &segment(id));
         let phase = if facts.is_some() { Phase::Queued } else { Phase::Holder };
-        let root = self.insert(id, None, 0, live(key.clone(), &admission, phase));
+        let mut holder = live(key.clone(), &admission, phase);
+        holder.started_at = facts.is_none().then_some(now);
+        let root = self.insert(id, None, 0, holder);
         let admitted = Admitted {
             key,
             parent: None,
