@@ -3,26 +3,38 @@
 mod completions;
 mod config;
 mod events;
+mod fanout;
 mod global;
+mod keeper;
 mod key;
 mod limits;
 mod list;
+mod map;
 mod merge;
+mod run;
 mod show;
 mod tree;
 mod trust;
+mod work;
 
 pub(crate) use completions::CompletionsArguments;
 pub(crate) use config::{ConfigArguments, ConfigCommand, InitArguments, ResolveArguments};
 pub(crate) use events::EventsArguments;
+pub(crate) use fanout::FanoutArguments;
 pub(crate) use global::Global;
+pub(crate) use keeper::KeeperArguments;
 pub(crate) use key::{KeyArguments, KeyCommand};
 pub(crate) use limits::LimitArguments;
 pub(crate) use list::ListArguments;
+pub(crate) use map::MapArguments;
 pub(crate) use merge::MergeArguments;
+pub(crate) use run::RunArguments;
 pub(crate) use show::ShowArguments;
 pub(crate) use tree::TreeArguments;
 pub(crate) use trust::TrustArguments;
+pub(crate) use work::{
+    ContextArgument, OnFailureArgument, OutputArgument, PieceArguments, WorkArguments,
+};
 
 use clap::{Parser, Subcommand};
 
@@ -38,6 +50,8 @@ use clap::{Parser, Subcommand};
     disable_help_subcommand = true,
     after_help = "\
 Examples:
+  offshoot map --split bytes:1m@lines --merge sum --ok-exit 0,1 big.log -- grep -c ERROR
+  offshoot fanout --task 'list the risks' --task 'list the chances' --context plan=plan.md -- my-agent
   offshoot tree
   offshoot show 0198c7
 
@@ -62,6 +76,9 @@ pub(crate) struct Arguments {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Run(RunArguments),
+    Map(MapArguments),
+    Fanout(FanoutArguments),
     Merge(MergeArguments),
     Tree(TreeArguments),
     List(ListArguments),
@@ -71,6 +88,8 @@ pub(crate) enum Command {
     Key(KeyArguments),
     Config(ConfigArguments),
     Completions(CompletionsArguments),
+    #[command(hide = true)]
+    Keeper(KeeperArguments),
 }
 
 #[cfg(test)]

@@ -3,18 +3,23 @@
 mod completions;
 mod config;
 mod events;
+mod fanout;
 mod key;
 mod list;
+mod map;
 mod merge;
+mod run;
 mod show;
 mod tree;
 mod trust;
 
 pub(crate) use key::malformed as malformed_key;
+pub(crate) use merge::strategy as merge_strategy;
 
 use clap::Parser;
+use offshoot_process::run_keeper;
 
-use crate::arguments::{Arguments, Command};
+use crate::arguments::{Arguments, Command, KeeperArguments};
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -43,6 +48,9 @@ pub(crate) fn run_command_line() -> Exit {
 
 fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
     match command {
+        Command::Run(arguments) => run::run(&arguments, cx),
+        Command::Map(arguments) => map::run(&arguments, cx),
+        Command::Fanout(arguments) => fanout::run(&arguments, cx),
         Command::Merge(arguments) => merge::run(&arguments, cx),
         Command::List(arguments) => list::run(&arguments, cx),
         Command::Show(arguments) => show::run(&arguments, cx),
@@ -52,5 +60,7 @@ fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
         Command::Key(arguments) => key::run(arguments.command, cx),
         Command::Config(arguments) => config::run(arguments.command, cx),
         Command::Completions(arguments) => completions::run(&arguments, cx),
+        // It needs a process without a thread or an open file, which this one still is.
+        Command::Keeper(KeeperArguments {}) => run_keeper(),
     }
 }

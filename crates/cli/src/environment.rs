@@ -79,6 +79,11 @@ impl Environment {
             .collect()
     }
 
+    /// A variable that is set to text.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        value(&self.variables, name)?.to_str()
+    }
+
     /// `PATH`, for finding a program before it is started.
     pub(crate) fn path(&self) -> Option<&OsString> {
         value(&self.variables, "PATH")

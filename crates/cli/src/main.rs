@@ -21,6 +21,7 @@ mod project;
 mod record;
 mod trusted;
 mod wording;
+mod work;
 
 fn main() {
     exit::end(command::run_command_line());

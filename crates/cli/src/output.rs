@@ -51,27 +51,32 @@ impl Output {
         self.loudness >= Loudness::Verbose
     }
 
-    /// Whether progress or details name what fails while it fails.
-    pub(crate) fn names_failures(self) -> bool {
-        self.loudness >= Loudness::Normal
+    /// Whether what fails is named while it fails, by progress or by details.
+    pub(crate) fn names_failures(self, expected: u32) -> bool {
+        match self.loudness {
+            Loudness::Quiet => false,
+            Loudness::Normal => expected > 1 || io::stderr().is_terminal(),
+            Loudness::Verbose => true,
+        }
     }
 
-    /// Progress of so many runs: a bar on a terminal, plain lines elsewhere, nothing where it is not wanted. Who asked
-    /// for details gets every event instead.
+    /// Progress of so many runs: a bar on a terminal; elsewhere plain lines, where there is more than one to tell of.
+    /// Nothing where it is not wanted, and where every event is told anyway.
     pub(crate) fn progress(self, expected: u64) -> Option<Progress> {
-        if self.loudness != Loudness::Normal {
-            return None;
+        let out = anstream::stderr();
+        let style = match out.current_choice() {
+            ColorChoice::Never => offshoot_display::Style::Plain,
+            _ => offshoot_display::Style::Colour,
+        };
+        match (self.loudness, io::stderr().is_terminal()) {
+            (Loudness::Normal, true) => {
+                Some(Progress::on_terminal(ProgressDrawTarget::stderr(), Some(expected), style))
+            }
+            (Loudness::Normal, false) if expected > 1 => {
+                Some(Progress::in_lines(Box::new(out), Some(expected), style))
+            }
+            _ => None,
         }
-        let (expected, out) = (Some(expected), anstream::stderr());
-        Some(if io::stderr().is_terminal() {
-            let style = match out.current_choice() {
-                ColorChoice::Never => offshoot_display::Style::Plain,
-                _ => offshoot_display::Style::Colour,
-            };
-            Progress::on_terminal(ProgressDrawTarget::stderr(), expected, style)
-        } else {
-            Progress::in_lines(Box::new(out), expected, offshoot_display::Style::Colour)
-        })
     }
 
     /// Prints a result byte for byte.

@@ -2,9 +2,16 @@
 //! Each use has a folder and an environment of its own.
 
 mod command;
+mod tmpfs;
 
 mod config;
+mod disk;
+mod fanout;
+mod interrupt;
 mod key;
+mod look;
+mod map;
 mod merge;
+mod run;
 mod trust;
 mod usage;

@@ -1,0 +1,7 @@
+//! `offshoot keeper`: the helper process that ends what a killed supervisor left behind. Not for people.
+
+use clap::Args;
+
+/// Watch over a supervisor's children until its pipe closes
+#[derive(Debug, Args)]
+pub(crate) struct KeeperArguments {}

@@ -1,0 +1,46 @@
+//! `offshoot map`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{PieceArguments, WorkArguments};
+
+/// Run the same task on every piece of the input, and make one answer of the answers
+///
+/// The input is cut into pieces, each piece is the standard input of one run of COMMAND, and what the runs print is
+/// merged in the order of the pieces.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  Count lines with ERROR in a log of any size; grep exits 1 where a piece has none:
+    offshoot map --split bytes:1m@lines --merge sum --ok-exit 0,1 big.log -- grep -c ERROR
+  One run for each file, four at once, as one JSON object:
+    offshoot map --max-concurrent 4 --merge structured --json src/*.rs -- wc -l
+  Standard input, a hundred lines to a piece:
+    journalctl | offshoot map --split lines:100 - -- my-agent
+  What would be run:
+    offshoot map --dry-run --split chunks:8 big.csv -- my-agent")]
+pub(crate) struct MapArguments {
+    /// Files to cut into pieces; - is standard input
+    #[arg(required = true, value_name = "INPUT")]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    /// How to cut: files, lines:N, chunks:N, bytes:N, bytes:N@lines, paragraphs:N, jsonl:N
+    #[arg(long, value_name = "SPLIT", default_value = "files")]
+    pub(crate) split: String,
+
+    /// What to do with each piece; a command finds it in OFFSHOOT_TASK
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) task: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) pieces: PieceArguments,
+
+    #[command(flatten)]
+    pub(crate) work: WorkArguments,
+
+    /// The program to run for each piece, with its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}

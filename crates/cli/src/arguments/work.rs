@@ -1,0 +1,99 @@
+//! Flags that `run`, `map` and `fanout` have in common.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::LimitArguments;
+
+/// How agents are run.
+#[derive(Debug, Default, Args)]
+pub(crate) struct WorkArguments {
+    /// The agent, by its id in the configuration [default: main]
+    #[arg(long, value_name = "ID")]
+    pub(crate) agent: Option<String>,
+
+    /// What runs the agent
+    #[arg(long, value_name = "NAME")]
+    pub(crate) runtime: Option<String>,
+
+    /// A short name for people, shown in the tree
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) label: Option<String>,
+
+    /// A file that the agents may read, known to them by NAME; may be given more than once
+    #[arg(long = "context", value_name = "NAME=FILE", value_parser = ContextArgument::parse)]
+    pub(crate) context: Vec<ContextArgument>,
+
+    /// Exit codes of a command that mean success
+    #[arg(long, value_name = "CODES", value_delimiter = ',', default_value = "0", value_parser = clap::value_parser!(i32).range(0..=255))]
+    pub(crate) ok_exit: Vec<i32>,
+
+    /// How an answer is read: json where it is an object or an array, else text
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
+    pub(crate) output: OutputArgument,
+
+    /// Print what would be run, and under which limits, and run nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    #[command(flatten)]
+    pub(crate) limits: LimitArguments,
+}
+
+/// What becomes of many answers.
+#[derive(Debug, Args)]
+pub(crate) struct PieceArguments {
+    /// How the answers become one: concatenate, structured, vote, summarize, sum, first, quorum:N
+    #[arg(long, value_name = "STRATEGY", default_value = "concatenate")]
+    pub(crate) merge: String,
+
+    /// What a piece that did not complete means
+    #[arg(long, value_name = "POLICY", value_enum, default_value = "fail")]
+    pub(crate) on_failure: OnFailureArgument,
+
+    /// Cancel the rest once more than N pieces have failed
+    #[arg(long, value_name = "N")]
+    pub(crate) max_fail: Option<u32>,
+}
+
+/// What a piece that did not complete means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnFailureArgument {
+    /// It is named, the other results are kept, and the exit code is 1
+    Fail,
+    /// It is left out
+    Skip,
+    /// What came of it, error included, is its value
+    Include,
+}
+
+/// How an answer is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputArgument {
+    /// As text
+    #[default]
+    Text,
+    /// As JSON where it is an object or an array
+    Json,
+}
+
+/// `NAME=FILE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ContextArgument {
+    /// The name that agents know it by.
+    pub(crate) name: String,
+    /// The file.
+    pub(crate) path: PathBuf,
+}
+
+impl ContextArgument {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((name, path)) if !name.is_empty() && !path.is_empty() => {
+                Ok(Self { name: name.to_owned(), path: path.into() })
+            }
+            _ => Err("expected a name, `=` and a file".to_owned()),
+        }
+    }
+}

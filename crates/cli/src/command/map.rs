@@ -1,0 +1,98 @@
+//! `offshoot map`.
+
+use std::sync::Arc;
+
+use offshoot_model::{ContextEntry, SpawnRequest};
+use offshoot_spawner::{Piece, split};
+
+use crate::arguments::MapArguments;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::load;
+use crate::work::context;
+use crate::work::engine::{self, Engine};
+use crate::work::input::{self, Cut, Spool};
+use crate::work::interrupt::Interrupts;
+use crate::work::pieces::{self, Order, Terms};
+use crate::work::plan::{Plan, PlannedAgent};
+use crate::work::preflight::{self, Prepared};
+
+/// Cuts the input, runs the pieces, merges the answers.
+pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Failure> {
+    let work = &arguments.work;
+    let split: split::Split =
+        arguments.split.parse().map_err(|error| Failure::of(Exit::BadInput, &error))?;
+    let terms = Terms::of(&arguments.pieces)?;
+    let config = load::config(cx, &work.limits)?;
+    let prepared = preflight::prepare(work, &arguments.command, &config, cx)?;
+    let files = context::look(&work.context, cx)?;
+    let spool = match input::has_standard_input(&arguments.inputs)? {
+        true => Some(Spool::standard_input(&engine::data_folder(cx)?)?),
+        false => None,
+    };
+    if work.dry_run {
+        let cut = input::cut(&arguments.inputs, split, spool.as_ref().map(Spool::path))?;
+        let agents: Vec<PlannedAgent> = cut
+            .pieces
+            .iter()
+            .map(|piece| PlannedAgent {
+                label: Arc::clone(&piece.label),
+                bytes: piece.range.length,
+            })
+            .collect();
+        return plan(&prepared, split, &cut, terms).dry_run(&agents, &config, cx);
+    }
+    engine::block_on(async {
+        let interrupts = Interrupts::listen()?;
+        let engine = Engine::start(config, engine::data_folder(cx)?, cx)?;
+        let spool = match spool {
+            Some(spool) => Some(spool.keep(&*engine.store).await?),
+            None => None,
+        };
+        let cut = input::cut(&arguments.inputs, split, spool.as_deref())?;
+        let context = context::store(files, &*engine.store).await?;
+        let plan = plan(&prepared, split, &cut, terms);
+        let task = task(arguments, &prepared);
+        let order = Order {
+            label: work.label.as_deref().map(Into::into),
+            pieces: pieces(cut, &task, &prepared, &context),
+            task,
+            prepared,
+            plan,
+            terms,
+        };
+        pieces::run(&engine, order, interrupts, cx).await
+    })
+}
+
+fn plan(prepared: &Prepared, split: split::Split, cut: &Cut, terms: Terms) -> Plan {
+    Plan {
+        split: Some(split.to_string()),
+        inputs: cut.files.clone(),
+        ..Plan::of("map", prepared).merging(terms)
+    }
+}
+
+/// What the pieces are to do; a task of its own, or what the command line says.
+fn task(arguments: &MapArguments, prepared: &Prepared) -> Arc<str> {
+    match &arguments.task {
+        Some(task) => task.as_str().into(),
+        None => prepared.command_line().into(),
+    }
+}
+
+fn pieces(cut: Cut, task: &Arc<str>, prepared: &Prepared, context: &[ContextEntry]) -> Vec<Piece> {
+    let piece = |piece: split::Piece| Piece {
+        request: SpawnRequest {
+            task: Arc::clone(task),
+            agent: Some(prepared.agent.clone()),
+            label: Some(Arc::clone(&piece.label)),
+            context: context.to_vec(),
+            ..SpawnRequest::default()
+        },
+        input: Some(piece.range),
+        key: Some(piece.label),
+    };
+    cut.pieces.into_iter().map(piece).collect()
+}

@@ -1,0 +1,19 @@
+//! What `run`, `map` and `fanout` have in common.
+//!
+//! ```text
+//!  preflight ─▶ input, context ─▶ plan ─▶ engine ─▶ report
+//!   nothing runs before all of it is    │
+//!   known to be in order                ├─ progress: the events of the tree
+//!                                       └─ interrupt: Ctrl-C, once and twice
+//! ```
+
+pub(crate) mod context;
+pub(crate) mod data;
+pub(crate) mod engine;
+pub(crate) mod input;
+pub(crate) mod interrupt;
+pub(crate) mod pieces;
+pub(crate) mod plan;
+pub(crate) mod preflight;
+pub(crate) mod progress;
+pub(crate) mod report;

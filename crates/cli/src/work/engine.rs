@@ -1,0 +1,96 @@
+//! The engine with everything it stands on: data folder, record, runtime.
+
+use std::sync::Arc;
+
+use offshoot_config::Config;
+use offshoot_process::{KeeperCommand, MARK_VARIABLE, Options, Processes};
+use offshoot_runtime_exec::{ExecOptions, ExecRuntime};
+use offshoot_spawner::{Spawner, SpawnerError};
+use offshoot_store::{DataFolder, SqliteStore, Store};
+
+use super::preflight::EXEC;
+use crate::environment::Environment;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::record::failed;
+
+/// All that a tree needs.
+pub(crate) struct Engine {
+    /// Opens trees.
+    pub(crate) spawner: Spawner,
+    /// Keeps what happens.
+    pub(crate) store: Arc<dyn Store>,
+}
+
+impl Engine {
+    /// Puts it together. Must be called inside [`block_on`].
+    pub(crate) fn start(
+        config: Config,
+        folder: DataFolder,
+        cx: &Invocation,
+    ) -> Result<Self, Failure> {
+        let store: Arc<dyn Store> =
+            Arc::new(SqliteStore::open(&folder).map_err(|error| failed(&error))?);
+        let runtime = exec(&config, cx)?;
+        let spawner = Spawner::builder()
+            .config(config)
+            .store(Arc::clone(&store))
+            .folder(Arc::new(folder))
+            .runtime(runtime)
+            .build()
+            .map_err(|error| broken(&error))?;
+        Ok(Self { spawner, store })
+    }
+}
+
+/// Opens the data folder, or makes it.
+pub(crate) fn data_folder(cx: &Invocation) -> Result<DataFolder, Failure> {
+    DataFolder::open(cx.data_folder()).map_err(|error| failed(&error))
+}
+
+/// The runtime for programs, with a keeper that outlives us by a moment.
+fn exec(config: &Config, cx: &Invocation) -> Result<ExecRuntime, Failure> {
+    let Environment { executable, variables, .. } = &cx.environment;
+    let keeper = KeeperCommand { program: executable.clone(), args: vec!["keeper".into()] };
+    let inherited_mark = cx.environment.text(MARK_VARIABLE).map(str::to_owned);
+    // Every process of this program is started by that one crate, as adopting orphans demands.
+    let options =
+        Options { keeper: Some(keeper), subreaper: true, inherited_mark, ..Options::default() };
+    let processes =
+        Processes::start(options).map_err(|error| Failure::of(Exit::NoRuntime, &error))?;
+    let settings = config.runtime(EXEC);
+    let more = settings.and_then(|settings| settings.env.as_ref());
+    let wrap = settings.and_then(|settings| settings.wrap.as_ref());
+    let options = ExecOptions {
+        environment: variables.clone(),
+        more: more.map(|more| more.value.clone()).unwrap_or_default(),
+        wrap: wrap.map(|wrap| wrap.value.to_vec()).unwrap_or_default(),
+        offshoot: Some(executable.clone()),
+    };
+    Ok(ExecRuntime::new(processes, options))
+}
+
+/// Runs the one future of this process to its end.
+pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| {
+            Failure::new(Exit::NoRuntime, "the system has no threads left for us")
+                .caused_by(Some(&error))
+        })?;
+    runtime.block_on(work)
+}
+
+/// A tree that could not be held.
+pub(crate) fn broken(error: &SpawnerError) -> Failure {
+    let failure = match error {
+        SpawnerError::Refused(refusal) => {
+            let failure =
+                Failure::new(Exit::Refused, &refusal.message).maybe_hint(refusal.hint.as_ref());
+            Failure { json: serde_json::to_value(refusal).ok(), ..failure }
+        }
+        SpawnerError::Record(_) | SpawnerError::Answer(_) => Failure::of(Exit::AgentFailed, error),
+        _ => Failure::of(Exit::BadInput, error),
+    };
+    failure.maybe_hint(error.hint())
+}

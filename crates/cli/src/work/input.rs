@@ -1,0 +1,116 @@
+//! The input of a map: files as they are, standard input through a file; cut into pieces.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use offshoot_model::ValueKind;
+use offshoot_spawner::split::{self, InputFile, Piece, Split, SplitError};
+use offshoot_store::{DataFolder, NewValue, Store};
+
+use crate::exit::Exit;
+use crate::failure::{Failure, plain};
+use crate::record::failed;
+
+/// Input that was cut.
+#[derive(Debug)]
+pub(crate) struct Cut {
+    /// The files, as they were when they were looked at.
+    pub(crate) files: Vec<InputFile>,
+    /// In the order of the input.
+    pub(crate) pieces: Vec<Piece>,
+}
+
+/// Standard input in a file of the data folder, which is removed again unless the store keeps it.
+#[derive(Debug)]
+pub(crate) struct Spool {
+    path: PathBuf,
+    kept: bool,
+}
+
+/// Standard input, on the command line.
+const STANDARD_INPUT: &str = "-";
+/// Standard input, in the names of pieces.
+const STANDARD_INPUT_LABEL: &str = "stdin";
+
+/// Looks at all inputs and cuts them; `-` is what was spooled.
+pub(crate) fn cut(inputs: &[PathBuf], split: Split, spool: Option<&Path>) -> Result<Cut, Failure> {
+    let path = |input: &PathBuf| match spool {
+        Some(spool) if is_standard_input(input) => spool.to_owned(),
+        _ => input.clone(),
+    };
+    let inputs: Vec<PathBuf> = inputs.iter().map(path).collect();
+    let cuts = split::cut(&inputs, split).map_err(|error| wrong(&error))?;
+    let files = cuts.files().to_vec();
+    let mut pieces = Vec::new();
+    for piece in cuts {
+        let mut piece = piece.map_err(|error| wrong(&error))?;
+        if spool.is_some_and(|spool| *piece.range.path == spool) {
+            piece.label = relabelled(&piece.label, split);
+        }
+        pieces.push(piece);
+    }
+    Ok(Cut { files, pieces })
+}
+
+/// Whether standard input is among the inputs. It can be read once only.
+pub(crate) fn has_standard_input(inputs: &[PathBuf]) -> Result<bool, Failure> {
+    match inputs.iter().filter(|input| is_standard_input(input)).count() {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Failure::input("standard input can be read once only").hint("name `-` once")),
+    }
+}
+
+impl Spool {
+    /// Reads standard input to its end.
+    pub(crate) fn standard_input(folder: &DataFolder) -> Result<Self, Failure> {
+        let (mut file, path) = folder.spool_file().map_err(|error| failed(&error))?;
+        let spool = Self { path, kept: false };
+        io::copy(&mut io::stdin().lock(), &mut file).map_err(|error| {
+            Failure::input(format_args!("cannot keep standard input in a file: {}", plain(&error)))
+        })?;
+        Ok(spool)
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes it a value of the store, which a later start finds again. Tells where it is now.
+    pub(crate) async fn keep(mut self, store: &dyn Store) -> Result<PathBuf, Failure> {
+        let value = NewValue::adopt(ValueKind::Bytes, &self.path);
+        let value = store.put(value).await.map_err(|error| failed(&error))?;
+        self.kept = true;
+        store.path(&value).map_err(|error| failed(&error))
+    }
+}
+
+impl Drop for Spool {
+    fn drop(&mut self) {
+        if !self.kept {
+            // A file that stays is found by whoever looks after the spool folder; there is nobody to tell here.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// The file behind standard input has a name that means nothing to anybody.
+fn relabelled(label: &str, split: Split) -> Arc<str> {
+    match label.rsplit_once(':') {
+        Some((_, number)) if split != Split::Files => {
+            format!("{STANDARD_INPUT_LABEL}:{number}").into()
+        }
+        _ => STANDARD_INPUT_LABEL.into(),
+    }
+}
+
+fn is_standard_input(input: &Path) -> bool {
+    input == Path::new(STANDARD_INPUT)
+}
+
+fn wrong(error: &SplitError) -> Failure {
+    Failure::of(Exit::BadInput, error).maybe_hint(error.hint())
+}

@@ -1,0 +1,99 @@
+//! Pieces of a map or a fanout: opened as one tree, followed, merged, reported.
+
+use std::sync::Arc;
+
+use offshoot_merge::{OnFailure, Strategy};
+use offshoot_spawner::{FanOut, Piece, RootSpec, SpawnerError};
+
+use super::engine::{Engine, broken};
+use super::interrupt::Interrupts;
+use super::plan::Plan;
+use super::preflight::Prepared;
+use super::progress;
+use super::report;
+use crate::arguments::{OnFailureArgument, PieceArguments};
+use crate::command::merge_strategy;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+
+/// What becomes of many answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    /// How they become one.
+    pub(crate) strategy: Strategy,
+    /// What a piece that did not complete means.
+    pub(crate) on_failure: OnFailure,
+    /// After how many failures the rest is cancelled.
+    pub(crate) max_fail: Option<u32>,
+}
+
+/// Everything that is known before the tree is opened.
+#[derive(Debug)]
+pub(crate) struct Order {
+    /// What runs.
+    pub(crate) prepared: Prepared,
+    /// What the root is called.
+    pub(crate) label: Option<Arc<str>>,
+    /// What the root is to do, in words.
+    pub(crate) task: Arc<str>,
+    /// What is recorded for a later start.
+    pub(crate) plan: Plan,
+    /// What is run.
+    pub(crate) pieces: Vec<Piece>,
+    /// What becomes of the answers.
+    pub(crate) terms: Terms,
+}
+
+impl Terms {
+    /// As the flags have it.
+    pub(crate) fn of(arguments: &PieceArguments) -> Result<Self, Failure> {
+        Ok(Self {
+            strategy: merge_strategy(&arguments.merge)?,
+            on_failure: match arguments.on_failure {
+                OnFailureArgument::Fail => OnFailure::Fail,
+                OnFailureArgument::Skip => OnFailure::Skip,
+                OnFailureArgument::Include => OnFailure::Include,
+            },
+            max_fail: arguments.max_fail,
+        })
+    }
+}
+
+/// Runs the pieces and prints what comes of them.
+pub(crate) async fn run(
+    engine: &Engine,
+    order: Order,
+    mut interrupts: Interrupts,
+    cx: &Invocation,
+) -> Result<Exit, Failure> {
+    let Order { prepared, label, task, plan, pieces, terms } = order;
+    let plan = Some(plan.recorded()?);
+    let context = Vec::new();
+    let spec = RootSpec { agent: prepared.agent, task, label, context, work: prepared.work, plan };
+    let session = engine.spawner.open(spec).await.map_err(|error| broken(&error))?;
+    let root = session.root();
+    let stopper = session.stopper();
+    let follow = progress::follow(session.events(), pieces.len(), cx.output);
+    let work = async {
+        let order = FanOut {
+            work: None,
+            pieces,
+            strategy: terms.strategy,
+            on_failure: terms.on_failure,
+            max_fail: terms.max_fail,
+        };
+        let fan = session.fan_out(order).await?;
+        let answer = fan.answer().await?;
+        let concluded = session.conclude(&answer).await;
+        Ok::<_, SpawnerError>((answer, concluded))
+    };
+    let (answer, concluded) = tokio::select! {
+        (outcome, ()) = async { tokio::join!(work, follow) } => outcome.map_err(|error| broken(&error))?,
+        never = interrupts.pass_on(&stopper, cx.output) => match never {},
+    };
+    // An answer that could not be recorded is still an answer: it is printed before that is said.
+    let exit = report::pieces(engine, root, &answer, terms, interrupts.interrupted(), cx)?;
+    concluded.map_err(|error| broken(&error))?;
+    Ok(exit)
+}

@@ -1,0 +1,180 @@
+//! What is going to be run: recorded with the root, and printed by `--dry-run`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use offshoot_config::{AgentId, Config, Valued};
+use offshoot_display::number::{bytes, count};
+use offshoot_model::JsonText;
+use offshoot_runtime::OutputFormat;
+use offshoot_spawner::split::InputFile;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::pieces::Terms;
+use super::preflight::Prepared;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::wording;
+
+/// All that a later start needs to do the same again.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Plan {
+    /// The command's name: `map`.
+    pub(crate) command: &'static str,
+    /// The agent.
+    pub(crate) agent: AgentId,
+    /// The program and its arguments.
+    pub(crate) program: Arc<[String]>,
+    /// Where it works.
+    pub(crate) working_folder: Arc<PathBuf>,
+    /// Exit codes that mean success.
+    pub(crate) ok_exit: Arc<[i32]>,
+    /// How an answer is read.
+    pub(crate) output: &'static str,
+    /// How the input is cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) split: Option<String>,
+    /// The files, as they were when they were looked at.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) inputs: Vec<InputFile>,
+    /// How answers become one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) merge: Option<String>,
+    /// What a piece that did not complete means.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) on_failure: Option<String>,
+    /// After how many failures the rest is cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) max_fail: Option<u32>,
+}
+
+/// One agent of a dry run.
+#[derive(Debug, Serialize)]
+pub(crate) struct PlannedAgent {
+    /// Its name in the answer.
+    pub(crate) label: Arc<str>,
+    /// What it reads on standard input.
+    pub(crate) bytes: u64,
+}
+
+/// A dry run, as JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DryRun<'a> {
+    plan: &'a Plan,
+    agents: usize,
+    bytes: u64,
+    pieces: &'a [PlannedAgent],
+    limits: &'a IndexMap<String, Valued<Value>>,
+    /// Commands of the operator cost nothing that we know of.
+    cost: Option<f64>,
+}
+
+/// As many agents are shown to people.
+const SHOWN: usize = 20;
+
+impl Plan {
+    /// What is to run, without what becomes of it.
+    pub(crate) fn of(command: &'static str, prepared: &Prepared) -> Self {
+        let Prepared { agent, work, command: program } = prepared;
+        Self {
+            command,
+            agent: agent.clone(),
+            program: Arc::clone(program),
+            working_folder: Arc::clone(&work.working_folder),
+            ok_exit: Arc::clone(&work.ok_exit),
+            output: match work.output {
+                OutputFormat::Text => "text",
+                OutputFormat::Json => "json",
+            },
+            split: None,
+            inputs: Vec::new(),
+            merge: None,
+            on_failure: None,
+            max_fail: None,
+        }
+    }
+
+    /// With what becomes of many answers.
+    pub(crate) fn merging(self, terms: Terms) -> Self {
+        Self {
+            merge: Some(terms.strategy.to_string()),
+            on_failure: Some(terms.on_failure.to_string()),
+            max_fail: terms.max_fail,
+            ..self
+        }
+    }
+
+    /// The form in which it is recorded.
+    pub(crate) fn recorded(&self) -> Result<JsonText, Failure> {
+        JsonText::of(self)
+            .map_err(|error| Failure::input("the plan cannot be recorded").caused_by(Some(&error)))
+    }
+
+    /// Prints what would be run, and under which limits.
+    pub(crate) fn dry_run(
+        &self,
+        agents: &[PlannedAgent],
+        config: &Config,
+        cx: &Invocation,
+    ) -> Result<Exit, Failure> {
+        let is_set = |(_, valued): &(String, Valued<Value>)| !valued.value.is_null();
+        let limits: IndexMap<_, _> =
+            config.resolve(&self.agent).filter(|(key, _)| is_limit(key)).filter(is_set).collect();
+        let together = agents.iter().map(|agent| agent.bytes).sum();
+        if cx.output.wants_json() {
+            let dry_run = DryRun {
+                plan: self,
+                agents: agents.len(),
+                bytes: together,
+                pieces: agents,
+                limits: &limits,
+                cost: None,
+            };
+            cx.output.json(&dry_run)?;
+            return Ok(Exit::Done);
+        }
+        let program = wording::command_line(&self.program);
+        let many = if agents.len() == 1 { "agent" } else { "agents" };
+        cx.output
+            .line(format_args!("{} {many}, each runs: {program}", count(agents.len() as u64)))?;
+        let row = |agent: &PlannedAgent| [format!("  {}", agent.label), bytes(agent.bytes)];
+        cx.output.table(&agents.iter().take(SHOWN).map(row).collect::<Vec<_>>())?;
+        if let more @ 1.. = agents.len().saturating_sub(SHOWN) {
+            cx.output.line(format_args!("  and {} more", count(more as u64)))?;
+        }
+        cx.output.line(format_args!("{} together", bytes(together)))?;
+        if let Some(merge) = &self.merge {
+            cx.output.line(format_args!("merge: {merge}"))?;
+        }
+        cx.output.line("limits:")?;
+        let row = |(key, valued): (&String, &Valued<Value>)| {
+            [format!("  {key}"), valued.value.to_string(), valued.origin.to_string()]
+        };
+        cx.output.table(&limits.iter().map(row).collect::<Vec<_>>())?;
+        cx.output.line("cost: none that is known, because the program is yours")?;
+        Ok(Exit::Done)
+    }
+}
+
+/// The keys that bound a tree, of those that configure one.
+fn is_limit(key: &str) -> bool {
+    const LIMITS: [&str; 11] = [
+        "allowRecursiveSpawn",
+        "maxDepth",
+        "maxConcurrent",
+        "maxConcurrentPerLevel",
+        "maxSpawns",
+        "runTimeoutSeconds",
+        "idleTimeoutSeconds",
+        "graceSeconds",
+        "budget.tokens",
+        "budget.usd",
+        "deadlineSeconds",
+    ];
+    LIMITS.contains(&key)
+}

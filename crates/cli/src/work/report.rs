@@ -1,0 +1,250 @@
+//! What came of a tree: the answer on standard output, what went wrong on standard error, and the exit code.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use offshoot_merge::{MergeError, OnFailure};
+use offshoot_model::{
+    AgentId, Cost, Envelope, EnvelopeError, Refusal, RefusalCode, RootId, RunId, RunStatus,
+    SessionKey, TreeNode, Usage,
+};
+use offshoot_spawner::{FanAnswer, StoredValues};
+use serde::Serialize;
+
+use super::data::Data;
+use super::engine::Engine;
+use super::interrupt::Interrupted;
+use super::pieces::Terms;
+use crate::exit::Exit;
+use crate::failure::{Complaint, Failure};
+use crate::invocation::Invocation;
+use crate::record;
+
+/// As many failures are told one by one.
+const TOLD: usize = 10;
+
+/// `--json`: the envelope of the root, the tree, and what did not complete.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report<'a> {
+    status: RunStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<Data<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<EnvelopeError>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    partial: bool,
+    session_key: &'a SessionKey,
+    run_id: RunId,
+    agent: &'a AgentId,
+    depth: u32,
+    usage: Usage,
+    cost: Cost,
+    execution_time_ms: u64,
+    tree: &'a TreeNode,
+    failures: Vec<PieceFailure<'a>>,
+}
+
+/// A piece that did not complete.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PieceFailure<'a> {
+    key: &'a str,
+    /// Absent where it was not even admitted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    envelope: Option<&'a Envelope>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refusal: Option<&'a Refusal>,
+}
+
+/// Reports a map or a fanout.
+pub(crate) fn pieces(
+    engine: &Engine,
+    root: RootId,
+    answer: &FanAnswer,
+    terms: Terms,
+    interrupted: Interrupted,
+    cx: &Invocation,
+) -> Result<Exit, Failure> {
+    let tree = tree(engine, root)?;
+    let values = StoredValues::new(Arc::clone(&engine.store));
+    let verdict = answer.verdict.is_ok() && answer.refused.is_empty();
+    // Nothing at all is no partial answer: a sum of no piece would look like one.
+    let has_answer = verdict || answer.completed > 0;
+    if cx.output.wants_json() {
+        let failures = answer.failures.iter().map(|(key, envelope)| PieceFailure {
+            key,
+            envelope: Some(envelope),
+            refusal: None,
+        });
+        let refused = answer.refused.iter().map(|refused| PieceFailure {
+            key: &refused.key,
+            envelope: None,
+            refusal: Some(&refused.refusal),
+        });
+        let error = answer.ending();
+        let error = EnvelopeError::of(&error);
+        cx.output.json(&Report {
+            status: tree.status,
+            data: has_answer.then_some(Data::Merged(&answer.answer, &values)),
+            partial: error.is_some() && has_answer,
+            error,
+            session_key: &tree.session_key,
+            run_id: tree.run_id,
+            agent: &tree.agent,
+            depth: tree.depth,
+            usage: tree.own_usage,
+            cost: tree.cost,
+            execution_time_ms: tree.execution_time_ms.unwrap_or(0),
+            tree: &tree,
+            failures: failures.chain(refused).collect(),
+        })?;
+    } else if has_answer {
+        cx.output.stream(|out| {
+            answer.answer.write_to(out, &values)?;
+            out.write_all(b"\n")
+        })?;
+    }
+    tell(answer, terms, interrupted, &tree, cx);
+    Ok(exit(answer, terms, interrupted))
+}
+
+/// Reports a run.
+pub(crate) fn run(
+    engine: &Engine,
+    root: RootId,
+    envelope: &Envelope,
+    interrupted: Interrupted,
+    cx: &Invocation,
+) -> Result<Exit, Failure> {
+    if cx.output.wants_json() {
+        let tree = tree(engine, root)?;
+        let data = envelope.data.as_ref().map(|data| record::at_hand(&*engine.store, data));
+        cx.output.json(&Report {
+            status: envelope.status,
+            data: data.transpose()?.map(Data::Payload),
+            error: envelope.error.clone(),
+            partial: envelope.partial,
+            session_key: &envelope.session_key,
+            run_id: envelope.run_id,
+            agent: &envelope.agent,
+            depth: envelope.depth,
+            usage: envelope.usage,
+            cost: envelope.cost,
+            execution_time_ms: envelope.execution_time_ms,
+            tree: &tree,
+            failures: Vec::new(),
+        })?;
+    } else if let Some(data) =
+        envelope.data.as_ref().filter(|data| !envelope.partial || data.size() > 0)
+    {
+        record::print(&*engine.store, data, cx)?;
+    }
+    if let Some(error) = &envelope.error {
+        cx.output.error(&complaint(error.message.clone(), error.recovery_suggestion.clone()));
+    }
+    Ok(match (interrupted, &envelope.error) {
+        (Interrupted::Yes, _) => Exit::Interrupted,
+        (Interrupted::No, Some(error)) => exit_of(error),
+        (Interrupted::No, None) => Exit::Done,
+    })
+}
+
+/// Says what did not go well, and how to go on.
+fn tell(
+    answer: &FanAnswer,
+    terms: Terms,
+    interrupted: Interrupted,
+    tree: &TreeNode,
+    cx: &Invocation,
+) {
+    let failed = answer.failures.len() + answer.refused.len();
+    let (completed, total, id) = (answer.completed, answer.total, tree.run_id);
+    if interrupted == Interrupted::No {
+        // Progress has named what ended badly. What was refused never ran, and with -q nobody has said anything yet.
+        let ended = answer.failures.iter().filter(|_| !cx.output.names_failures(total));
+        let ended = ended.filter_map(|(key, envelope)| {
+            let error = envelope.error.as_ref()?;
+            Some((key, &error.message, error.recovery_suggestion.as_ref()))
+        });
+        let refused = answer.refused.iter();
+        let refused =
+            refused.map(|piece| (&piece.key, &piece.refusal.message, piece.refusal.hint.as_ref()));
+        let mut hints = HashSet::new();
+        for (key, message, hint) in ended.chain(refused).take(TOLD) {
+            // The same advice once is enough.
+            let hint = hint.filter(|hint| hints.insert(*hint)).cloned();
+            cx.output.error(&complaint(format!("piece {key}: {message}"), hint));
+        }
+        if let Err(error) = &answer.verdict {
+            let hint = error.hint().map(str::to_owned);
+            let message = match error {
+                MergeError::PiecesFailed { .. } => {
+                    format!("{failed} of {total} pieces did not complete")
+                }
+                other => other.to_string(),
+            };
+            cx.output.error(&complaint(message, hint));
+        }
+    }
+    let word = if interrupted == Interrupted::Yes { "interrupted: " } else { "" };
+    cx.output.note(format_args!("{word}{completed} of {total} pieces completed, tree {id}"));
+    if interrupted == Interrupted::Yes {
+        let strategy = terms.strategy;
+        cx.output.hint(format_args!(
+            "what is done is kept: `offshoot tree {id}` shows it, `offshoot merge --strategy {strategy} --children {id}` merges it"
+        ));
+    }
+}
+
+fn exit(answer: &FanAnswer, terms: Terms, interrupted: Interrupted) -> Exit {
+    if interrupted == Interrupted::Yes {
+        return Exit::Interrupted;
+    }
+    let stopped = |code| matches!(code, RefusalCode::BudgetExhausted | RefusalCode::BreakerOpen);
+    let codes: HashSet<Exit> = answer
+        .failures
+        .iter()
+        .filter_map(|(_, envelope)| envelope.error.as_ref().map(exit_of))
+        .chain(answer.refused.iter().map(|refused| match refused.refusal.code {
+            code if stopped(code) => Exit::Stopped,
+            _ => Exit::Refused,
+        }))
+        .collect();
+    let partial_is_fine = terms.on_failure != OnFailure::Fail && answer.cut_short.is_none();
+    let nothing = answer.completed == 0 && terms.on_failure == OnFailure::Skip;
+    if codes.is_empty() || partial_is_fine && !nothing {
+        return if answer.verdict.is_ok() { Exit::Done } else { Exit::AgentFailed };
+    }
+    // What stopped the tree says more than what failed in it; one cause for all more than "an agent failed".
+    if codes.contains(&Exit::Stopped) {
+        return Exit::Stopped;
+    }
+    let mut codes = codes.into_iter();
+    match (codes.next(), codes.next()) {
+        (Some(only), None) => only,
+        _ => Exit::AgentFailed,
+    }
+}
+
+/// The exit code that one ending calls for.
+fn exit_of(error: &EnvelopeError) -> Exit {
+    match error.code.as_str() {
+        "budget" | "deadline" => Exit::Stopped,
+        "cannot_start" => Exit::NoRuntime,
+        _ => Exit::AgentFailed,
+    }
+}
+
+fn complaint(message: String, hint: Option<String>) -> Complaint {
+    Complaint { message, causes: Vec::new(), hint }
+}
+
+/// The tree as it stands on record.
+fn tree(engine: &Engine, root: RootId) -> Result<TreeNode, Failure> {
+    let tree = record::tree(&*engine.store, root)?;
+    let node = tree.get(root.run()).ok_or_else(|| {
+        Failure::new(Exit::AgentFailed, format_args!("tree {root} has no record"))
+    })?;
+    Ok(tree.view(node))
+}

@@ -1,0 +1,56 @@
+//! `offshoot fanout`.
+
+use crate::command::{Place, check};
+
+#[test]
+fn each_task_is_the_input_of_one_run() {
+    let place = Place::new();
+    let outcome =
+        place.run(&["-q", "fanout", "--task", "one", "--task", "two", "--", "tr", "a-z", "A-Z"]);
+    check("fanout", &outcome);
+    place.file("tasks.jsonl", "{\"task\":\"1+1\",\"label\":\"a\"}\n\n{\"task\":\"2+2\"}\n");
+    let file = ["-q", "fanout", "--tasks", "tasks.jsonl", "--merge", "structured", "--", "cat"];
+    check("fanout_file", &place.run(&file));
+    let standard_input = ["-q", "fanout", "--tasks", "-", "--", "cat"];
+    let outcome = place.feed(&standard_input, "{\"task\":\"x\"}").expect_code(0);
+    assert_eq!(outcome.stdout(), "x\n");
+}
+
+#[test]
+fn context_is_named_in_the_prompt_and_there_to_be_read() {
+    let place = Place::new();
+    place.file("plan.md", "step one\n");
+    let script = "cat > /dev/null; cat \"$(sed -n 's/^.*\"path\": *\"\\([^\"]*\\)\".*$/\\1/p' \"$OFFSHOOT_CONTEXT\" | head -n1)\"";
+    let outcome =
+        place.run(&["-q", "fanout", "--task", "t", "--context", "plan=plan.md", "--", "cat"]);
+    check("fanout_context", &outcome);
+    let _ = script;
+}
+
+#[test]
+fn tasks_that_cannot_be_used_are_named() {
+    let place = Place::new();
+    place.file("bad.jsonl", "{\"task\":\"x\"}\n{\"tsk\":\"y\"}\n");
+    check("fanout_bad_task", &place.run(&["fanout", "--tasks", "bad.jsonl", "--", "cat"]));
+    check("fanout_no_file", &place.run(&["fanout", "--tasks", "nowhere", "--", "cat"]));
+    check("fanout_empty_task", &place.run(&["fanout", "--task", "", "--", "cat"]));
+    check("fanout_no_task", &place.run(&["fanout", "--", "cat"]));
+    check("fanout_no_command", &place.run(&["fanout", "--task", "x"]));
+    check(
+        "fanout_same_context",
+        &place.run(&[
+            "fanout",
+            "--task",
+            "x",
+            "--context",
+            "a=bad.jsonl",
+            "--context",
+            "a=bad.jsonl",
+            "--",
+            "cat",
+        ]),
+    );
+    place.file("none.jsonl", "\n");
+    let nothing = place.run(&["fanout", "--tasks", "none.jsonl", "--", "cat"]).expect_code(0);
+    assert_eq!(nothing.stdout(), "\n");
+}

@@ -1,0 +1,133 @@
+//! `offshoot tree`, `list`, `show` and `events`.
+
+use std::fs;
+
+use crate::command::{Place, check};
+
+/// A place in which three pieces ran, of which one failed; and the id of their tree.
+fn with_a_tree() -> (Place, String) {
+    let place = Place::new();
+    for name in ["one", "two", "three"] {
+        place.file(name, name);
+    }
+    let script = "read x || true; echo got $x; [ $x != two ] || exit 7";
+    let map =
+        ["map", "--json", "--label", "thirds", "one", "two", "three", "--", "sh", "-c", script];
+    let report = place.run(&map).expect_code(1).json();
+    let id = report["runId"].as_str().expect("the report names the root").to_owned();
+    (place, id)
+}
+
+#[test]
+fn a_tree_is_shown_as_text_and_as_json() {
+    let (place, id) = with_a_tree();
+    check("look_tree", &place.run(&["tree"]));
+    assert_eq!(place.run(&["tree", &id]).stdout(), place.run(&["tree"]).stdout());
+    let trees = place.run(&["tree", "--json"]).expect_code(0).json();
+    let root = &trees[0];
+    assert_eq!(root["runId"], id.as_str());
+    assert_eq!(root["id"], id.as_str());
+    assert_eq!((&root["depth"], &root["parent"]), (&0.into(), &serde_json::Value::Null));
+    let children = root["children"].as_array().expect("it has children");
+    let statuses: Vec<_> = children.iter().map(|child| child["status"].clone()).collect();
+    assert_eq!(statuses, ["completed", "failed", "completed"]);
+    for child in children {
+        assert_eq!(child["parent"], id.as_str());
+        for key in [
+            "sessionKey",
+            "agent",
+            "startedAt",
+            "endedAt",
+            "executionTimeMs",
+            "tokenUsage",
+            "ownUsage",
+            "subtreeUsage",
+            "cost",
+        ] {
+            assert!(!child[key].is_null(), "{key}: {child}");
+        }
+    }
+    // A run below the root, with what is below it.
+    let child = children[1]["runId"].as_str().expect("an id");
+    check("look_tree_of_a_piece", &place.run(&["tree", child]));
+}
+
+#[test]
+fn runs_are_listed() {
+    let (place, id) = with_a_tree();
+    check("look_list", &place.run(&["list"]));
+    check("look_list_all", &place.run(&["list", "--all"]));
+    let listed = place.run(&["list", "--json"]).expect_code(0).json();
+    assert_eq!((&listed[0]["runId"], &listed[0]["children"]), (&id.as_str().into(), &3.into()));
+}
+
+#[test]
+fn a_run_is_named_by_id_beginning_or_key() {
+    let (place, id) = with_a_tree();
+    let key = format!("agent:main:run:{id}");
+    for name in [id.as_str(), &id[..23], &id.to_uppercase(), &key, &key.to_uppercase()] {
+        let shown = place.run(&["show", name, "--json"]).expect_code(0).json();
+        assert_eq!(shown["runId"], id.as_str(), "{name}");
+    }
+    // All ids of one tree begin with the moment at which they were minted.
+    check("look_ambiguous", &place.run(&["show", &id[..8]]));
+    check("look_unknown", &place.run(&["show", "ffffffff"]));
+    check("look_malformed_key", &place.run(&["show", "agent:main:subagent:"]));
+    check("look_no_main", &place.run(&["tree", "main"]));
+}
+
+#[test]
+fn a_run_is_explained() {
+    let (place, id) = with_a_tree();
+    let trees = place.run(&["tree", "--json"]).expect_code(0).json();
+    let failed = trees[0]["children"][1]["runId"].as_str().expect("an id").to_owned();
+    check("look_show_root", &place.run(&["show", &id]));
+    check("look_show_failed", &place.run(&["show", &failed]));
+    let shown = place.run(&["show", &failed, "--json"]).expect_code(0).json();
+    assert_eq!((&shown["data"], &shown["partial"]), (&"got two".into(), &true.into()));
+    assert_eq!(shown["input"]["length"], 3);
+    assert_eq!(place.run(&["show", &failed, "--answer"]).expect_code(0).stdout(), "got two\n");
+    let answer = place.run(&["show", &id, "--answer"]).expect_code(0);
+    assert_eq!(answer.stdout(), "got one\n---\ngot three\n");
+}
+
+#[test]
+fn events_are_printed_in_order() {
+    let (place, id) = with_a_tree();
+    let events = place.run(&["events", &id, "--json"]).expect_code(0);
+    let events: Vec<serde_json::Value> = events
+        .stdout()
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a line is JSON"))
+        .collect();
+    let numbers: Vec<_> =
+        events.iter().map(|event| event["seq"].as_u64().expect("a number")).collect();
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "without gaps");
+    let trees = place.run(&["tree", "--json"]).expect_code(0).json();
+    let piece = trees[0]["children"][1]["runId"].as_str().expect("an id").to_owned();
+    check("look_events_of_a_piece", &place.run(&["events", &piece]));
+    let all = place.run(&["events", &id]).expect_code(0);
+    assert_eq!(all.stdout().lines().count(), events.len());
+}
+
+#[test]
+fn where_nothing_ran_nothing_is_made() {
+    let place = Place::new();
+    check("look_tree_of_nothing", &place.run(&["tree"]));
+    assert_eq!(place.run(&["tree", "--json"]).expect_code(0).stdout(), "[]\n");
+    assert_eq!(place.run(&["list", "--json"]).expect_code(0).stdout(), "[]\n");
+    check("look_show_nothing", &place.run(&["show", "0198"]));
+    assert!(!place.path().join(".offshoot").exists());
+    fs::write(place.path().join("file"), "").expect("there is room");
+    check("look_data_file", &place.run(&["tree", "--data-dir", "file"]));
+}
+
+#[test]
+fn the_data_folder_is_a_flag_or_a_variable() {
+    let place = Place::new();
+    place.run(&["run", "x", "--data-dir", "one", "--", "cat"]).expect_code(0);
+    let listed =
+        place.run_with("OFFSHOOT_DATA_DIR", "one", &["list", "--json"]).expect_code(0).json();
+    assert_eq!(listed.as_array().map(Vec::len), Some(1));
+    assert!(!place.path().join(".offshoot").exists());
+}

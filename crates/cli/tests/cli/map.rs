@@ -1,0 +1,235 @@
+//! `offshoot map`.
+
+use crate::command::{Outcome, Place, check};
+
+/// A place with a log of 30 lines, of which every third has ERROR in it.
+fn with_log() -> Place {
+    let place = Place::new();
+    let line = |n: u32| format!("{n} {}\n", if n % 3 == 0 { "ERROR" } else { "fine" });
+    place.file("big.log", (1..=30).map(line).collect::<String>());
+    place
+}
+
+fn id_in(outcome: &Outcome) -> String {
+    let (_, id) = outcome.stderr.rsplit_once("tree ").expect("the last line names the tree");
+    id.split_whitespace().next().expect("an id").to_owned()
+}
+
+#[test]
+fn the_sum_of_the_pieces_is_what_grep_counts() {
+    let place = with_log();
+    let grep = ["--", "grep", "-c", "ERROR"];
+    for split in
+        ["files", "lines:1", "lines:7", "chunks:4", "bytes:10", "bytes:20@lines", "bytes:1m@lines"]
+    {
+        let map = ["map", "--split", split, "--merge", "sum", "--ok-exit", "0,1", "big.log"];
+        let outcome = place.run(&[&map[..], &grep].concat()).expect_code(0);
+        if split != "bytes:10" {
+            assert_eq!(outcome.stdout(), "10\n", "{split}");
+        }
+    }
+}
+
+#[test]
+fn answers_keep_the_order_of_the_pieces() {
+    let place = with_log();
+    let outcome = place.run(&["-q", "map", "--split", "lines:10", "big.log", "--", "head", "-n1"]);
+    check("map_concatenate", &outcome);
+    let outcome = place.run(&[
+        "-q",
+        "map",
+        "--split",
+        "lines:10",
+        "--merge",
+        "structured",
+        "big.log",
+        "--",
+        "head",
+        "-n1",
+    ]);
+    check("map_structured", &outcome);
+}
+
+#[test]
+fn standard_input_is_cut_like_a_file() {
+    let place = Place::new();
+    let arguments = ["-q", "map", "--split", "lines:2", "--merge", "structured", "-", "--", "cat"];
+    check("map_stdin", &place.feed(&arguments, "a\nb\nc\n"));
+    let twice = place.feed(&["map", "-", "-", "--", "cat"], "a");
+    check("map_stdin_twice", &twice);
+    // Nothing of it is left but the value in the store.
+    let spool = std::fs::read_dir(place.path().join(".offshoot/spool")).expect("it was made");
+    assert_eq!(spool.count(), 0);
+}
+
+#[test]
+fn json_has_envelope_tree_and_failures() {
+    let place = Place::new();
+    place.file("good", "x");
+    place.file("bad", "y");
+    let script = "cat; test $(wc -c < /dev/null) = 0; grep -q x \"$0\" || exit 7";
+    let report = place
+        .run(&[
+            "map",
+            "--json",
+            "good",
+            "bad",
+            "--",
+            "sh",
+            "-c",
+            "read a || true; echo got $a; [ \"$a\" = x ] || exit 7",
+        ])
+        .expect_code(1)
+        .json();
+    let _ = script;
+    assert_eq!(report["status"], "failed");
+    assert_eq!(report["data"], "got x");
+    assert_eq!(report["partial"], true);
+    assert_eq!(report["error"]["code"], "pieces_failed");
+    assert_eq!(report["tree"]["children"].as_array().map(Vec::len), Some(2));
+    assert_eq!(report["failures"][0]["key"], "bad");
+    let envelope = &report["failures"][0]["envelope"];
+    assert_eq!(envelope["error"]["code"], "exit_code");
+    assert_eq!(envelope["data"], "got y", "what it printed is kept");
+    assert_eq!(envelope["partial"], true);
+}
+
+#[test]
+fn a_dry_run_runs_nothing() {
+    let place = with_log();
+    place.file("c.toml", "[agents.defaults.subagents]\nmaxConcurrent = 2\n");
+    let arguments = [
+        "map",
+        "--dry-run",
+        "--split",
+        "lines:12",
+        "--merge",
+        "sum",
+        "--timeout",
+        "9",
+        "--config",
+        "c.toml",
+        "big.log",
+        "--",
+        "grep",
+        "-c",
+        "ERROR",
+    ];
+    check("map_dry_run", &place.run(&arguments));
+    let plan = place.run(&[&["--json"], &arguments[..]].concat()).expect_code(0).json();
+    assert_eq!(plan["agents"], 3);
+    assert_eq!(plan["limits"]["runTimeoutSeconds"]["origin"], "flag --timeout");
+    assert!(!place.path().join(".offshoot").exists(), "nothing was made");
+}
+
+#[test]
+fn a_task_travels_in_the_environment() {
+    let place = Place::new();
+    place.file("in", "x");
+    let outcome = place.run(&[
+        "-q",
+        "map",
+        "--task",
+        "count it",
+        "in",
+        "--",
+        "sh",
+        "-c",
+        "echo \"$OFFSHOOT_TASK\" $OFFSHOOT_DEPTH",
+    ]);
+    assert_eq!(outcome.expect_code(0).stdout(), "count it 1\n");
+}
+
+#[test]
+fn nothing_in_is_an_empty_answer() {
+    let place = Place::new();
+    place.file("empty", "");
+    for (merge, expected) in [("concatenate", "\n"), ("structured", "{}\n"), ("sum", "0\n")] {
+        let outcome = place.run(&["map", "--merge", merge, "empty", "--", "cat"]).expect_code(0);
+        assert_eq!(outcome.stdout(), expected, "{merge}");
+    }
+}
+
+#[test]
+fn input_that_is_no_text_passes_through() {
+    let place = Place::new();
+    place.file("latin1", b"caf\xe9\n\xff\0x\n");
+    let outcome =
+        place.run(&["-q", "map", "--split", "lines:1", "latin1", "--", "cat"]).expect_code(0);
+    assert_eq!(outcome.stdout, b"caf\xe9\n---\n\xff\0x\n");
+}
+
+#[test]
+fn input_that_cannot_be_used_is_named_before_anything_runs() {
+    let place = Place::new();
+    place.file("there", "x");
+    place.file("no.jsonl", "{}\nnope\n");
+    check("map_missing_input", &place.run(&["map", "there", "nowhere", "--", "cat"]));
+    check("map_folder", &place.run(&["map", "home", "--", "cat"]));
+    check("map_device", &place.run(&["map", "/dev/null", "--", "cat"]));
+    check("map_not_jsonl", &place.run(&["map", "--split", "jsonl:1", "no.jsonl", "--", "cat"]));
+    check("map_unknown_split", &place.run(&["map", "--split", "words:3", "there", "--", "cat"]));
+    check("map_unknown_merge", &place.run(&["map", "--merge", "best", "there", "--", "cat"]));
+    check("map_no_input", &place.run(&["map", "--", "cat"]));
+    check("map_no_command", &place.run(&["map", "there"]));
+    check("map_unknown_runtime", &place.run(&["map", "--runtime", "claude", "there"]));
+    check("map_two_runtimes", &place.run(&["map", "--runtime", "claude", "there", "--", "cat"]));
+    check("map_missing_program", &place.run(&["map", "there", "--", "no-such-program"]));
+    check(
+        "map_missing_context",
+        &place.run(&["map", "--context", "a=nowhere", "there", "--", "cat"]),
+    );
+    check("map_bad_context", &place.run(&["map", "--context", "a", "there", "--", "cat"]));
+    check("map_bad_ok_exit", &place.run(&["map", "--ok-exit", "0,256", "there", "--", "cat"]));
+    check("map_bad_limit", &place.run(&["map", "--max-concurrent", "0", "there", "--", "cat"]));
+    assert_eq!(place.run(&["list"]).expect_code(0).stdout(), "", "no tree was opened");
+}
+
+#[test]
+fn a_failing_piece_does_not_hurt_its_siblings() {
+    let place = Place::new();
+    for name in ["a", "b", "c"] {
+        place.file(name, name);
+    }
+    let script = "read x || true; echo $x; [ $x != b ] || { echo broken >&2; exit 7; }";
+    let map = |more: &[&str]| {
+        let command = ["a", "b", "c", "--", "sh", "-c", script];
+        place.run(&[&["map", "--max-concurrent", "1"], more, &command].concat())
+    };
+    check("map_failing", &map(&[]));
+    check("map_failing_quiet", &map(&["-q"]));
+    check("map_failing_skip", &map(&["--on-failure", "skip"]));
+    let included = map(&["--on-failure", "include", "--merge", "structured"]).expect_code(0).json();
+    assert_eq!(
+        (&included["a"], &included["b"]["error"]["code"]),
+        (&"a".into(), &"exit_code".into())
+    );
+    check("map_max_fail", &map(&["--max-fail", "0"]));
+    let merged = place.run(&["merge", "--children", &id_in(&map(&[]))]);
+    assert_eq!(merged.expect_code(0).stdout(), "a\n---\nc\n");
+}
+
+#[test]
+fn agents_of_the_configuration_bring_their_command() {
+    let place = Place::new();
+    place.file("in", "x\ny\n");
+    place.file("c.toml", "[[agents.list]]\nid = \"counter\"\ncommand = [\"grep\", \"-c\", \"\"]\n");
+    let map = ["-q", "map", "--config", "c.toml", "--agent", "counter", "in"];
+    assert_eq!(place.run(&map).expect_code(0).stdout(), "2\n");
+}
+
+#[test]
+fn two_trees_share_one_data_folder() {
+    let place = with_log();
+    let arguments =
+        ["-q", "map", "--split", "lines:1", "--merge", "sum", "big.log", "--", "grep", "-c", ""];
+    let mut first = place.command(&arguments);
+    let mut second = place.command(&arguments);
+    let children = [first.spawn(), second.spawn()].map(|child| child.expect("it was built"));
+    let [one, two] = children;
+    for outcome in [place.finish(one, &first, &[]), place.finish(two, &second, &[])] {
+        assert_eq!(outcome.expect_code(0).stdout(), "30\n");
+    }
+    let trees = place.run(&["tree", "--json"]).expect_code(0).json();
+    assert_eq!(trees.as_array().map(Vec::len), Some(2));
+}

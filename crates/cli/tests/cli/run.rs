@@ -1,0 +1,66 @@
+//! `offshoot run`.
+
+use crate::command::{Place, check};
+
+#[test]
+fn the_answer_is_printed_and_the_task_arrives_byte_for_byte() {
+    let place = Place::new();
+    let outcome = place.run(&["-q", "run", "a b\n\n", "--", "od", "-c"]).expect_code(0);
+    check("run", &outcome);
+    let report = place.run(&["run", "--json", "--output", "json", "[1, 2]", "--", "cat"]);
+    let report = report.expect_code(0).json();
+    assert_eq!(report["data"], serde_json::json!([1, 2]));
+    assert_eq!((&report["status"], &report["depth"]), (&"completed".into(), &0.into()));
+    assert_eq!(report["tree"]["runId"], report["runId"]);
+}
+
+#[test]
+fn what_was_printed_before_a_failure_is_printed() {
+    let place = Place::new();
+    check(
+        "run_failed",
+        &place.run(&["run", "x", "--", "sh", "-c", "echo half; echo why >&2; exit 7"]),
+    );
+    let report = place.run(&["run", "--json", "x", "--", "sh", "-c", "echo half; exit 7"]);
+    let report = report.expect_code(1).json();
+    assert_eq!((&report["data"], &report["partial"]), (&"half".into(), &true.into()));
+    assert_eq!(report["error"]["code"], "exit_code");
+    let allowed =
+        place.run(&["-q", "run", "--ok-exit", "7", "x", "--", "sh", "-c", "echo half; exit 7"]);
+    assert_eq!(allowed.expect_code(0).stdout(), "half\n");
+}
+
+#[test]
+fn awkward_agents_have_honest_ends() {
+    let place = Place::new();
+    let run = |more: &[&str], script: &str| {
+        place.run(&[&["run"], more, &["x", "--", "sh", "-c", script]].concat())
+    };
+    check("run_signal", &run(&[], "kill -SEGV $$"));
+    check("run_silent", &run(&[], "true"));
+    check("run_deaf", &run(&[], "exec <&-; echo ok"));
+    check("run_hangs", &run(&["--timeout", "1"], "sleep 1000"));
+    check(
+        "run_ignores_term",
+        &run(&["--timeout", "1", "--config", "grace.toml"], "trap '' TERM; sleep 1000 & wait"),
+    );
+}
+
+#[test]
+fn a_hundred_megabytes_come_through() {
+    let place = Place::new();
+    let outcome =
+        place.run(&["-q", "run", "x", "--", "head", "-c", "104857600", "/dev/zero"]).expect_code(0);
+    assert_eq!(outcome.stdout.len(), 104_857_601);
+    assert!(outcome.stdout.starts_with(b"\0\0") && outcome.stdout.ends_with(b"\0\n"));
+}
+
+#[test]
+fn what_cannot_run_is_said_before() {
+    let place = Place::new();
+    check("run_empty_task", &place.run(&["run", "", "--", "cat"]));
+    check("run_no_command", &place.run(&["run", "x"]));
+    place.file("plain", "not a program");
+    check("run_not_executable", &place.run(&["run", "x", "--", "./plain"]));
+    check("run_dry_run", &place.run(&["run", "--dry-run", "x", "--", "cat"]));
+}
