@@ -79,7 +79,7 @@ impl Failure {
     pub(crate) fn caused_by(mut self, mut cause: Option<&dyn Error>) -> Self {
         let Some(last) = self.complaints.last_mut() else { return self };
         while let Some(error) = cause {
-            let text = error.to_string();
+            let text = words(&error.to_string());
             let above = last.causes.last().unwrap_or(&last.message);
             if !above.contains(&text) {
                 last.causes.push(text);
@@ -92,9 +92,13 @@ impl Failure {
 
 /// The system's words for an error, lower case and without the number that Rust adds.
 pub(crate) fn plain(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words);
-    let mut letters = text.chars();
+    words(&error.to_string())
+}
+
+/// The same for any text: only that of a system error has the number, and only such a one begins with a capital.
+fn words(text: &str) -> String {
+    let Some((words, _)) = text.split_once(" (os error") else { return text.to_owned() };
+    let mut letters = words.chars();
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 

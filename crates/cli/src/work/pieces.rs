@@ -71,7 +71,7 @@ pub(crate) async fn run(
     let plan = Some(plan.recorded()?);
     let context = Vec::new();
     let spec = RootSpec { agent: prepared.agent, task, label, context, work: prepared.work, plan };
-    let session = engine.spawner.open(spec).await.map_err(|error| broken(&error))?;
+    let mut session = engine.spawner.open(spec).await.map_err(|error| broken(&error))?;
     let root = session.root();
     let stopper = session.stopper();
     let follow = progress::follow(session.events(), pieces.len(), cx.output);
@@ -83,10 +83,17 @@ pub(crate) async fn run(
             on_failure: terms.on_failure,
             max_fail: terms.max_fail,
         };
-        let fan = session.fan_out(order).await?;
-        let answer = fan.answer().await?;
+        let answered = async { session.fan_out(order).await?.answer().await };
+        let answer = match answered.await {
+            Ok(answer) => answer,
+            // A tree that ends before its answer has a reason, which it tells to whoever asks.
+            Err(SpawnerError::Over) => {
+                return Err(session.ended().await.err().unwrap_or(SpawnerError::Over));
+            }
+            Err(error) => return Err(error),
+        };
         let concluded = session.conclude(&answer).await;
-        Ok::<_, SpawnerError>((answer, concluded))
+        Ok((answer, concluded))
     };
     let (answer, concluded) = tokio::select! {
         (outcome, ()) = async { tokio::join!(work, follow) } => outcome.map_err(|error| broken(&error))?,

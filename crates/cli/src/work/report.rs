@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use offshoot_merge::{MergeError, OnFailure};
 use offshoot_model::{
-    AgentId, Cost, Envelope, EnvelopeError, Refusal, RefusalCode, RootId, RunId, RunStatus,
-    SessionKey, TreeNode, Usage,
+    AgentId, CancelledBy, Cost, Envelope, EnvelopeError, Refusal, RefusalCode, RootId, RunId,
+    RunStatus, SessionKey, TreeNode, Usage,
 };
 use offshoot_spawner::{FanAnswer, StoredValues};
 use serde::Serialize;
@@ -176,6 +176,12 @@ fn tell(
             let hint = hint.filter(|hint| hints.insert(*hint)).cloned();
             cx.output.error(&complaint(format!("piece {key}: {message}"), hint));
         }
+        if answer.cut_short == Some(CancelledBy::MaxFail) {
+            let most = terms.max_fail.unwrap_or(0);
+            let message =
+                format!("more than {most} pieces did not complete, so the rest was cancelled");
+            cx.output.error(&complaint(message, None));
+        }
         if let Err(error) = &answer.verdict {
             let hint = error.hint().map(str::to_owned);
             let message = match error {
@@ -191,9 +197,11 @@ fn tell(
     cx.output.note(format_args!("{word}{completed} of {total} pieces completed, tree {id}"));
     if interrupted == Interrupted::Yes {
         let strategy = terms.strategy;
-        cx.output.hint(format_args!(
-            "what is done is kept: `offshoot tree {id}` shows it, `offshoot merge --strategy {strategy} --children {id}` merges it"
-        ));
+        let merge = match completed {
+            0 => String::new(),
+            _ => format!(", `offshoot merge --strategy {strategy} --children {id}` merges it"),
+        };
+        cx.output.hint(format_args!("what is done is kept: `offshoot tree {id}` shows it{merge}"));
     }
 }
 

@@ -162,11 +162,16 @@ impl Outcome {
 }
 
 /// What differs from run to run, as patterns and their names.
-const FILTERS: [(&str, &str); 4] = [
-    (r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", "ID"),
+const FILTERS: [(&str, &str); 8] = [
+    // How far it is when is nobody's promise.
+    (r"(?m)^ *\d+ %  .*\n", ""),
+    (r"\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b", "ID"),
+    (r"\b[0-9a-f-]{4,36}…", "ID…"),
+    (r"\b01[0-9a-f]{6}\b", "PREFIX"),
     (r"\b[0-9a-f]{64}\b", "HASH"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "AT"),
     (r"\b\d+(\.\d+)? (µs|ms|s|min)\b", "TIME"),
+    (r"process \d+", "process PID"),
 ];
 
 /// Compares with the committed snapshot of this name.

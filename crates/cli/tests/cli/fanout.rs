@@ -20,11 +20,14 @@ fn each_task_is_the_input_of_one_run() {
 fn context_is_named_in_the_prompt_and_there_to_be_read() {
     let place = Place::new();
     place.file("plan.md", "step one\n");
-    let script = "cat > /dev/null; cat \"$(sed -n 's/^.*\"path\": *\"\\([^\"]*\\)\".*$/\\1/p' \"$OFFSHOOT_CONTEXT\" | head -n1)\"";
     let outcome =
         place.run(&["-q", "fanout", "--task", "t", "--context", "plan=plan.md", "--", "cat"]);
     check("fanout_context", &outcome);
-    let _ = script;
+    let fanout = ["-q", "fanout", "--task", "t", "--context", "plan=plan.md", "--"];
+    let script = "cat \"$OFFSHOOT_CONTEXT\"";
+    let outcome = place.run(&[&fanout[..], &["sh", "-c", script]].concat()).expect_code(0);
+    let path = outcome.json()["plan"]["path"].as_str().expect("a path").to_owned();
+    assert_eq!(std::fs::read_to_string(path).expect("it is there"), "step one\n");
 }
 
 #[test]

@@ -36,6 +36,7 @@ fn awkward_agents_have_honest_ends() {
     let run = |more: &[&str], script: &str| {
         place.run(&[&["run"], more, &["x", "--", "sh", "-c", script]].concat())
     };
+    place.file("grace.toml", "[agents.defaults.subagents]\ngraceSeconds = 1\n");
     check("run_signal", &run(&[], "kill -SEGV $$"));
     check("run_silent", &run(&[], "true"));
     check("run_deaf", &run(&[], "exec <&-; echo ok"));

@@ -1,32 +1,29 @@
-//! A small file system of its own, to fill.
+//! A small disk to fill.
 
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
-use tempfile::TempDir;
 
-/// Mounted until dropped.
+/// A file system in memory, mounted until it is dropped.
 pub(crate) struct Tmpfs {
-    folder: TempDir,
-    size: u64,
+    folder: tempfile::TempDir,
 }
 
 impl Tmpfs {
-    /// Mounts one of so many bytes. None, with a word why, where we may not mount; in continuous integration that is a
-    /// failure.
+    /// Mounts one of so many bytes. Where we may not mount there is none and the test says so; where `CI` is set, that is
+    /// a failure.
     pub(crate) fn mount(size: u64) -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
-        let options = std::ffi::CString::new(format!("size={size},mode=0700")).unwrap();
+        let folder = tempfile::tempdir().expect("the system has room for a folder");
+        let options = CString::new(format!("size={size}")).expect("a number has no NUL");
         match mount("tmpfs", folder.path(), "tmpfs", MountFlags::empty(), Some(&*options)) {
-            Ok(()) => Some(Self { folder, size }),
+            Ok(()) => Some(Self { folder }),
             Err(error) => {
-                #[expect(
-                    clippy::disallowed_methods,
-                    reason = "tests are told by their caller whether they may skip"
-                )]
-                let must_run = std::env::var("CI").is_ok_and(|value| value == "true");
-                assert!(!must_run, "cannot mount a file system to fill: {error}");
-                println!("SKIPPED: cannot mount a file system to fill: {error}");
+                assert!(std::env::var_os("CI").is_none(), "cannot mount a disk to fill: {error}");
+                writeln!(io::stderr(), "skipped: cannot mount a disk to fill: {error}")
+                    .expect("the test's own output is open");
                 None
             }
         }
@@ -36,26 +33,24 @@ impl Tmpfs {
         self.folder.path()
     }
 
-    /// Writes until nothing fits any more; the file to remove when there is to be space again.
+    /// Writes until nothing fits any more. Names the file to remove when there is to be space again.
     pub(crate) fn fill(&self) -> PathBuf {
-        use std::io::Write;
         let path = self.path().join("ballast");
-        let mut ballast = std::fs::File::create(&path).unwrap();
-        let block = vec![1; 4096];
-        let written = (0..=self.size / 4096).take_while(|_| ballast.write_all(&block).is_ok());
-        assert!(written.count() as u64 <= self.size / 4096, "it never became full");
+        let mut ballast = File::create(&path).expect("there is room for a name");
+        let error = io::copy(&mut io::repeat(1), &mut ballast).expect_err("it is a small disk");
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         path
     }
 
-    /// Nothing can be written any more, not even by the superuser.
+    /// From now on nobody may write to it.
     pub(crate) fn make_read_only(&self) {
-        mount_remount(self.path(), MountFlags::RDONLY, "").unwrap();
+        mount_remount(self.path(), MountFlags::RDONLY, "").expect("it is mounted");
     }
 }
 
 impl Drop for Tmpfs {
     fn drop(&mut self) {
-        // Detached, because a store of a failed test may still have files open in it.
-        unmount(self.path(), UnmountFlags::DETACH).unwrap();
+        // Detached, because a command that a failed test left running may still have files open in it.
+        unmount(self.path(), UnmountFlags::DETACH).expect("it is mounted");
     }
 }
