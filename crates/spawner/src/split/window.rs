@@ -72,6 +72,12 @@ impl Window {
 
     /// Fills `into` from `offset` and leaves the block alone: for a look at a few bytes elsewhere.
     pub(super) fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), SplitError> {
+        let end = self.base + self.held as u64;
+        if offset >= self.base && offset + into.len() as u64 <= end {
+            let start = (offset - self.base) as usize;
+            into.copy_from_slice(&self.buffer[start..start + into.len()]);
+            return Ok(());
+        }
         self.file.read_exact_at(into, offset).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => SplitError::Changed { path: self.path.to_path_buf() },
             _ => SplitError::from_io(&self.path, error),
