@@ -9,6 +9,7 @@ mod keeper;
 mod key;
 mod limits;
 mod list;
+mod manual;
 mod map;
 mod merge;
 mod run;
@@ -26,6 +27,7 @@ pub(crate) use keeper::KeeperArguments;
 pub(crate) use key::{KeyArguments, KeyCommand};
 pub(crate) use limits::LimitArguments;
 pub(crate) use list::ListArguments;
+pub(crate) use manual::ManualArguments;
 pub(crate) use map::MapArguments;
 pub(crate) use merge::MergeArguments;
 pub(crate) use run::RunArguments;
@@ -88,6 +90,7 @@ pub(crate) enum Command {
     Key(KeyArguments),
     Config(ConfigArguments),
     Completions(CompletionsArguments),
+    Manual(ManualArguments),
     #[command(hide = true)]
     Keeper(KeeperArguments),
 }

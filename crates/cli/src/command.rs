@@ -6,6 +6,7 @@ mod events;
 mod fanout;
 mod key;
 mod list;
+mod manual;
 mod map;
 mod merge;
 mod run;
@@ -60,6 +61,7 @@ fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
         Command::Key(arguments) => key::run(arguments.command, cx),
         Command::Config(arguments) => config::run(arguments.command, cx),
         Command::Completions(arguments) => completions::run(&arguments, cx),
+        Command::Manual(arguments) => manual::run(&arguments, cx),
         // It needs a process without a thread or an open file, which this one still is.
         Command::Keeper(KeeperArguments {}) => run_keeper(),
     }

@@ -26,8 +26,14 @@ pub(crate) fn config(cx: &Invocation, limits: &LimitArguments) -> Result<Config,
     if let Some(project) = Project::nearest(&cx.environment.working_folder)? {
         let trust = Trusted::of(&project, &cx.environment)?;
         warn(cx, &project, trust);
-        if let Some(path) = project.config()? {
-            loader = loader.file(read(cx, SourceKind::Project, &path)?);
+        for path in project.config()?.into_iter().chain(project.definitions()) {
+            loader = loader.file(match trust {
+                Trust::Trusted => read(cx, SourceKind::Project, &path)?,
+                // It is named and not looked into: nothing in it may stop us.
+                Trust::Changed | Trust::Unknown => {
+                    Source::new(SourceKind::Project, path, String::new())
+                }
+            });
         }
         loader = loader.project_trusted(trust == Trust::Trusted);
     }

@@ -17,8 +17,10 @@ pub(crate) struct Project {
     pub(crate) files: Vec<PathBuf>,
 }
 
+/// Folders of agent definitions.
+const DEFINITIONS: [&str; 2] = [".claude/agents", ".offshoot/agents"];
 /// Folders of definitions and code, with everything in them.
-const FOLDERS: [&str; 3] = [".offshoot/agents", ".offshoot/plugins", ".claude/agents"];
+const FOLDERS: [&str; 3] = [DEFINITIONS[0], DEFINITIONS[1], ".offshoot/plugins"];
 /// Configuration files, in a folder of ours.
 pub(crate) const CONFIG_FILES: [&str; 2] = ["config.toml", "config.json5"];
 /// Ours, in a project.
@@ -51,6 +53,17 @@ impl Project {
     /// The project's configuration file.
     pub(crate) fn config(&self) -> Result<Option<PathBuf>, Failure> {
         config_in(&self.folder.join(PROJECT_FOLDER))
+    }
+
+    /// Agent definitions in Markdown: those for Claude first, so that ours may refine them.
+    pub(crate) fn definitions(&self) -> impl Iterator<Item = PathBuf> {
+        let is_definition = |file: &&PathBuf| {
+            let folder = file.parent();
+            file.extension().is_some_and(|extension| extension == "md")
+                && DEFINITIONS.iter().any(|name| folder == Some(Path::new(name)))
+        };
+        // Sorted, `.claude` comes before `.offshoot`.
+        self.files.iter().filter(is_definition).map(|file| self.folder.join(file))
     }
 
     /// A hash of the names and contents of all files: another one as soon as anything differs.

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use indexmap::IndexMap;
 use offshoot_config::{AgentId, Valued, init_template, schema};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::arguments::{ConfigCommand, InitArguments, LimitArguments, ResolveArguments};
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
 use crate::load;
 use crate::project::CONFIG_FILES;
@@ -71,7 +71,15 @@ fn resolve(arguments: &ResolveArguments, cx: &Invocation) -> Result<Exit, Failur
 }
 
 fn check(file: &Path, cx: &Invocation) -> Result<Exit, Failure> {
-    load::file(cx, file)?;
+    let problem =
+        |complaint: &Complaint| json!({ "message": complaint.message, "hint": complaint.hint });
+    if let Err(failure) = load::file(cx, file) {
+        let problems: Vec<Value> = failure.complaints.iter().map(problem).collect();
+        return Err(Failure { json: Some(json!({ "problems": problems })), ..failure });
+    }
+    if cx.output.wants_json() {
+        cx.output.json(&json!({ "problems": [] }))?;
+    }
     cx.output.note(format_args!("{}: nothing is wrong", file.display()));
     Ok(Exit::Done)
 }

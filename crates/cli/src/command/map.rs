@@ -31,8 +31,8 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
         true => Some(Spool::standard_input(&engine::data_folder(cx)?)?),
         false => None,
     };
+    let cut = input::cut(&arguments.inputs, split, spool.as_ref().map(Spool::path))?;
     if work.dry_run {
-        let cut = input::cut(&arguments.inputs, split, spool.as_ref().map(Spool::path))?;
         let agents: Vec<PlannedAgent> = cut
             .pieces
             .iter()
@@ -46,11 +46,13 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
     engine::block_on(async {
         let interrupts = Interrupts::listen()?;
         let engine = Engine::start(config, engine::data_folder(cx)?, cx)?;
-        let spool = match spool {
-            Some(spool) => Some(spool.keep(&*engine.store).await?),
-            None => None,
+        let cut = match spool {
+            Some(spool) => {
+                let unnamed = spool.path().to_owned();
+                cut.moved(&unnamed, spool.keep(&*engine.store).await?)
+            }
+            None => cut,
         };
-        let cut = input::cut(&arguments.inputs, split, spool.as_deref())?;
         let context = context::store(files, &*engine.store).await?;
         let plan = plan(&prepared, split, &cut, terms);
         let task = task(arguments, &prepared);

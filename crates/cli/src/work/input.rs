@@ -1,13 +1,15 @@
 //! The input of a map: files as they are, standard input through a file; cut into pieces.
 
-use std::fs;
+use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use offshoot_model::ValueKind;
 use offshoot_spawner::split::{self, InputFile, Piece, Split, SplitError};
 use offshoot_store::{DataFolder, NewValue, Store};
+use rustix::fs::{AtFlags, CWD, linkat};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, plain};
@@ -22,11 +24,12 @@ pub(crate) struct Cut {
     pub(crate) pieces: Vec<Piece>,
 }
 
-/// Standard input in a file of the data folder, which is removed again unless the store keeps it.
+/// Standard input in a file without a name, so that nothing of it is left however we end, unless the store keeps it.
 #[derive(Debug)]
 pub(crate) struct Spool {
+    file: File,
     path: PathBuf,
-    kept: bool,
+    folder: PathBuf,
 }
 
 /// Standard input, on the command line.
@@ -63,37 +66,51 @@ pub(crate) fn has_standard_input(inputs: &[PathBuf]) -> Result<bool, Failure> {
     }
 }
 
+impl Cut {
+    /// The same pieces of a file that has got another name.
+    pub(crate) fn moved(mut self, from: &Path, to: PathBuf) -> Self {
+        let to = Arc::new(to);
+        let inputs = self.files.iter_mut().map(|file| &mut file.path);
+        let pieces = self.pieces.iter_mut().map(|piece| &mut piece.range.path);
+        for path in inputs.chain(pieces).filter(|path| path.as_path() == from) {
+            *path = Arc::clone(&to);
+        }
+        self
+    }
+}
+
 impl Spool {
     /// Reads standard input to its end.
     pub(crate) fn standard_input(folder: &DataFolder) -> Result<Self, Failure> {
-        let (mut file, path) = folder.spool_file().map_err(|error| failed(&error))?;
-        let spool = Self { path, kept: false };
-        io::copy(&mut io::stdin().lock(), &mut file).map_err(|error| {
+        let folder = folder.spool_folder();
+        let spool = || {
+            let mut file = tempfile::tempfile_in(&folder)?;
+            io::copy(&mut io::stdin().lock(), &mut file)?;
+            Ok(file)
+        };
+        let file = spool().map_err(|error: io::Error| {
             Failure::input(format_args!("cannot keep standard input in a file: {}", plain(&error)))
         })?;
-        Ok(spool)
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd()).into();
+        Ok(Self { file, path, folder })
     }
 
-    /// Where it is.
+    /// By what name it can be opened while this lives.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Makes it a value of the store, which a later start finds again. Tells where it is now.
-    pub(crate) async fn keep(mut self, store: &dyn Store) -> Result<PathBuf, Failure> {
-        let value = NewValue::adopt(ValueKind::Bytes, &self.path);
+    pub(crate) async fn keep(self, store: &dyn Store) -> Result<PathBuf, Failure> {
+        let named = self.folder.join(format!("input-{}", std::process::id()));
+        // Where the system has no files without a name from the start, it cannot be given one; then it is copied.
+        let value = match linkat(CWD, &self.path, CWD, &named, AtFlags::SYMLINK_FOLLOW) {
+            Ok(()) => NewValue::adopt(ValueKind::Bytes, named),
+            Err(_) => NewValue::file(ValueKind::Bytes, &self.path),
+        };
         let value = store.put(value).await.map_err(|error| failed(&error))?;
-        self.kept = true;
+        drop(self.file);
         store.path(&value).map_err(|error| failed(&error))
-    }
-}
-
-impl Drop for Spool {
-    fn drop(&mut self) {
-        if !self.kept {
-            // A file that stays is found by whoever looks after the spool folder; there is nobody to tell here.
-            let _ = fs::remove_file(&self.path);
-        }
     }
 }
 

@@ -22,6 +22,8 @@ use crate::record;
 
 /// As many failures are told one by one.
 const TOLD: usize = 10;
+/// More different advice than this is none.
+const ADVICE: usize = 3;
 
 /// `--json`: the envelope of the root, the tree, and what did not complete.
 #[derive(Serialize)]
@@ -68,9 +70,14 @@ pub(crate) fn pieces(
 ) -> Result<Exit, Failure> {
     let tree = tree(engine, root)?;
     let values = StoredValues::new(Arc::clone(&engine.store));
-    let verdict = answer.verdict.is_ok() && answer.refused.is_empty();
-    // Nothing at all is no partial answer: a sum of no piece would look like one.
-    let has_answer = verdict || answer.completed > 0;
+    let exit = exit(answer, terms, interrupted);
+    let has_answer = match &answer.verdict {
+        Ok(()) => exit == Exit::Done || answer.completed > 0,
+        // Nothing at all is no partial answer: a sum of no piece would look like one.
+        Err(MergeError::PiecesFailed { .. }) => answer.completed > 0,
+        // What does not merge has no answer.
+        Err(_) => false,
+    };
     if cx.output.wants_json() {
         let failures = answer.failures.iter().map(|(key, envelope)| PieceFailure {
             key,
@@ -105,8 +112,13 @@ pub(crate) fn pieces(
             out.write_all(b"\n")
         })?;
     }
-    tell(answer, terms, interrupted, &tree, cx);
-    Ok(exit(answer, terms, interrupted))
+    if exit == Exit::Done {
+        tell_what_is_missing(answer, cx);
+    } else if interrupted == Interrupted::No {
+        tell_what_failed(answer, terms, cx);
+    }
+    tell_how_to_go_on(answer, terms, interrupted, tree.run_id, cx);
+    Ok(exit)
 }
 
 /// Reports a run.
@@ -150,49 +162,67 @@ pub(crate) fn run(
     })
 }
 
-/// Says what did not go well, and how to go on.
-fn tell(
+/// Names what the answer stands without.
+fn tell_what_is_missing(answer: &FanAnswer, cx: &Invocation) {
+    if !cx.output.names_failures(answer.total) {
+        for (key, envelope) in &answer.failures {
+            let why = envelope.error.as_ref().map_or("", |error| &error.message);
+            cx.output.warning(format_args!("piece {key}: {why}"));
+        }
+    }
+    for piece in &answer.refused {
+        cx.output.warning(format_args!("piece {}: {}", piece.key, piece.refusal.message));
+    }
+}
+
+/// Says what did not go well, and what to do about it.
+fn tell_what_failed(answer: &FanAnswer, terms: Terms, cx: &Invocation) {
+    let (failed, total) = (answer.failures.len() + answer.refused.len(), answer.total);
+    // Progress has named what ended badly, but for advice. What was refused never ran.
+    let named = cx.output.names_failures(total);
+    let ended = answer.failures.iter().filter_map(|(key, envelope)| {
+        let error = envelope.error.as_ref()?;
+        Some((key, &error.message, error.recovery_suggestion.as_ref()))
+    });
+    let refused = answer.refused.iter();
+    let refused =
+        refused.map(|piece| (&piece.key, &piece.refusal.message, piece.refusal.hint.as_ref()));
+    let mut hints = HashSet::new();
+    let silent = if named { answer.failures.len() } else { 0 };
+    for (key, message, hint) in ended.clone().chain(refused).skip(silent).take(TOLD) {
+        // The same advice once is enough.
+        let hint = hint.filter(|hint| hints.insert(*hint)).cloned();
+        cx.output.error(&complaint(format!("piece {key}: {message}"), hint));
+    }
+    let advice = ended.filter_map(|(_, _, hint)| hint).filter(|hint| named && hints.insert(*hint));
+    advice.take(ADVICE).for_each(|hint| cx.output.hint(hint));
+    if answer.cut_short == Some(CancelledBy::MaxFail) {
+        let most = terms.max_fail.unwrap_or(0);
+        let message =
+            format!("more than {most} pieces did not complete, so the rest was cancelled");
+        cx.output.error(&complaint(message, None));
+    }
+    if let Err(error) = &answer.verdict {
+        let hint = error.hint().map(str::to_owned);
+        let message = match error {
+            MergeError::PiecesFailed { .. } => {
+                format!("{failed} of {total} pieces did not complete")
+            }
+            other => other.to_string(),
+        };
+        cx.output.error(&complaint(message, hint));
+    }
+}
+
+/// Names the tree, and after an interruption what can be done with it.
+fn tell_how_to_go_on(
     answer: &FanAnswer,
     terms: Terms,
     interrupted: Interrupted,
-    tree: &TreeNode,
+    id: RunId,
     cx: &Invocation,
 ) {
-    let failed = answer.failures.len() + answer.refused.len();
-    let (completed, total, id) = (answer.completed, answer.total, tree.run_id);
-    if interrupted == Interrupted::No {
-        // Progress has named what ended badly. What was refused never ran, and with -q nobody has said anything yet.
-        let ended = answer.failures.iter().filter(|_| !cx.output.names_failures(total));
-        let ended = ended.filter_map(|(key, envelope)| {
-            let error = envelope.error.as_ref()?;
-            Some((key, &error.message, error.recovery_suggestion.as_ref()))
-        });
-        let refused = answer.refused.iter();
-        let refused =
-            refused.map(|piece| (&piece.key, &piece.refusal.message, piece.refusal.hint.as_ref()));
-        let mut hints = HashSet::new();
-        for (key, message, hint) in ended.chain(refused).take(TOLD) {
-            // The same advice once is enough.
-            let hint = hint.filter(|hint| hints.insert(*hint)).cloned();
-            cx.output.error(&complaint(format!("piece {key}: {message}"), hint));
-        }
-        if answer.cut_short == Some(CancelledBy::MaxFail) {
-            let most = terms.max_fail.unwrap_or(0);
-            let message =
-                format!("more than {most} pieces did not complete, so the rest was cancelled");
-            cx.output.error(&complaint(message, None));
-        }
-        if let Err(error) = &answer.verdict {
-            let hint = error.hint().map(str::to_owned);
-            let message = match error {
-                MergeError::PiecesFailed { .. } => {
-                    format!("{failed} of {total} pieces did not complete")
-                }
-                other => other.to_string(),
-            };
-            cx.output.error(&complaint(message, hint));
-        }
-    }
+    let (completed, total) = (answer.completed, answer.total);
     let word = if interrupted == Interrupted::Yes { "interrupted: " } else { "" };
     cx.output.note(format_args!("{word}{completed} of {total} pieces completed, tree {id}"));
     if interrupted == Interrupted::Yes {
@@ -209,21 +239,25 @@ fn exit(answer: &FanAnswer, terms: Terms, interrupted: Interrupted) -> Exit {
     if interrupted == Interrupted::Yes {
         return Exit::Interrupted;
     }
-    let stopped = |code| matches!(code, RefusalCode::BudgetExhausted | RefusalCode::BreakerOpen);
+    let failed = !answer.failures.is_empty() || !answer.refused.is_empty();
+    let fine = match terms.on_failure {
+        // An answer that stands, as the first one does, needs no other piece.
+        OnFailure::Fail => answer.refused.is_empty(),
+        OnFailure::Skip => answer.completed > 0 || !failed,
+        OnFailure::Include => true,
+    };
+    if fine && answer.verdict.is_ok() && answer.cut_short != Some(CancelledBy::MaxFail) {
+        return Exit::Done;
+    }
     let codes: HashSet<Exit> = answer
         .failures
         .iter()
         .filter_map(|(_, envelope)| envelope.error.as_ref().map(exit_of))
         .chain(answer.refused.iter().map(|refused| match refused.refusal.code {
-            code if stopped(code) => Exit::Stopped,
+            RefusalCode::BudgetExhausted | RefusalCode::BreakerOpen => Exit::Stopped,
             _ => Exit::Refused,
         }))
         .collect();
-    let partial_is_fine = terms.on_failure != OnFailure::Fail && answer.cut_short.is_none();
-    let nothing = answer.completed == 0 && terms.on_failure == OnFailure::Skip;
-    if codes.is_empty() || partial_is_fine && !nothing {
-        return if answer.verdict.is_ok() { Exit::Done } else { Exit::AgentFailed };
-    }
     // What stopped the tree says more than what failed in it; one cause for all more than "an agent failed".
     if codes.contains(&Exit::Stopped) {
         return Exit::Stopped;

@@ -73,6 +73,18 @@ fn what_is_wrong_is_named_with_its_place() {
 }
 
 #[test]
+fn problems_are_told_to_programs_too() {
+    let place = Place::new();
+    place.file("bad.toml", "[agents.defaults.subagents]\nmaxDeph = 2\n");
+    place.file("good.toml", "");
+    let bad = place.run(&["config", "check", "bad.toml", "--json"]).expect_code(2).json();
+    let message = bad["problems"][0]["message"].as_str().expect("a message");
+    assert!(message.contains("nearest is `maxDepth`"), "{message}");
+    let good = place.run(&["config", "check", "good.toml", "--json"]).expect_code(0).json();
+    assert_eq!(good["problems"].as_array().map(Vec::len), Some(0));
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_an_error() {
     let place = Place::new();
     place.file("latin1.toml", b"# caf\xe9\n");

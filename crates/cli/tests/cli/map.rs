@@ -5,7 +5,7 @@ use crate::command::{Outcome, Place, check};
 /// A place with a log of 30 lines, of which every third has ERROR in it.
 fn with_log() -> Place {
     let place = Place::new();
-    let line = |n: u32| format!("{n} {}\n", if n % 3 == 0 { "ERROR" } else { "fine" });
+    let line = |n: u32| format!("{n} {}\n", if n.is_multiple_of(3) { "ERROR" } else { "fine" });
     place.file("big.log", (1..=30).map(line).collect::<String>());
     place
 }
@@ -204,6 +204,46 @@ fn a_failing_piece_does_not_hurt_its_siblings() {
     );
     let merged = place.run(&["merge", "--children", &id_in(&map(&[]))]);
     assert_eq!(merged.expect_code(0).stdout(), "a\n---\nc\n");
+}
+
+#[test]
+fn an_answer_that_stands_needs_no_other_piece() {
+    let place = Place::new();
+    for name in ["a", "b", "c"] {
+        place.file(name, format!("{name}\n"));
+    }
+    let script = "read x; case $x in a) exit 7;; b) echo $x;; c) exec sleep 1000;; esac";
+    let map = ["-q", "map", "--max-concurrent", "1", "--merge", "first", "a", "b", "c"];
+    check("map_first", &place.run(&[&map[..], &["--", "sh", "-c", script]].concat()));
+}
+
+#[test]
+fn answers_that_do_not_merge_are_kept() {
+    let place = Place::new();
+    place.file("a", "1");
+    place.file("b", "x");
+    let outcome = place.run(&["map", "--merge", "sum", "a", "b", "--", "cat"]);
+    check("map_does_not_merge", &outcome);
+    let merged = place.run(&["-q", "merge", "--children", &id_in(&outcome)]).expect_code(0);
+    assert_eq!(merged.stdout(), "1\n---\nx\n");
+}
+
+#[test]
+fn nothing_at_all_is_no_success() {
+    let place = Place::new();
+    place.file("a", "1");
+    let map = ["-q", "map", "--on-failure", "skip", "a", "--", "false"];
+    check("map_all_skipped", &place.run(&map));
+}
+
+#[test]
+fn a_program_that_cannot_start_is_no_agent_that_failed() {
+    let place = Place::new();
+    place.file("a", "1");
+    place.file("broken", "#!/no/such/interpreter\n");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(place.path().join("broken"), mode).expect("it is ours");
+    check("map_cannot_start", &place.run(&["-q", "map", "a", "--", "./broken"]));
 }
 
 #[test]

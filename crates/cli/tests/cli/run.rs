@@ -1,5 +1,8 @@
 //! `offshoot run`.
 
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+
 use crate::command::{Place, check};
 
 #[test]
@@ -45,6 +48,18 @@ fn awkward_agents_have_honest_ends() {
         "run_ignores_term",
         &run(&["--timeout", "1", "--config", "grace.toml"], "trap '' TERM; sleep 1000 & wait"),
     );
+}
+
+#[test]
+fn nobody_outlives_its_run() {
+    let place = Place::new();
+    for start in ["sleep 1000", "setsid sleep 1000"] {
+        let script = format!("{start} > /dev/null 2>&1 < /dev/null & echo $!");
+        let outcome = place.run(&["-q", "run", "x", "--", "sh", "-c", &script]).expect_code(0);
+        let grandchild = outcome.stdout().trim().parse().ok().and_then(Pid::from_raw);
+        let grandchild = grandchild.expect("the agent told its number");
+        assert_eq!(test_kill_process(grandchild), Err(Errno::SRCH), "{start} lives on");
+    }
 }
 
 #[test]

@@ -35,6 +35,32 @@ fn a_projects_file_counts_once_it_is_trusted() {
 }
 
 #[test]
+fn definitions_in_markdown_are_agents_once_they_are_trusted() {
+    let place = Place::new();
+    place.file(
+        ".claude/agents/scout.md",
+        "---\nname: scout\ndescription: looks\nmax_depth: 2\n---\nLook.\n",
+    );
+    place.file(".claude/agents/note.txt", "no definition");
+    let depth = || {
+        let resolved = place.run(&["config", "resolve", "--agent", "scout", "--json"]);
+        resolved.expect_code(0).json()["maxDepth"].clone()
+    };
+    assert_eq!(depth()["origin"], "built-in");
+    place.run(&["trust"]).expect_code(0);
+    assert_eq!(depth()["value"], 2);
+}
+
+#[test]
+fn what_is_not_trusted_is_not_even_read() {
+    let place = Place::new();
+    place.file(".offshoot/config.toml", b"\xff = [");
+    place.run(&["config", "resolve"]).expect_code(0);
+    place.run(&["trust"]).expect_code(0);
+    place.run(&["config", "resolve"]).expect_code(2);
+}
+
+#[test]
 fn the_nearest_project_upwards_is_meant() {
     let place = Place::new();
     place.file(".offshoot/config.toml", CONFIG);

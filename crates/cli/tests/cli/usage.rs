@@ -43,6 +43,16 @@ fn completions_are_printed_for_every_shell() {
 }
 
 #[test]
+fn manual_pages_are_written_for_every_command() {
+    let place = Place::new();
+    place.run(&["manual", "pages/man1"]).expect_code(0);
+    for page in ["offshoot.1", "offshoot-map.1", "offshoot-key-parse.1"] {
+        let text = std::fs::read_to_string(place.path().join("pages/man1").join(page));
+        assert!(text.expect(page).contains(".SH SYNOPSIS"), "{page}");
+    }
+}
+
+#[test]
 fn a_closed_pipe_is_no_error() {
     let place = Place::new();
     let (reader, writer) = std::io::pipe().expect("the system has pipes");
