@@ -51,6 +51,43 @@ fn awkward_agents_have_honest_ends() {
 }
 
 #[test]
+fn a_deadline_of_the_tree_has_an_exit_code_of_its_own() {
+    let place = Place::new();
+    place.file("c.toml", "[agents.defaults.subagents]\ndeadlineSeconds = 1\n");
+    check("run_deadline", &place.run(&["run", "--config", "c.toml", "x", "--", "sleep", "1000"]));
+}
+
+#[test]
+fn an_agent_that_nobody_defined_has_the_defaults() {
+    let place = Place::new();
+    let report = place.run(&["run", "--json", "--agent", "Nobody", "x", "--", "cat"]);
+    assert_eq!(report.expect_code(0).json()["agent"], "nobody");
+    check("run_bad_agent", &place.run(&["run", "--agent", "no body", "x", "--", "cat"]));
+}
+
+#[test]
+fn details_are_every_event() {
+    let place = Place::new();
+    let outcome = place.run(&["-v", "run", "x", "--", "cat"]).expect_code(0);
+    for word in ["admitted", "starting", "started", "completed"] {
+        assert!(outcome.stderr.contains(word), "{word}: {}", outcome.stderr);
+    }
+    assert_eq!(outcome.stdout(), "x\n");
+}
+
+#[test]
+fn agents_see_no_more_of_the_environment_than_they_may() {
+    let place = Place::new();
+    place.file("c.toml", "[runtimes.exec]\nenv = [\"MY_*\"]\n");
+    let mut command = place.command(&["-q", "run", "--config", "c.toml", "x", "--", "env"]);
+    command.env("MY_KEY", "given").env("SECRET", "kept");
+    let outcome = place.outcome(command, &[]).expect_code(0);
+    assert!(outcome.stdout().contains("MY_KEY=given") && !outcome.stdout().contains("SECRET"));
+    let offshoot = format!("OFFSHOOT={}\n", env!("CARGO_BIN_EXE_offshoot"));
+    assert!(outcome.stdout().contains(&offshoot), "{}", outcome.stdout());
+}
+
+#[test]
 fn nobody_outlives_its_run() {
     let place = Place::new();
     for start in ["sleep 1000", "setsid sleep 1000"] {
