@@ -1,0 +1,175 @@
+//! The handle: starts the service, tells its address, shows what it was asked.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use serde_json::{Value, json};
+use tokio::sync::{oneshot, watch};
+
+use crate::wire::{self, Response};
+use crate::{ApiError, Conversation, Script, server};
+
+/// Requests beyond this are refused: a client that repeats for ever ends instead of filling the memory.
+const MOST_REQUESTS: usize = 20_000;
+
+/// A running service. Dropped, it ends with all its connections.
+#[derive(Debug)]
+pub struct FakeModelApi {
+    address: SocketAddr,
+    state: Arc<State>,
+    /// Dropped before the thread is joined: that is the request to end.
+    end: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// One request, as it came.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recorded {
+    /// `POST`, `HEAD` and so on.
+    pub method: String,
+    /// With its query.
+    pub path: String,
+    /// What rules saw of it; empty where it was no request for a message.
+    pub conversation: Conversation,
+    /// The whole body; null where it was no JSON.
+    pub body: Value,
+    /// The rule that answered.
+    pub rule: Option<usize>,
+}
+
+/// What the connections share.
+#[derive(Debug)]
+pub(crate) struct State {
+    inner: Mutex<Inner>,
+    /// How many requests have come.
+    count: watch::Sender<usize>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    script: Script,
+    requests: Vec<Recorded>,
+}
+
+impl FakeModelApi {
+    /// Listens on a free port of 127.0.0.1.
+    pub fn start(script: Script) -> io::Result<Self> {
+        Self::start_on(0, script)
+    }
+
+    /// Listens on this port of 127.0.0.1.
+    pub fn start_on(port: u16, script: Script) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+        let address = listener.local_addr()?;
+        let (count, _) = watch::channel(0);
+        let inner = Mutex::new(Inner { script, requests: Vec::new() });
+        let state = Arc::new(State { inner, count });
+        let (end, ended) = oneshot::channel();
+        let shared = Arc::clone(&state);
+        // A thread of its own, so that a test may block and the service still answers.
+        let thread = thread::Builder::new()
+            .name("fake-model-api".to_owned())
+            .spawn(move || server::run(listener, shared, ended))?;
+        Ok(Self { address, state, end: Some(end), thread: Some(thread) })
+    }
+
+    /// What a client takes for the address of the service.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// What it was asked so far, in order.
+    pub fn requests(&self) -> Vec<Recorded> {
+        self.state.lock().requests.clone()
+    }
+
+    /// The conversations it was asked to go on with, in order.
+    pub fn conversations(&self) -> Vec<Conversation> {
+        let requests = self.requests();
+        let messages = requests.into_iter().filter(|request| request.is_message());
+        messages.map(|request| request.conversation).collect()
+    }
+
+    /// Waits until so many requests have come, of any kind.
+    pub async fn arrived(&self, count: usize) {
+        let mut counted = self.state.count.subscribe();
+        let enough = counted.wait_for(|arrived| *arrived >= count).await;
+        enough.expect("the counter lives as long as this handle");
+    }
+
+    /// Replaces the rules; what has been recorded stays.
+    pub fn set_script(&self, script: Script) {
+        self.state.lock().script = script;
+    }
+}
+
+impl Drop for FakeModelApi {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            // It panicked and said so; a second panic while dropping would hide the test's own message.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Recorded {
+    /// Whether it asked for a message, rather than whether somebody is there.
+    pub fn is_message(&self) -> bool {
+        self.method == "POST" && self.path.split('?').next() == Some("/v1/messages")
+    }
+}
+
+impl State {
+    /// Records a request and decides what it gets.
+    pub(crate) fn answer(&self, method: &str, path: &str, body: Value) -> Response {
+        let mut inner = self.lock();
+        let serial = inner.requests.len() + 1;
+        let mut request = Recorded {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            conversation: Conversation::default(),
+            body,
+            rule: None,
+        };
+        let response = if serial > MOST_REQUESTS {
+            return wire::error(&ApiError::new(403, "permission_error", "too many requests"));
+        } else if request.is_message() {
+            request.conversation = Conversation::of(&request.body);
+            let stream = request.body["stream"] == true;
+            match inner.script.choose(&request.conversation) {
+                Some((number, rule)) => {
+                    request.rule = Some(number);
+                    wire::message(&rule.reply, &request.conversation, rule.usage, serial, stream)
+                }
+                None => wire::error(&ApiError::new(
+                    400,
+                    "invalid_request_error",
+                    format!("no rule holds for the prompt {:?}", request.conversation.prompt),
+                )),
+            }
+        } else {
+            elsewhere(method, path, &request.body)
+        };
+        inner.requests.push(request);
+        self.count.send_replace(serial);
+        response
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn elsewhere(method: &str, path: &str, body: &Value) -> Response {
+    match (method, path.split('?').next()) {
+        ("HEAD", _) => Response { parts: Vec::new(), ..wire::json_of(200, &Value::Null) },
+        // Four characters to the token: near enough for whoever asks how full its window is.
+        ("POST", Some("/v1/messages/count_tokens")) => {
+            wire::json_of(200, &json!({"input_tokens": body["messages"].to_string().len() / 4}))
+        }
+        _ => wire::error(&ApiError::new(404, "not_found_error", format!("{method} {path}"))),
+    }
+}
