@@ -1,0 +1,95 @@
+//! Where the clients are, and how they come there.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use crate::skip::skip;
+
+/// The installed clients.
+#[derive(Debug)]
+pub struct Clients {
+    folder: PathBuf,
+}
+
+const MANIFEST: &str = include_str!("../package.json");
+const LOCK: &str = include_str!("../package-lock.json");
+
+/// The clients for this test; none where they cannot be had, which is then said and counted.
+///
+/// # Panics
+///
+/// With `CI=true`, where they cannot be had.
+pub fn install(test: &str) -> Option<&'static Clients> {
+    static INSTALLED: OnceLock<Result<Clients, String>> = OnceLock::new();
+    match INSTALLED.get_or_init(installed) {
+        Ok(clients) => Some(clients),
+        Err(why) => {
+            skip(test, why);
+            None
+        }
+    }
+}
+
+impl Clients {
+    /// Claude Code.
+    pub fn claude(&self) -> PathBuf {
+        self.folder.join("node_modules/.bin/claude")
+    }
+
+    /// Where a script must lie, or look, to import the libraries.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+fn installed() -> Result<Clients, String> {
+    let folder = target().join("real-clients");
+    let explain = |error: io::Error| format!("{}: {error}", folder.display());
+    fs::create_dir_all(&folder).map_err(explain)?;
+    // Held until the end: other test programs wait here, and then find the work done.
+    let guard = File::create(folder.join("lock")).map_err(explain)?;
+    guard.lock().map_err(explain)?;
+    // The lock file of what has been installed to its end.
+    let stamp = folder.join("installed");
+    let clients = Clients { folder: folder.clone() };
+    if fs::read_to_string(&stamp).is_ok_and(|stamp| stamp == LOCK) && clients.claude().exists() {
+        return Ok(clients);
+    }
+    fs::write(folder.join("package.json"), MANIFEST).map_err(explain)?;
+    fs::write(folder.join("package-lock.json"), LOCK).map_err(explain)?;
+    npm(&folder)?;
+    fs::write(stamp, LOCK).map_err(explain)?;
+    Ok(clients)
+}
+
+fn npm(folder: &Path) -> Result<(), String> {
+    #[expect(clippy::disallowed_methods, reason = "the tool that installs is no agent")]
+    let output = Command::new("npm")
+        .args(["ci", "--no-audit", "--no-fund", "--omit=dev"])
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("npm cannot be started: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    let errors: Vec<_> =
+        complaint.lines().filter(|line| line.starts_with("npm error")).take(3).collect();
+    Err(format!("npm ci: {}: {}", output.status, errors.join("; ")))
+}
+
+/// The target folder of the running test.
+fn target() -> PathBuf {
+    let test = std::env::current_exe().expect("a test knows its own file");
+    // target/{profile}/deps/{test}: an example or a benchmark lies one folder higher.
+    let profile = test
+        .ancestors()
+        .skip(1)
+        .find(|folder| !folder.ends_with("deps") && !folder.ends_with("examples"))
+        .expect("a test lies in a target folder");
+    profile.parent().expect("a profile lies in a target folder").to_owned()
+}
