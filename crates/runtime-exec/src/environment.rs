@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use offshoot_runtime::Launch;
+use offshoot_runtime::{Launch, Pass};
 
 /// One variable.
 pub(crate) type Variable = (OsString, OsString);
@@ -38,7 +38,7 @@ pub(crate) fn inherited(all: Vec<Variable>, more: &[String]) -> Vec<Variable> {
     all.into_iter().filter(permitted).collect()
 }
 
-/// What a program is told of itself. It informs; it grants nothing.
+/// What a program is told of itself. It informs; it grants nothing but the ticket.
 pub(crate) fn own(launch: &Launch, task_file: &Path, offshoot: Option<&PathBuf>) -> Vec<Variable> {
     let mut variables: Vec<Variable> = vec![
         ("OFFSHOOT_SESSION_KEY".into(), launch.key.as_str().into()),
@@ -52,6 +52,10 @@ pub(crate) fn own(launch: &Launch, task_file: &Path, offshoot: Option<&PathBuf>)
     }
     if let Some(offshoot) = offshoot {
         variables.push(("OFFSHOOT".into(), offshoot.into()));
+    }
+    if let Some(Pass { socket, ticket }) = &launch.pass {
+        variables.push(("OFFSHOOT_SOCKET".into(), socket.as_os_str().into()));
+        variables.push(("OFFSHOOT_TICKET".into(), ticket.as_ref().into()));
     }
     if let Some(manifest) = &launch.context_manifest {
         variables.push(("OFFSHOOT_CONTEXT".into(), manifest.into()));

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::Pass;
 use offshoot_model::{AgentId, Grant, InputRange, RootId, RunId, SessionKey, VariableRef};
 
 /// One run to start. The strings that all pieces of a map have in common are shared, not copied.
@@ -46,6 +47,8 @@ pub struct Launch {
     pub system_prompt: Option<Arc<str>>,
     /// The terms.
     pub grant: Arc<Grant>,
+    /// The way to its supervisor; none where nothing listens.
+    pub pass: Option<Pass>,
 }
 
 /// A named value as the run sees it.

@@ -32,6 +32,7 @@ mod contract;
 mod finished;
 mod host;
 mod launch;
+mod pass;
 mod prompt;
 mod stop;
 
@@ -40,6 +41,7 @@ pub use contract::{Violation, check as check_contract};
 pub use finished::{Finished, Output};
 pub use host::{Host, RunEvent, RunHost, WaitAnswer, WaitFor, WaitMode};
 pub use launch::{ContextFile, Input, Launch, OutputFormat};
+pub use pass::Pass;
 pub use prompt::{MANIFEST_ABOVE, prompt};
 pub use stop::{Stop, StopHandle, StopSignal};
 

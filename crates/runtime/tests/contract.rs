@@ -33,6 +33,7 @@ fn launch(task: &str) -> Launch {
         thinking: None,
         system_prompt: None,
         grant: Arc::new(Grant::unbounded()),
+        pass: None,
     }
 }
 
