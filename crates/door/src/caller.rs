@@ -1,0 +1,221 @@
+//! Who is calling: the decision, without looking at anything.
+
+use offshoot_model::{Refusal, RefusalCode, RunId};
+
+use crate::{CallerWord, Peer};
+
+/// Who asks, for as long as a connection lasts.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// As whom.
+    pub kind: CallerKind,
+    /// The process that opened the connection.
+    pub peer: Peer,
+}
+
+/// As whom a connection asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CallerKind {
+    /// A running agent: what it asks for is bounded by what its run may.
+    Run(RunId),
+    /// The person who owns the tree.
+    Operator,
+}
+
+/// What a connection brought as a ticket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TicketFact {
+    /// None.
+    Absent,
+    /// That of a run which is alive.
+    Of(RunId),
+    /// That of no run, or of none any more.
+    Worthless,
+}
+
+/// What the kernel tells about the process at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerFacts {
+    /// Whether it belongs to the supervisor's own user.
+    pub same_user: bool,
+    /// Whether its parents could be followed up to the first process. Of one that is gone nothing is known.
+    pub known: bool,
+    /// The run whose process it is, or is descended from: the nearest.
+    pub descends_from: Option<RunId>,
+    /// The run in whose process group it is. Weaker than descent: a process may enter groups of its session.
+    pub in_group_of: Option<RunId>,
+    /// The supervisor that it is descended from.
+    pub supervised: Supervised,
+}
+
+/// Whether a process is descended from a supervisor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Supervised {
+    /// From none that is known.
+    No,
+    /// From this one.
+    Here,
+    /// From one that is not above this one.
+    Elsewhere,
+}
+
+/// Decides as whom a connection asks.
+///
+/// ```text
+///  ticket    descended from   group of   supervised     asks as
+///  any       another user, or a process that is gone    nobody
+///  worthless any              any        any            nobody
+///  of A      A                any        any            A
+///  of A      B                any        any            nobody
+///  of A      no run           A          any            A            its parents have ended
+///  of A      no run           B, none    any            nobody
+///  none      A                any        any            A
+///  none      no run           A          any            nobody       anybody can enter a group
+///  none      no run           none       yes            nobody       it left its run
+///  none      no run           none       no             the operator
+/// ```
+///
+/// # Errors
+///
+/// The refusal `unknown_caller`, which ends the connection.
+pub fn decide(ticket: TicketFact, peer: &PeerFacts) -> Result<CallerKind, Refusal> {
+    if !peer.same_user {
+        return Err(unknown(
+            "this supervisor answers its own user only",
+            "run the agent as the user of its supervisor",
+        ));
+    }
+    if !peer.known {
+        return Err(unknown(
+            "the calling process cannot be identified",
+            "call from a process that stays until it is answered and whose parents this machine shows",
+        ));
+    }
+    match (ticket, peer.descends_from) {
+        (TicketFact::Worthless, _) => Err(unknown(
+            "the ticket is not, or no longer, that of a running agent",
+            "use the ticket in OFFSHOOT_TICKET of the running agent, or none",
+        )),
+        (TicketFact::Of(run), Some(found)) if found == run => Ok(CallerKind::Run(run)),
+        (TicketFact::Of(run), None) if peer.in_group_of == Some(run) => Ok(CallerKind::Run(run)),
+        (TicketFact::Of(_), _) => Err(unknown(
+            "the calling process does not belong to the run of its ticket",
+            "call from a process that the agent itself has started",
+        )),
+        (TicketFact::Absent, Some(run)) => Ok(CallerKind::Run(run)),
+        (TicketFact::Absent, None) => {
+            if peer.in_group_of.is_none() && peer.supervised == Supervised::No {
+                return Ok(CallerKind::Operator);
+            }
+            Err(unknown(
+                "the calling process was started below a supervisor, and belongs to no run of this one",
+                "call from a process that the agent itself has started, with its ticket",
+            ))
+        }
+    }
+}
+
+impl CallerKind {
+    /// The word on the wire.
+    pub const fn word(self) -> CallerWord {
+        match self {
+            Self::Run(_) => CallerWord::Run,
+            Self::Operator => CallerWord::Operator,
+        }
+    }
+
+    /// The run, where it is one.
+    pub const fn run(self) -> Option<RunId> {
+        match self {
+            Self::Run(run) => Some(run),
+            Self::Operator => None,
+        }
+    }
+}
+
+impl PeerFacts {
+    /// All that is known of a process that is gone.
+    pub(crate) const fn of_nobody(same_user: bool) -> Self {
+        Self {
+            same_user,
+            known: false,
+            descends_from: None,
+            in_group_of: None,
+            supervised: Supervised::No,
+        }
+    }
+}
+
+fn unknown(message: &str, hint: &str) -> Refusal {
+    Refusal::new(RefusalCode::UnknownCaller, message).with_hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn lineage_comes_from_the_process_and_never_from_the_ticket_alone() {
+        let a = RunId::from_uuid(Uuid::from_u128(1));
+        let b = RunId::from_uuid(Uuid::from_u128(2));
+        let (any_run, any_place) =
+            ([None, Some(a), Some(b)], [Supervised::No, Supervised::Here, Supervised::Elsewhere]);
+        let cases =
+            |descends: &[Option<RunId>], groups: &[Option<RunId>], places: &[Supervised]| {
+                let mut cases = Vec::new();
+                for &descends_from in descends {
+                    for &in_group_of in groups {
+                        for &supervised in places {
+                            let (same_user, known) = (true, true);
+                            cases.push(PeerFacts {
+                                same_user,
+                                known,
+                                descends_from,
+                                in_group_of,
+                                supervised,
+                            });
+                        }
+                    }
+                }
+                cases
+            };
+        #[track_caller]
+        fn check(ticket: TicketFact, cases: &[PeerFacts], expected: Option<CallerKind>) {
+            for facts in cases {
+                let found = decide(ticket, facts);
+                match &found {
+                    Ok(kind) => assert_eq!(Some(*kind), expected, "{ticket:?} {facts:?}"),
+                    Err(refusal) => {
+                        assert_eq!(refusal.code, RefusalCode::UnknownCaller);
+                        assert_eq!(expected, None, "{ticket:?} {facts:?}");
+                    }
+                }
+            }
+        }
+        use TicketFact::{Absent, Of, Worthless};
+        let run_a = Some(CallerKind::Run(a));
+        // Another user, or nobody that could be found: whatever else is true.
+        for ticket in [Absent, Worthless, Of(a)] {
+            for facts in cases(&any_run, &any_run, &any_place) {
+                check(ticket, &[PeerFacts { same_user: false, ..facts }], None);
+                check(ticket, &[PeerFacts { known: false, ..facts }], None);
+            }
+        }
+        // A ticket of nobody.
+        check(Worthless, &cases(&any_run, &any_run, &any_place), None);
+        // A ticket and the right process; the wrong one; one whose parents have ended.
+        check(Of(a), &cases(&[Some(a)], &any_run, &any_place), run_a);
+        check(Of(a), &cases(&[Some(b)], &any_run, &any_place), None);
+        check(Of(a), &cases(&[None], &[Some(a)], &any_place), run_a);
+        check(Of(a), &cases(&[None], &[Some(b), None], &any_place), None);
+        // No ticket: descended from a run.
+        check(Absent, &cases(&[Some(a)], &any_run, &any_place), run_a);
+        // No ticket: in the group of one, or below a supervisor, and from no run.
+        check(Absent, &cases(&[None], &[Some(a), Some(b)], &any_place), None);
+        check(Absent, &cases(&[None], &[None], &any_place[1..]), None);
+        // No ticket and not below anything.
+        check(Absent, &cases(&[None], &[None], &any_place[..1]), Some(CallerKind::Operator));
+    }
+}

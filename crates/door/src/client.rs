@@ -1,0 +1,169 @@
+//! The agent's side.
+
+mod error;
+mod task;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::net::UnixStream;
+use tokio::sync::{mpsc, oneshot};
+
+pub use self::error::ClientError;
+use self::task::{Command, ConnectionTask};
+use crate::Ticket;
+use crate::lines::Lines;
+use crate::outbox::Outbox;
+use crate::protocol::{
+    Ask, Hello, Incoming, Outgoing, PROTOCOL, Progress, RequestId, Response, Welcome, line,
+};
+use crate::server::ANSWER_BYTES;
+use crate::socket::{CONNECT_PATIENCE, connect_within, reachable};
+
+/// A connection to a supervisor. Cheap to clone; all clones ask on one connection, which closes with the last of them.
+/// Any number of calls may be open at once. A call that is dropped is cancelled.
+#[derive(Clone, Debug)]
+pub struct Client {
+    commands: mpsc::UnboundedSender<Command>,
+    next: Arc<AtomicU64>,
+    welcome: Arc<Welcome>,
+}
+
+/// A supervisor answers a greeting at once; while an agent is being started it waits up to this long itself.
+const GREETING_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Progress between the connection and a call. What does not fit is dropped: only the latest counts.
+const UNHEARD: usize = 16;
+
+impl Client {
+    /// Connects, says hello, and is told as whom it asks. Must be called inside a tokio runtime with its I/O and time.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no supervisor, or it does not want to know this process.
+    pub async fn connect(socket: &Path, ticket: Option<&Ticket>) -> Result<Self, ClientError> {
+        let stream = open(socket).await?;
+        let (reader, writer) = stream.into_split();
+        let mut lines = Lines::new(reader, ANSWER_BYTES);
+        let mut outbox = Outbox::new(writer);
+        let id = RequestId::number(0);
+        outbox.push(line(&Outgoing::request(&id, "hello", Hello::new(ticket))));
+        let greeting = async {
+            // A supervisor that has no room says so before it reads.
+            let _ = outbox.flush().await;
+            loop {
+                let text = lines.next().await.map_err(ClientError::of_line)?;
+                let text = text.ok_or(ClientError::Closed)?;
+                let incoming = Incoming::parse(&text).map_err(ClientError::of_malformed)?;
+                if let Incoming::Answer { result, .. } = incoming {
+                    let result = result.map_err(|error| ClientError::of_error("hello", error))?;
+                    let welcome = serde_json::from_str(result.get());
+                    break welcome.map_err(ClientError::of_answer);
+                }
+            }
+        };
+        let greeted = tokio::time::timeout(GREETING_PATIENCE, greeting).await;
+        let welcome: Welcome =
+            greeted.map_err(|_| ClientError::Silent { path: socket.to_owned() })??;
+        if welcome.protocol != PROTOCOL {
+            return Err(ClientError::Protocol {
+                message: format!("it speaks protocol {}, not {PROTOCOL}", welcome.protocol),
+            });
+        }
+        // Unbounded, because a call that is dropped cannot wait to say so. What can stand in it is bounded by the calls
+        // that are open: one command to begin, one to cancel.
+        let (commands, received) = mpsc::unbounded_channel();
+        let task = ConnectionTask::new(lines, outbox, received);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the connection's one task; it ends with the last clone of the client"
+        )]
+        tokio::spawn(task.run());
+        Ok(Self { commands, next: Arc::new(AtomicU64::new(1)), welcome: Arc::new(welcome) })
+    }
+
+    /// What the supervisor said when it was greeted: as whom this client asks, and what the supervisor can do.
+    pub fn welcome(&self) -> &Welcome {
+        &self.welcome
+    }
+
+    /// Asks, and waits for the answer.
+    ///
+    /// # Errors
+    ///
+    /// A refusal, or whatever else stands in the way of an answer.
+    pub async fn call<A: Ask>(&self, ask: A) -> Result<A::Answer, ClientError> {
+        self.call_with_progress(ask, |_| {}).await
+    }
+
+    /// Asks, and hears how it goes meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::call`].
+    pub async fn call_with_progress<A: Ask>(
+        &self,
+        ask: A,
+        mut on_progress: impl FnMut(Progress),
+    ) -> Result<A::Answer, ClientError> {
+        let request = ask.into();
+        let method = request.method();
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let id = RequestId::number(number);
+        let line = line(&Outgoing::request(&id, method, request.params()));
+        let most = self.welcome.max_message_bytes;
+        // The line break is not part of the line.
+        if line.len() as u64 > most + 1 {
+            return Err(ClientError::TooLarge { bytes: line.len() as u64, most });
+        }
+        let (answer, mut answered) = oneshot::channel();
+        let (progress, mut progressed) = mpsc::channel(UNHEARD);
+        let command = Command::Begin { number, line, answer, progress };
+        self.commands.send(command).map_err(|_| ClientError::Closed)?;
+        let mut open = Open { client: self, number, over: false };
+        let result = loop {
+            tokio::select! {
+                // What was said before the answer is heard before it.
+                biased;
+                Some(progress) = progressed.recv() => on_progress(progress),
+                answer = &mut answered => break answer,
+            }
+        };
+        open.over = true;
+        let result = result.unwrap_or(Err(ClientError::Closed));
+        let result = result.map_err(|error| error.about(method))?;
+        let response = Response::parse(method, &result).map_err(ClientError::of_answer)?;
+        Ok(A::answer(response).expect("a response is parsed as that of its method"))
+    }
+}
+
+/// A call that is open, and is cancelled where it is dropped before it is over.
+struct Open<'a> {
+    client: &'a Client,
+    number: u64,
+    over: bool,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if !self.over {
+            // Nobody is there to cancel it any more, or nothing.
+            let _ = self.client.commands.send(Command::Cancel { number: self.number });
+        }
+    }
+}
+
+async fn open(socket: &Path) -> Result<UnixStream, ClientError> {
+    let path = socket.to_owned();
+    // A full queue makes the connecting thread wait, which is what a busy supervisor's clients should do.
+    let connecting = tokio::task::spawn_blocking(move || {
+        let stream = connect_within(&reachable(&path)?, CONNECT_PATIENCE)?;
+        stream.set_nonblocking(true)?;
+        Ok(stream)
+    });
+    let connected = connecting.await.expect("connecting does not panic");
+    let stream = connected.and_then(UnixStream::from_std);
+    stream.map_err(|source| ClientError::of_connecting(socket, source))
+}

@@ -1,0 +1,150 @@
+//! The connection behind the handles.
+
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{mpsc, oneshot};
+
+use super::ClientError;
+use crate::lines::{LineError, Lines};
+use crate::outbox::Outbox;
+use crate::protocol::{
+    CANCEL_REQUEST, CancelRequest, Incoming, Outgoing, PROGRESS, Progress, RawError, RequestId,
+    RequestProgress, line,
+};
+
+type Result = std::result::Result<Box<RawValue>, ClientError>;
+
+/// What a handle tells its connection.
+#[derive(Debug)]
+pub(super) enum Command {
+    Begin {
+        number: u64,
+        line: Vec<u8>,
+        answer: oneshot::Sender<Result>,
+        progress: mpsc::Sender<Progress>,
+    },
+    Cancel {
+        number: u64,
+    },
+}
+
+struct Call {
+    answer: oneshot::Sender<Result>,
+    progress: mpsc::Sender<Progress>,
+}
+
+/// Why a connection is over.
+enum Last {
+    Closed,
+    /// The supervisor gave a reason.
+    Error(RawError),
+    /// The supervisor is none, or a broken one.
+    Nonsense(String),
+}
+
+pub(super) struct ConnectionTask {
+    lines: Lines<OwnedReadHalf>,
+    outbox: Outbox<OwnedWriteHalf>,
+    commands: mpsc::UnboundedReceiver<Command>,
+    calls: HashMap<u64, Call>,
+    /// The supervisor reads no more; what it has to say still comes.
+    deaf: bool,
+}
+
+impl ConnectionTask {
+    pub(super) fn new(
+        lines: Lines<OwnedReadHalf>,
+        outbox: Outbox<OwnedWriteHalf>,
+        commands: mpsc::UnboundedReceiver<Command>,
+    ) -> Self {
+        Self { lines, outbox, commands, calls: HashMap::new(), deaf: false }
+    }
+
+    /// Runs until the last handle or the supervisor goes.
+    pub(super) async fn run(mut self) {
+        loop {
+            tokio::select! {
+                command = self.commands.recv() => match command {
+                    Some(command) => self.obey(command),
+                    None => return,
+                },
+                read = self.lines.next() => {
+                    let last = match read {
+                        Ok(Some(text)) => self.hear(&text),
+                        Ok(None) | Err(LineError::Broken) => Some(Last::Closed),
+                        Err(LineError::TooLong) => Some(Last::Nonsense("a line without end".into())),
+                    };
+                    if let Some(last) = last {
+                        return self.end(&last);
+                    }
+                }
+                written = self.outbox.write_some(), if !self.deaf => {
+                    self.deaf = written.is_err();
+                }
+            }
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Begin { number, line, answer, progress } => {
+                self.calls.insert(number, Call { answer, progress });
+                self.outbox.push(line);
+            }
+            Command::Cancel { number } => {
+                if self.calls.remove(&number).is_some() {
+                    let params = CancelRequest { id: RequestId::number(number) };
+                    self.outbox.push(line(&Outgoing::notification(CANCEL_REQUEST, params)));
+                }
+            }
+        }
+    }
+
+    /// Takes in a line; what it returns ends the connection.
+    fn hear(&mut self, text: &[u8]) -> Option<Last> {
+        match Incoming::parse(text) {
+            Ok(Incoming::Answer { id: Some(id), result }) => {
+                // Nobody waits for what was cancelled.
+                let call = id.as_number().and_then(|number| self.calls.remove(&number));
+                if let Some(call) = call {
+                    let _ =
+                        call.answer.send(result.map_err(|error| ClientError::of_error("", error)));
+                }
+                None
+            }
+            Ok(Incoming::Answer { id: None, result: Err(error) }) => Some(Last::Error(error)),
+            Ok(Incoming::Notification { method, params }) if method == PROGRESS => {
+                let params = params.as_deref().map_or("{}", RawValue::get);
+                if let Ok(RequestProgress { id, progress }) = serde_json::from_str(params)
+                    && let Some(call) = id.as_number().and_then(|number| self.calls.get(&number))
+                {
+                    // Full: the caller has earlier ones to look at.
+                    let _ = call.progress.try_send(progress);
+                }
+                None
+            }
+            // Those of a later version.
+            Ok(_) => None,
+            Err(malformed) => Some(Last::Nonsense(malformed.message)),
+        }
+    }
+
+    fn end(self, last: &Last) {
+        for call in self.calls.into_values() {
+            // Whoever does not wait any more does not want to know.
+            let _ = call.answer.send(Err(last.error()));
+        }
+    }
+}
+
+impl Last {
+    fn error(&self) -> ClientError {
+        match self {
+            Self::Closed => ClientError::Closed,
+            Self::Error(error) => ClientError::of_error("", error.clone()),
+            Self::Nonsense(message) => ClientError::Protocol { message: message.clone() },
+        }
+    }
+}

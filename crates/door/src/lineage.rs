@@ -1,0 +1,232 @@
+//! Who started whom: a process and its parents.
+
+use offshoot_model::ProcessIdentity;
+
+use crate::Tickets;
+use crate::caller::{PeerFacts, Supervised};
+
+/// A process and its parents, up to the first that cannot be seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lineage {
+    /// The process itself, its parent, the parent of that …
+    chain: Vec<ProcessIdentity>,
+    /// The process group of the first.
+    group: u32,
+}
+
+/// What is needed to know of one process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub(crate) parent: u32,
+    pub(crate) group: u32,
+    /// Clock ticks since boot. With the number it names a process for good.
+    pub(crate) start_time: u64,
+}
+
+/// No chain of parents is longer. One that is, is still being built while it is read, and says nothing.
+const LONGEST: usize = 4096;
+
+/// How often a step is looked at again because a process ended meanwhile. Each time it has another parent, so a process
+/// that were faster than this would need as many parents.
+const LOOKS: usize = 16;
+
+impl Lineage {
+    /// Follows the parents of a process. A step counts only when, after the parent was read, the child still has it: its
+    /// number cannot have been used again then. None where the process is gone, or does not keep still.
+    pub(crate) fn walk(pid: u32, mut stat: impl FnMut(u32) -> Option<Stat>) -> Option<Self> {
+        let mut child = (pid, stat(pid)?);
+        let group = child.1.group;
+        let mut chain = vec![identity(child)];
+        let mut looks = 0;
+        while child.1.parent != 0 {
+            let parent = stat(child.1.parent).map(|found| (child.1.parent, found));
+            let again = stat(child.0)?;
+            if again.start_time != child.1.start_time {
+                return None;
+            }
+            if again.parent != child.1.parent {
+                looks += 1;
+                if looks == LOOKS {
+                    return None;
+                }
+                child.1 = again;
+                continue;
+            }
+            // A parent that cannot be seen belongs to somebody else; what is above it is nothing of ours.
+            let Some(parent) = parent else { break };
+            chain.push(identity(parent));
+            if chain.len() == LONGEST {
+                return None;
+            }
+            child = parent;
+        }
+        Some(Self { chain, group })
+    }
+
+    /// The process itself.
+    pub(crate) fn process(&self) -> ProcessIdentity {
+        self.chain[0]
+    }
+
+    /// Its parents, the nearest first.
+    pub(crate) fn parents(&self) -> &[ProcessIdentity] {
+        &self.chain[1..]
+    }
+
+    /// Where it stands, as this supervisor sees it. `above` are the parents of the supervisor itself: whoever started
+    /// it is not supervised elsewhere.
+    pub(crate) fn place(
+        &self,
+        same_user: bool,
+        tickets: &Tickets,
+        own: &Lineage,
+        others: &[ProcessIdentity],
+    ) -> PeerFacts {
+        let elsewhere =
+            |process: &ProcessIdentity| others.contains(process) && !own.chain.contains(process);
+        let supervised = if self.parents().contains(&own.process()) {
+            Supervised::Here
+        } else if self.parents().iter().any(elsewhere) {
+            Supervised::Elsewhere
+        } else {
+            Supervised::No
+        };
+        PeerFacts {
+            same_user,
+            known: true,
+            descends_from: self.chain.iter().find_map(|process| tickets.of_process(*process)),
+            in_group_of: tickets.of_group(self.group),
+            supervised,
+        }
+    }
+}
+
+fn identity((pid, stat): (u32, Stat)) -> ProcessIdentity {
+    ProcessIdentity { pid, start_time: stat.start_time }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use offshoot_model::RunId;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::Ticket;
+
+    /// Processes as `(pid, parent, group)`; each starts at its number times ten.
+    fn table(rows: &[(u32, u32, u32)]) -> HashMap<u32, Stat> {
+        let row = |&(pid, parent, group): &(u32, u32, u32)| {
+            (pid, Stat { parent, group, start_time: u64::from(pid) * 10 })
+        };
+        rows.iter().map(row).collect()
+    }
+
+    fn process(pid: u32) -> ProcessIdentity {
+        ProcessIdentity { pid, start_time: u64::from(pid) * 10 }
+    }
+
+    fn pids(lineage: &Lineage) -> Vec<u32> {
+        lineage.chain.iter().map(|process| process.pid).collect()
+    }
+
+    #[test]
+    fn parents_are_followed_to_the_first() {
+        let table = table(&[(1, 0, 1), (20, 1, 20), (30, 20, 20), (40, 39, 40)]);
+        let walk = |pid| Lineage::walk(pid, |pid| table.get(&pid).copied());
+        assert_eq!(pids(&walk(30).unwrap()), [30, 20, 1]);
+        assert_eq!(walk(30).unwrap().group, 20);
+        assert_eq!(pids(&walk(1).unwrap()), [1]);
+        assert_eq!(pids(&walk(40).unwrap()), [40], "its parent cannot be seen");
+        assert_eq!(walk(50), None);
+    }
+
+    #[test]
+    fn a_number_that_is_used_again_is_not_followed() {
+        // 30 has the parent 20 when it is first read. Then 20 ends, its number goes to a stranger, and 30 to 5.
+        let before = table(&[(1, 0, 1), (5, 1, 5), (20, 5, 5), (30, 20, 5)]);
+        let mut after = table(&[(1, 0, 1), (5, 1, 5), (30, 5, 5)]);
+        after.insert(20, Stat { parent: 1, group: 20, start_time: 9999 });
+        let mut reads = 0;
+        let lineage = Lineage::walk(30, |pid| {
+            reads += 1;
+            if reads == 1 { &before } else { &after }.get(&pid).copied()
+        });
+        assert_eq!(pids(&lineage.unwrap()), [30, 5, 1]);
+
+        // The process itself is replaced by a stranger.
+        let mut reads = 0;
+        let mut stranger = before.clone();
+        stranger.insert(30, Stat { parent: 20, group: 5, start_time: 9999 });
+        let lineage = Lineage::walk(30, |pid| {
+            reads += 1;
+            if reads == 1 { &before } else { &stranger }.get(&pid).copied()
+        });
+        assert_eq!(lineage, None);
+    }
+
+    #[test]
+    fn a_process_that_never_keeps_still_is_nobody() {
+        let mut parent = 100;
+        let lineage = Lineage::walk(30, |pid| {
+            parent += u32::from(pid == 30);
+            Some(Stat { parent, group: 1, start_time: u64::from(pid) })
+        });
+        assert_eq!(lineage, None);
+        let endless = Lineage::walk(2, |pid| {
+            Some(Stat { parent: 5 - pid, group: 1, start_time: u64::from(pid) })
+        });
+        assert_eq!(endless, None, "two that are each other's parent");
+    }
+
+    #[test]
+    fn a_place_is_the_nearest_run_and_the_supervisor_above() {
+        // 10 is the supervisor, started by 5; 20 and 30 are runs of it, 50 is a stranger's supervisor below 1 and 60
+        // its child; 12 was left by a run.
+        let rows = [
+            (1, 0, 1),
+            (5, 1, 5),
+            (10, 5, 5),
+            (12, 10, 12),
+            (13, 10, 20),
+            (20, 10, 20),
+            (21, 20, 20),
+            (22, 21, 22),
+            (30, 10, 30),
+            (31, 30, 20),
+            (50, 1, 50),
+            (60, 50, 60),
+            (70, 1, 70),
+            (80, 5, 80),
+        ];
+        let table = table(&rows);
+        let walk = |pid| Lineage::walk(pid, |pid| table.get(&pid).copied()).unwrap();
+        let [a, b] = [1, 2].map(|number| RunId::from_uuid(Uuid::from_u128(number)));
+        let mut tickets = Tickets::default();
+        for (run, pid) in [(a, 20), (b, 30)] {
+            tickets.admit(run, Ticket::mint().unwrap());
+            tickets.started(run, Some(process(pid)));
+        }
+        let others = [process(50), process(5), ProcessIdentity { pid: 1, start_time: 7 }];
+        let check = |pid, descends_from, in_group_of, supervised| {
+            let expected =
+                PeerFacts { same_user: true, known: true, descends_from, in_group_of, supervised };
+            let found = walk(pid).place(true, &tickets, &walk(10), &others);
+            assert_eq!(found, expected, "{pid}");
+        };
+        use Supervised::{Elsewhere, Here, No};
+        check(20, Some(a), Some(a), Here);
+        check(21, Some(a), Some(a), Here);
+        check(22, Some(a), None, Here); // its own session
+        check(31, Some(b), Some(a), Here); // entered a sibling's group
+        check(12, None, None, Here); // forked away twice, and left its group
+        check(13, None, Some(a), Here); // forked away twice
+        check(10, None, None, No); // the supervisor itself
+        check(5, None, None, No); // whoever started it, although that is a supervisor too
+        check(80, None, None, No); // a sibling of the supervisor, below the same outer one
+        check(60, None, None, Elsewhere);
+        check(50, None, None, No); // another supervisor itself
+        check(70, None, None, No);
+    }
+}

@@ -1,0 +1,95 @@
+//! Values that agents read and write.
+
+use offshoot_model::ContentHash;
+use offshoot_model::JsonText;
+use serde::{Deserialize, Serialize};
+
+use super::VariableKind;
+
+/// `context.put`: a value under a name of the caller's own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContextPut {
+    /// Any text up to 200 characters.
+    pub name: String,
+    /// The value.
+    pub value: Value,
+}
+
+/// `context.get`: a value, or a part of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContextGet {
+    /// Its name.
+    pub name: String,
+    /// From this byte; from the first where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// At most so many bytes. The supervisor may give fewer, and then says that there is more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub length: Option<u64>,
+}
+
+/// `context.info`: what a value is, without the value.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContextInfo {
+    /// Which; all that the caller may read where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// A value, with what it is: `{"text": …}`, `{"json": …}`, `{"base64": …}` or `{"path": …}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Value {
+    /// Text.
+    Text(String),
+    /// One JSON value.
+    Json(JsonText),
+    /// Bytes.
+    Base64(String),
+    /// An absolute path of a file, for what is too large for a line. The supervisor copies it.
+    Path(String),
+}
+
+/// A value without its content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Variable {
+    /// The name by which the caller knows it.
+    pub name: String,
+    /// What it is.
+    pub kind: VariableKind,
+    /// In bytes.
+    pub size: u64,
+    /// Of its content.
+    pub hash: ContentHash,
+    /// Where the caller can read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Since when it exists, RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<String>,
+}
+
+/// The answer to `context.get`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContextRead {
+    /// What it is.
+    pub variable: Variable,
+    /// The bytes asked for.
+    pub value: Value,
+    /// Whether there are more behind them.
+    #[serde(default)]
+    pub more: bool,
+}
+
+/// The answer to `context.info`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Variables {
+    /// By name.
+    pub variables: Vec<Variable>,
+}

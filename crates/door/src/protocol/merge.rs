@@ -1,0 +1,61 @@
+//! Many results into one.
+
+use offshoot_model::{JsonText, RunId};
+use serde::{Deserialize, Serialize};
+
+use super::RunName;
+
+/// How results become one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MergeOrder {
+    /// `concatenate`, `structured`, `vote`, `summarize`, `sum`, `first`, `quorum:N` …
+    pub strategy: String,
+    /// `fail` (the default), `skip` or `include`: what becomes of those that did not complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_failure: Option<String>,
+}
+
+/// `merge`: stored results of the caller's own runs, or values that it brings, as one answer. First the runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Merge {
+    /// How.
+    pub order: MergeOrder,
+    /// Runs that have ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<RunName>,
+    /// Values from elsewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<KeyedResult>,
+}
+
+/// A value with the name of whoever it came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeyedResult {
+    /// The name.
+    pub key: String,
+    /// The value.
+    pub value: JsonText,
+}
+
+/// A merged answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Merged {
+    /// How it was merged.
+    pub strategy: String,
+    /// The answer: text as a JSON string, everything else as itself; `{"ref": …}` where it is large.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<JsonText>,
+    /// The caller's name for it, where it is kept as a value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Runs that did not complete.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<RunId>,
+    /// Why this is not the answer to what was asked; `data` is then what there is of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}

@@ -1,0 +1,84 @@
+//! A run in a tree.
+
+use offshoot_model::{AgentId, Cost, RunId, SessionKey, TreeNode, Usage};
+use serde::{Deserialize, Serialize};
+
+use super::RunState;
+
+/// A run with what is below it, as a reader of any version sees it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunNode {
+    /// The run.
+    pub run_id: RunId,
+    /// Its address.
+    pub session_key: SessionKey,
+    /// The running agent.
+    pub agent: AgentId,
+    /// A short name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Where it stands.
+    pub status: RunState,
+    /// Why it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<EndReason>,
+    /// Levels below the root.
+    pub depth: u32,
+    /// Who asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<RunId>,
+    /// RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<String>,
+    /// RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<String>,
+    /// From start to end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution_time_ms: Option<u64>,
+    /// Its own usage.
+    pub own_usage: Usage,
+    /// With everything below.
+    pub subtree_usage: Usage,
+    /// With everything below.
+    pub cost: Cost,
+    /// In the order in which they were asked for.
+    #[serde(default)]
+    pub children: Vec<RunNode>,
+}
+
+/// Why a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EndReason {
+    /// The word for programs.
+    pub code: String,
+    /// In words.
+    pub message: String,
+}
+
+impl From<&TreeNode> for RunNode {
+    fn from(node: &TreeNode) -> Self {
+        Self {
+            run_id: node.run_id,
+            session_key: node.session_key.clone(),
+            agent: node.agent.clone(),
+            label: node.label.as_deref().map(str::to_owned),
+            status: node.status.into(),
+            reason: node.reason.as_ref().map(|reason| EndReason {
+                code: reason.code().to_owned(),
+                message: reason.to_string(),
+            }),
+            depth: node.depth,
+            parent: node.parent,
+            started_at: node.started_at.map(|at| at.to_string()),
+            ended_at: node.ended_at.map(|at| at.to_string()),
+            execution_time_ms: node.execution_time_ms,
+            own_usage: node.own_usage,
+            subtree_usage: node.subtree_usage,
+            cost: node.cost,
+            children: node.children.iter().map(Self::from).collect(),
+        }
+    }
+}

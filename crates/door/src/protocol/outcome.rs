@@ -1,0 +1,137 @@
+//! What came of a run.
+
+use offshoot_model::{
+    AgentId, Cost, Envelope, EnvelopeError, JsonText, Payload, RunId, SessionKey, Usage,
+    VariableRef,
+};
+use serde::{Deserialize, Serialize};
+
+use super::RunState;
+
+/// The envelope of a run, as a reader of any version sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Outcome {
+    /// Where it stands. Nothing but `completed` is success.
+    pub status: RunState,
+    /// What it answered, whatever the ending: text as a JSON string, everything else as itself; `{"ref": …}` where it
+    /// is large, and then a value under the name `sub-result-{run id}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<JsonText>,
+    /// Why it is not a success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<OutcomeError>,
+    /// Whether `data` is only what there was when it failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
+    /// The session.
+    pub session_key: SessionKey,
+    /// The run.
+    pub run_id: RunId,
+    /// The agent.
+    pub agent: AgentId,
+    /// Levels below the root.
+    pub depth: u32,
+    /// Its own usage.
+    pub usage: Usage,
+    /// Its own cost.
+    pub cost: Cost,
+    /// From start to end.
+    pub execution_time_ms: u64,
+}
+
+/// An ending that is no success.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OutcomeError {
+    /// The typed reason.
+    pub code: String,
+    /// The reason in words.
+    pub message: String,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery_suggestion: Option<String>,
+    /// Whether the same request may succeed if made again.
+    #[serde(default)]
+    pub parent_can_retry: bool,
+}
+
+impl Outcome {
+    /// The answer as text, where it is text.
+    pub fn text(&self) -> Option<String> {
+        serde_json::from_str(self.data.as_ref()?.as_str()).ok()
+    }
+}
+
+impl From<&Envelope> for Outcome {
+    fn from(envelope: &Envelope) -> Self {
+        Self {
+            status: envelope.status.into(),
+            data: envelope.data.as_ref().map(data),
+            error: envelope.error.as_ref().map(OutcomeError::from),
+            partial: envelope.partial,
+            session_key: envelope.session_key.clone(),
+            run_id: envelope.run_id,
+            agent: envelope.agent.clone(),
+            depth: envelope.depth,
+            usage: envelope.usage,
+            cost: envelope.cost,
+            execution_time_ms: envelope.execution_time_ms,
+        }
+    }
+}
+
+impl From<&EnvelopeError> for OutcomeError {
+    fn from(error: &EnvelopeError) -> Self {
+        Self {
+            code: error.code.clone(),
+            message: error.message.clone(),
+            recovery_suggestion: error.recovery_suggestion.clone(),
+            parent_can_retry: error.parent_can_retry,
+        }
+    }
+}
+
+fn data(payload: &Payload) -> JsonText {
+    #[derive(Serialize)]
+    struct Reference {
+        r#ref: VariableRef,
+    }
+    let text = match payload {
+        Payload::Json(json) => return json.clone(),
+        Payload::Text(text) => JsonText::of(text),
+        Payload::Stored(reference) => JsonText::of(&Reference { r#ref: *reference }),
+    };
+    text.expect("texts and references are plain data")
+}
+
+#[cfg(test)]
+mod tests {
+    use offshoot_model::{ContentHash, Ending, Reason, ValueKind};
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn an_envelope_reads_the_same_here_and_there() {
+        let stored = VariableRef { hash: ContentHash::of(b"x"), size: 1, kind: ValueKind::Text };
+        let failed = Ending {
+            output: Some(Payload::text("half of it")),
+            diagnostics: Some("no space".into()),
+            ..Ending::of(Reason::ExitCode { code: 7 })
+        };
+        for ending in [
+            Ending::completed(Payload::text("four\nlines")),
+            Ending::completed(Payload::json("{\"b\": 1, \"a\": [2]}".into()).unwrap()),
+            Ending::completed(Payload::Stored(stored)),
+            Ending::of(Reason::Timeout { seconds: 3 }),
+            failed,
+        ] {
+            let key = SessionKey::parse("agent:main:subagent:a").unwrap();
+            let run = RunId::from_uuid(Uuid::nil());
+            let envelope = Envelope::of(&ending, key, run, AgentId::parse("main").unwrap(), 1);
+            let here = serde_json::to_string(&Outcome::from(&envelope)).unwrap();
+            assert_eq!(here, serde_json::to_string(&envelope).unwrap());
+        }
+    }
+}

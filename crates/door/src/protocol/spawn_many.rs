@@ -1,0 +1,54 @@
+//! Asking for several children at once.
+
+use offshoot_model::{RunId, SessionKey};
+use serde::{Deserialize, Serialize};
+
+use super::{Refused, Spawn};
+
+/// `spawn_many`: children whose budgets are one share, divided. Either `children`, or `template` with `split`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SpawnMany {
+    /// One request for each child.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<Spawn>,
+    /// The same request for each piece of a value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<Spawn>,
+    /// The value and how it is cut; each child finds its piece under the value's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split: Option<Split>,
+}
+
+/// A value in pieces.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Split {
+    /// The caller's name for the value.
+    pub name: String,
+    /// `lines:N`, `chunks:N`, `bytes:N`, `bytes:N@lines`, `paragraphs:N` or `jsonl:N`.
+    pub by: String,
+}
+
+/// The answer to `spawn_many`, in the order of the request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SpawnedMany {
+    /// One for each child that was asked for.
+    pub children: Vec<ChildAnswer>,
+}
+
+/// What came of one child's request: `runId` and `sessionKey`, or `refusal`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChildAnswer {
+    /// The child.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+    /// Its address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_key: Option<SessionKey>,
+    /// Why there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<Box<Refused>>,
+}

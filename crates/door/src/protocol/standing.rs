@@ -1,0 +1,66 @@
+//! What a caller may do.
+
+use offshoot_model::{AgentId, MicroUsd, Rights, RunId, SessionKey};
+use serde::{Deserialize, Serialize};
+
+use super::CallerWord;
+
+/// `status`: the caller itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {}
+
+/// The answer to `status`. What no setting bounds is absent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Standing {
+    /// A run, or the operator.
+    pub caller: CallerWord,
+    /// The run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+    /// Its address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_key: Option<SessionKey>,
+    /// The running agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    /// Levels below the root.
+    pub depth: u32,
+    /// The deepest level at which there may be a run.
+    pub max_depth: u32,
+    /// Whether a spawn would be looked at. That it would be admitted, nobody can promise.
+    pub may_spawn: bool,
+    /// What is left of its budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<BudgetLeft>,
+    /// What it may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Rights>,
+    /// Which agents it may spawn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<AgentSummary>,
+}
+
+/// What is left; absent where there is no such budget.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BudgetLeft {
+    /// Tokens of all four kinds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd: Option<MicroUsd>,
+}
+
+/// An agent that may be spawned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentSummary {
+    /// Its name.
+    pub id: AgentId,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}

@@ -1,0 +1,49 @@
+//! Waiting for children.
+
+use offshoot_model::RunId;
+use serde::{Deserialize, Serialize};
+
+use super::{MergeOrder, Merged, Outcome, RunName};
+
+/// `wait`: blocks until runs have ended. The caller's slot is lent meanwhile. Asking again gives the same results.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Wait {
+    /// For which; empty means all children of the caller so far.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<RunName>,
+    /// For all of them, or for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<WaitMode>,
+    /// After this many milliseconds the answer names what is still pending. Absent: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Results as one answer, in the order asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge: Option<MergeOrder>,
+}
+
+/// For how many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitMode {
+    /// Until each has ended.
+    #[default]
+    All,
+    /// Until one has.
+    Any,
+}
+
+/// The answer to `wait`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Waited {
+    /// Those that have ended, in the order asked.
+    pub ended: Vec<Outcome>,
+    /// Those that have not.
+    #[serde(default)]
+    pub pending: Vec<RunId>,
+    /// The results of those that have ended, where a merge was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged: Option<Merged>,
+}

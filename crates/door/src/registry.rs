@@ -1,0 +1,243 @@
+//! Which supervisors this user has, so that a process can find out whether it runs below one.
+//!
+//! One small file for each, in folders that only the user can enter. It names the supervisor's process for good
+//! (number and start), and its socket. A process that has ended, or whose number was used again, is no supervisor.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use offshoot_model::{ContentHash, ProcessIdentity};
+use serde::{Deserialize, Serialize};
+
+use crate::peer::{lineage, process_identity};
+use crate::private_folder;
+
+/// Where the supervisors of a user are written down.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    folders: Vec<PathBuf>,
+}
+
+/// A supervisor that is alive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Supervisor {
+    /// Its process.
+    pub process: ProcessIdentity,
+    /// Where it listens.
+    pub socket: PathBuf,
+}
+
+/// An entry of this process; removed when dropped.
+#[derive(Debug)]
+pub struct Registration {
+    files: Vec<PathBuf>,
+}
+
+/// No folder took the entry.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write down the supervisor in `{}`", folder.display())]
+pub struct RegisterError {
+    folder: PathBuf,
+    #[source]
+    source: io::Error,
+}
+
+/// Larger files are none of ours: two paths of 4 KiB with every byte escaped.
+const LARGEST_ENTRY: u64 = 64 * 1024;
+
+impl Registry {
+    /// That of this user: in `{runtime_dir}/offshoot`, `/run/user/{uid}/offshoot` and `/tmp/offshoot-{uid}`.
+    /// `runtime_dir` is the caller's `XDG_RUNTIME_DIR`. The other two are looked into whatever it says, because
+    /// a process that wants to hide from its supervisor can change its environment.
+    pub fn of_user(runtime_dir: Option<&Path>) -> Self {
+        Self { folders: private_folder::of_user(runtime_dir) }
+    }
+
+    /// One in other folders, for tests and for users who keep apart what they start.
+    pub fn in_folders(folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self { folders: folders.into_iter().collect() }
+    }
+
+    /// Where it is; not all of them need to exist.
+    pub fn folders(&self) -> &[PathBuf] {
+        &self.folders
+    }
+
+    /// Writes down that this process is a supervisor that listens there, in each folder that can be made.
+    ///
+    /// # Errors
+    ///
+    /// Where there was none, with the last reason.
+    pub fn register(&self, socket: &Path) -> Result<Registration, RegisterError> {
+        let own = std::process::id();
+        let process = process_identity(own);
+        let process = process.unwrap_or(ProcessIdentity { pid: own, start_time: 0 });
+        let entry = Supervisor { process, socket: socket.to_owned() };
+        // A process may have several sockets.
+        let hash = ContentHash::of(socket.as_os_str().as_encoded_bytes()).to_string();
+        let name = format!("{own}-{}.json", &hash[..16]);
+        let mut files = Vec::new();
+        let mut failure = None;
+        for folder in &self.folders {
+            match write(folder, &name, &entry) {
+                Ok(file) => files.push(file),
+                Err(source) => failure = Some(RegisterError { folder: folder.clone(), source }),
+            }
+        }
+        match failure {
+            Some(error) if files.is_empty() => Err(error),
+            _ => Ok(Registration { files }),
+        }
+    }
+
+    /// All that are alive. Entries of those that are not are removed.
+    pub fn supervisors(&self) -> Vec<Supervisor> {
+        let mut supervisors: Vec<Supervisor> = Vec::new();
+        for folder in self.folders.iter().filter(|folder| private_folder::is_private(folder)) {
+            let Ok(entries) = fs::read_dir(folder) else { continue };
+            for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+                let Some(supervisor) = read(&path) else { continue };
+                if process_identity(supervisor.process.pid) != Some(supervisor.process) {
+                    // Somebody may have been faster.
+                    let _ = fs::remove_file(&path);
+                } else if !supervisors.contains(&supervisor) {
+                    supervisors.push(supervisor);
+                }
+            }
+        }
+        supervisors
+    }
+
+    /// The supervisor below which a process runs: the nearest of its parents that is one, with each of its sockets.
+    /// Empty where there is none.
+    pub fn above(&self, pid: u32) -> Vec<Supervisor> {
+        let Some(lineage) = lineage(pid) else { return Vec::new() };
+        let supervisors = self.supervisors();
+        let of = |parent: &ProcessIdentity| {
+            supervisors.iter().filter(|found| found.process == *parent).cloned().collect::<Vec<_>>()
+        };
+        lineage.parents().iter().map(of).find(|found| !found.is_empty()).unwrap_or_default()
+    }
+}
+
+/// Written aside and then renamed, so that nobody reads half of it.
+fn write(folder: &Path, name: &str, entry: &Supervisor) -> io::Result<PathBuf> {
+    private_folder::make(folder)?;
+    let (aside, path) = (folder.join(format!(".{name}")), folder.join(name));
+    // Left by a process of the same number.
+    let _ = fs::remove_file(&aside);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;
+    file.write_all(&serde_json::to_vec(entry)?)?;
+    fs::rename(&aside, &path)?;
+    Ok(path)
+}
+
+fn read(path: &Path) -> Option<Supervisor> {
+    if path.extension()? != "json" || fs::symlink_metadata(path).ok()?.len() > LARGEST_ENTRY {
+        return None;
+    }
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        for file in &self.files {
+            // A sweep may have been faster, or the folder is gone.
+            let _ = fs::remove_file(file);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registry() -> (tempfile::TempDir, Registry) {
+        let parent = tempfile::tempdir().unwrap();
+        let folders = ["one", "two"].map(|name| parent.path().join(name));
+        (parent, Registry::in_folders(folders))
+    }
+
+    fn files(registry: &Registry) -> usize {
+        let count = |folder| fs::read_dir(folder).map_or(0, Iterator::count);
+        registry.folders().iter().map(count).sum()
+    }
+
+    #[test]
+    fn an_entry_lives_as_long_as_its_owner() {
+        let (_parent, registry) = registry();
+        assert_eq!(registry.supervisors(), []);
+        let here = registry.register(Path::new("/x/a.sock")).unwrap();
+        let found = registry.supervisors();
+        assert_eq!(found.len(), 1, "it stands in two folders and is one");
+        assert_eq!(found[0].process, process_identity(std::process::id()).unwrap());
+        assert_eq!(found[0].socket, Path::new("/x/a.sock"));
+        let other = registry.register(Path::new("/x/b.sock")).unwrap();
+        assert_eq!(registry.supervisors().len(), 2);
+        drop((here, other));
+        assert_eq!((registry.supervisors().len(), files(&registry)), (0, 0));
+    }
+
+    #[test]
+    fn the_dead_are_forgotten_and_strangers_are_not_read() {
+        let (_parent, registry) = registry();
+        let _here = registry.register(Path::new("/x/a.sock")).unwrap();
+        let own = process_identity(std::process::id()).unwrap();
+        let folder = &registry.folders()[0];
+        let before = files(&registry);
+        let reused = ProcessIdentity { start_time: own.start_time + 1, ..own };
+        let entry = Supervisor { process: reused, socket: "/x/dead.sock".into() };
+        write(folder, "1-dead.json", &entry).unwrap();
+        fs::write(folder.join("2-garbage.json"), "{\"process\": ").unwrap();
+        fs::write(folder.join("3-text.txt"), "").unwrap();
+        assert_eq!(registry.supervisors().len(), 1);
+        assert_eq!(files(&registry), before + 2, "only the dead one is gone");
+
+        // A folder that others can write to is not believed.
+        use std::os::unix::fs::PermissionsExt;
+        for folder in registry.folders() {
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
+        }
+        assert_eq!(registry.supervisors(), []);
+    }
+
+    #[test]
+    fn a_process_finds_the_nearest_supervisor_above() {
+        let (_parent, registry) = registry();
+        let own = std::process::id();
+        let parent = std::os::unix::process::parent_id();
+        let _itself = registry.register(Path::new("/x/own.sock")).unwrap();
+        assert_eq!(registry.above(own), [], "nobody is its own child");
+        let of_parent = |socket: &str| Supervisor {
+            process: process_identity(parent).unwrap(),
+            socket: socket.into(),
+        };
+        let folder = &registry.folders()[0];
+        write(folder, "p-1.json", &of_parent("/x/1.sock")).unwrap();
+        write(folder, "p-2.json", &of_parent("/x/2.sock")).unwrap();
+        let first =
+            Supervisor { process: process_identity(1).unwrap(), socket: "/x/i.sock".into() };
+        if parent != 1 {
+            write(folder, "i.json", &first).unwrap();
+        }
+        let mut sockets: Vec<_> =
+            registry.above(own).into_iter().map(|found| found.socket).collect();
+        sockets.sort();
+        assert_eq!(sockets, [Path::new("/x/1.sock"), Path::new("/x/2.sock")]);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_named() {
+        let parent = tempfile::tempdir().unwrap();
+        let file = parent.path().join("file");
+        fs::write(&file, "").unwrap();
+        let registry = Registry::in_folders([file.clone()]);
+        let error = registry.register(Path::new("/x")).unwrap_err();
+        assert!(error.to_string().contains(&file.display().to_string()));
+        let both = Registry::in_folders([file, parent.path().join("good")]);
+        both.register(Path::new("/x")).unwrap();
+    }
+}

@@ -1,0 +1,281 @@
+//! The supervisor's side: one task that lets people in, and one for each connection.
+//!
+//! ```text
+//!  DoorSocket ── accept ──▶ who is it? ──▶ connection ── hello ──▶ caller ── requests ──▶ Service
+//!                             │ /proc            │ closed: its open requests are dropped
+//!                             ▼                  ▼
+//!                       too many: told so    Roster: is its run still alive?
+//! ```
+//!
+//! Promise: a client holds at most one line of its own in memory, some open requests and their answers, whatever it
+//! sends and however slowly it reads. No client delays another. A connection is what it was when it was opened: its
+//! process is identified then.
+
+mod connection;
+mod greeting;
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use offshoot_model::RunId;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::oneshot;
+use tokio::task::{Id, JoinError, JoinHandle, JoinSet};
+
+use crate::lineage::Lineage;
+use crate::peer::{lineage, own_lineage};
+use crate::protocol::{Answer, ErrorCode, RawError, line};
+use crate::registry::{RegisterError, Registration};
+use crate::service::Service;
+use crate::socket::SocketFiles;
+use crate::{DoorSocket, Peer, Registry, Roster};
+
+/// Answers at a socket for as long as it lives. Dropped, it closes every connection and removes the socket.
+#[derive(Debug)]
+pub struct Server {
+    task: Option<JoinHandle<()>>,
+    stop: Option<oneshot::Sender<()>>,
+    files: Option<SocketFiles>,
+    registration: Option<Registration>,
+    path: PathBuf,
+}
+
+/// Bounds of what clients can take.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Connections at once. More are told so and closed.
+    pub connections: usize,
+    /// Connections at once of the processes of one run, so that one agent cannot shut out the others.
+    pub connections_per_run: usize,
+    /// Open requests at once of one connection. More are refused.
+    pub requests: usize,
+    /// The longest line that is read. A longer one ends the connection.
+    pub message_bytes: usize,
+    /// The longest line that is written. A longer answer becomes an error.
+    pub answer_bytes: usize,
+    /// For how long a connection may be silent before it says who it is.
+    pub hello: Duration,
+}
+
+/// The door could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The socket cannot be listened on.
+    #[error("cannot listen on the socket")]
+    Listen(#[source] io::Error),
+    /// The supervisor could not be written down, so that processes below it would not find it.
+    #[error(transparent)]
+    Register(#[from] RegisterError),
+}
+
+/// Each is a descriptor, and 1024 descriptors are all that many systems grant: half of them are left for the pipes of
+/// running agents.
+const CONNECTIONS: usize = 512;
+
+/// An agent has its command line calls, a server of its own and what these start; 64 at once are a loop.
+const CONNECTIONS_PER_RUN: usize = 64;
+
+/// A client that has more questions than this waits for answers first.
+const REQUESTS: usize = 256;
+
+/// A task text of a million characters; what is larger is a value, and travels as a file.
+const MESSAGE_BYTES: usize = 1 << 20;
+
+/// A tree of a hundred thousand runs; clients trust their supervisor with that much.
+pub(crate) const ANSWER_BYTES: usize = 64 << 20;
+
+/// A process that has connected has its greeting ready.
+const HELLO: Duration = Duration::from_secs(10);
+
+/// How long nobody is let in after the system had no descriptor left.
+const BREATH: Duration = Duration::from_millis(100);
+
+/// What all connections share.
+pub(crate) struct Shared {
+    service: Box<dyn Service>,
+    roster: Roster,
+    registry: Registry,
+    limits: Limits,
+    /// The supervisor itself and its parents. None where this system does not tell: then nobody can be identified.
+    own: Option<Lineage>,
+}
+
+/// Who connected, as it was at that moment.
+struct Visitor {
+    stream: UnixStream,
+    peer: Peer,
+    lineage: Option<Lineage>,
+}
+
+impl Server {
+    /// Opens the door. Must be called inside a tokio runtime with its I/O and time.
+    ///
+    /// # Errors
+    ///
+    /// See [`StartError`].
+    pub fn start(
+        socket: DoorSocket,
+        registry: Registry,
+        roster: Roster,
+        service: impl Service,
+        limits: Limits,
+    ) -> Result<Self, StartError> {
+        let path = socket.path().to_owned();
+        let DoorSocket { listener, files } = socket;
+        let listener = UnixListener::from_std(listener).map_err(StartError::Listen)?;
+        let registration = registry.register(&path)?;
+        let shared = Arc::new(Shared {
+            service: Box::new(service),
+            roster,
+            registry,
+            limits,
+            own: own_lineage(),
+        });
+        let (stop, stopped) = oneshot::channel();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the server's one task; it ends with the server and takes its connections along"
+        )]
+        let task = tokio::spawn(accept(listener, shared, stopped));
+        Ok(Self {
+            task: Some(task),
+            stop: Some(stop),
+            files: Some(files),
+            registration: Some(registration),
+            path,
+        })
+    }
+
+    /// What a client connects to, for `OFFSHOOT_SOCKET`.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Closes the door, and returns when every connection is closed and every open request dropped.
+    pub async fn stop(mut self) {
+        self.files = None;
+        self.registration = None;
+        self.stop = None;
+        if let Some(task) = self.task.take() {
+            // A panic in it has been told already, and there is nothing left to stop.
+            let _ = task.await;
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: CONNECTIONS,
+            connections_per_run: CONNECTIONS_PER_RUN,
+            requests: REQUESTS,
+            message_bytes: MESSAGE_BYTES,
+            answer_bytes: ANSWER_BYTES,
+            hello: HELLO,
+        }
+    }
+}
+
+/// Lets people in until the server is stopped or dropped.
+async fn accept(listener: UnixListener, shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
+    let mut connections = JoinSet::new();
+    let mut guests = Guests::default();
+    loop {
+        tokio::select! {
+            // The sender says nothing: it goes away.
+            _ = &mut stopped => break,
+            Some(ended) = connections.join_next_with_id() => guests.leave(ended),
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    let Some(visitor) = Visitor::of(stream) else { continue };
+                    // Who has gone makes room before anybody is sent away.
+                    while let Some(ended) = connections.try_join_next_with_id() {
+                        guests.leave(ended);
+                    }
+                    let run = visitor.run(&shared);
+                    if let Some(message) = guests.refusal(run, &shared.limits) {
+                        visitor.send_away(&message);
+                    } else {
+                        let task = connections.spawn(connection::serve(visitor, Arc::clone(&shared)));
+                        guests.enter(task.id(), run);
+                    }
+                }
+                // No descriptor left, as a rule; whoever connects stays in the queue.
+                Err(_) => breathe().await,
+            },
+        }
+    }
+    connections.shutdown().await;
+}
+
+/// How many are in, and from which runs.
+#[derive(Default)]
+struct Guests {
+    runs: HashMap<Id, Option<RunId>>,
+}
+
+impl Guests {
+    fn enter(&mut self, connection: Id, run: Option<RunId>) {
+        self.runs.insert(connection, run);
+    }
+
+    fn leave(&mut self, ended: Result<(Id, ()), JoinError>) {
+        // A panic has been told by its hook, and hurts nobody but that client.
+        let connection = ended.map_or_else(|error| error.id(), |(id, ())| id);
+        self.runs.remove(&connection);
+    }
+
+    fn refusal(&self, run: Option<RunId>, limits: &Limits) -> Option<String> {
+        if self.runs.len() >= limits.connections {
+            return Some(format!("there are {} connections already", limits.connections));
+        }
+        let of_run = run.map_or(0, |_| self.runs.values().filter(|other| **other == run).count());
+        (of_run >= limits.connections_per_run)
+            .then(|| format!("this run has {} connections already", limits.connections_per_run))
+    }
+}
+
+impl Visitor {
+    /// None where the kernel does not say who it is.
+    fn of(stream: UnixStream) -> Option<Self> {
+        let peer = Peer::of(&stream).ok()?;
+        let lineage = peer.pid.and_then(lineage);
+        Some(Self { stream, peer, lineage })
+    }
+
+    /// From which run, as far as its processes tell.
+    fn run(&self, shared: &Shared) -> Option<RunId> {
+        let (lineage, own) = (self.lineage.as_ref()?, shared.own.as_ref()?);
+        let tickets = shared.roster.watch();
+        lineage.place(true, &tickets.borrow(), own, &[]).descends_from
+    }
+
+    /// One line, and that is all. It fits into the empty buffer of a socket that was just opened.
+    fn send_away(self, message: &str) {
+        let error = RawError::new(ErrorCode::TooMany, message);
+        if let Ok(mut stream) = self.stream.into_std() {
+            // The client may be gone, and then wants no answer.
+            let _ = stream.write(&line(&Answer::error(None, error)));
+        }
+    }
+}
+
+async fn breathe() {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "descriptors are held by the whole process and by others: nothing tells when one is free again"
+    )]
+    tokio::time::sleep(BREATH).await;
+}

@@ -1,0 +1,67 @@
+//! Who answers.
+
+use futures_util::future::BoxFuture;
+use offshoot_model::Refusal;
+use tokio::sync::mpsc;
+
+use crate::Caller;
+use crate::protocol::{Progress, Request, RequestId, Response};
+
+/// The engine behind the door.
+///
+/// Each call is a future of its own, and several of one connection may be open at once. It is dropped when the caller
+/// cancels the request, closes the connection, or ends: whatever must happen then belongs into a `Drop`. A child that
+/// was spawned is not ended by that.
+pub trait Service: Send + Sync + 'static {
+    /// Answers one request with the variant that belongs to it. What the caller may do follows from `caller` alone.
+    fn call(
+        &self,
+        caller: &Caller,
+        request: Request,
+        progress: ProgressSink,
+    ) -> BoxFuture<'static, Result<Response, CallError>>;
+}
+
+/// Why a request has no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// The answer is no.
+    #[error(transparent)]
+    Refused(Box<Refusal>),
+    /// It could not be done.
+    #[error("{message}")]
+    Failed {
+        /// What went wrong.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+}
+
+/// Where an open request tells how it goes.
+#[derive(Clone, Debug)]
+pub struct ProgressSink {
+    pub(crate) id: RequestId,
+    pub(crate) sender: mpsc::Sender<(RequestId, Progress)>,
+}
+
+impl ProgressSink {
+    /// Tells. Never waits: where the client does not keep up, only the latest counts, and under a flood not even that.
+    pub fn tell(&self, progress: Progress) {
+        // Full: the connection has others to forward first. Closed: nobody listens any more.
+        let _ = self.sender.try_send((self.id.clone(), progress));
+    }
+}
+
+impl From<Refusal> for CallError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(Box::new(refusal))
+    }
+}
+
+impl CallError {
+    /// Something that could not be done.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::Failed { message: message.into(), hint: None }
+    }
+}

@@ -1,0 +1,189 @@
+//! Which ticket and which process belong to which run.
+
+use std::collections::HashMap;
+
+use offshoot_model::{ProcessIdentity, RunId};
+use tokio::sync::watch;
+
+use crate::Ticket;
+
+/// The runs that may come to the door. Pure: nothing is minted, read or waited for in here.
+#[derive(Debug, Default)]
+pub struct Tickets {
+    entries: HashMap<RunId, Entry>,
+    /// By process number.
+    processes: HashMap<u32, (u64, RunId)>,
+}
+
+/// The runs that may come to the door, as the engine and the server share them. Cheap to clone; all clones are one.
+#[derive(Clone, Debug, Default)]
+pub struct Roster(watch::Sender<Tickets>);
+
+#[derive(Debug)]
+struct Entry {
+    ticket: Ticket,
+    start: Start,
+}
+
+#[derive(Debug)]
+enum Start {
+    /// Somebody is about to say.
+    Expected,
+    /// The leader of its group.
+    Process(ProcessIdentity),
+    /// It runs inside the supervisor.
+    Inside,
+}
+
+impl Tickets {
+    /// A run is about to start, and this is its ticket. One that had a ticket before has this one from now on.
+    pub fn admit(&mut self, run: RunId, ticket: Ticket) {
+        self.ended(run);
+        self.entries.insert(run, Entry { ticket, start: Start::Expected });
+    }
+
+    /// It runs: in this process, or in none of its own. Said again when it goes on in another one.
+    pub fn started(&mut self, run: RunId, process: Option<ProcessIdentity>) {
+        let Some(entry) = self.entries.get_mut(&run) else { return };
+        if let Start::Process(earlier) = entry.start {
+            self.processes.remove(&earlier.pid);
+        }
+        entry.start = match process {
+            Some(process) => {
+                self.processes.insert(process.pid, (process.start_time, run));
+                Start::Process(process)
+            }
+            None => Start::Inside,
+        };
+    }
+
+    /// Its ticket is worth nothing any more.
+    pub fn ended(&mut self, run: RunId) {
+        if let Some(Entry { start: Start::Process(process), .. }) = self.entries.remove(&run) {
+            self.processes.remove(&process.pid);
+        }
+    }
+
+    /// Whether it may come.
+    pub fn has(&self, run: RunId) -> bool {
+        self.entries.contains_key(&run)
+    }
+
+    /// Whose ticket this is. Compares it with every one of them, each in constant time, so that the time tells
+    /// nothing about how near a guess was.
+    pub fn owner(&self, ticket: &Ticket) -> Option<RunId> {
+        self.entries.iter().fold(
+            None,
+            |found, (run, entry)| {
+                if entry.ticket == *ticket { Some(*run) } else { found }
+            },
+        )
+    }
+
+    /// Whose process this is.
+    pub fn of_process(&self, process: ProcessIdentity) -> Option<RunId> {
+        let (start_time, run) = self.processes.get(&process.pid)?;
+        (*start_time == process.start_time).then_some(*run)
+    }
+
+    /// Whose group this is. A group is led by the run's process, and its number means it as long as the run lives.
+    pub fn of_group(&self, group: u32) -> Option<RunId> {
+        self.processes.get(&group).map(|(_, run)| *run)
+    }
+
+    /// Whether a run was admitted of which nobody has said yet that it runs, and where.
+    pub fn expects_a_start(&self) -> bool {
+        self.entries.values().any(|entry| matches!(entry.start, Start::Expected))
+    }
+}
+
+impl Roster {
+    /// Nobody.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// See [`Tickets::admit`]. To be called before the run's process is started, because it may knock at once.
+    pub fn admit(&self, run: RunId, ticket: Ticket) {
+        self.0.send_modify(|tickets| tickets.admit(run, ticket));
+    }
+
+    /// See [`Tickets::started`].
+    pub fn started(&self, run: RunId, process: Option<ProcessIdentity>) {
+        self.0.send_modify(|tickets| tickets.started(run, process));
+    }
+
+    /// See [`Tickets::ended`].
+    pub fn ended(&self, run: RunId) {
+        self.0.send_modify(|tickets| tickets.ended(run));
+    }
+
+    pub(crate) fn has(&self, run: RunId) -> bool {
+        self.0.borrow().has(run)
+    }
+
+    pub(crate) fn watch(&self) -> watch::Receiver<Tickets> {
+        self.0.subscribe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn run(number: u128) -> RunId {
+        RunId::from_uuid(Uuid::from_u128(number))
+    }
+
+    fn process(pid: u32, start_time: u64) -> ProcessIdentity {
+        ProcessIdentity { pid, start_time }
+    }
+
+    #[test]
+    fn a_ticket_lives_as_long_as_its_run() {
+        let mut tickets = Tickets::default();
+        let [one, two] = [1, 2].map(|_| Ticket::mint().unwrap());
+        tickets.admit(run(1), one.clone());
+        tickets.admit(run(2), two.clone());
+        assert_eq!((tickets.owner(&one), tickets.owner(&two)), (Some(run(1)), Some(run(2))));
+        assert_eq!(tickets.owner(&Ticket::mint().unwrap()), None);
+        tickets.ended(run(1));
+        assert_eq!((tickets.owner(&one), tickets.owner(&two)), (None, Some(run(2))));
+        assert!(!tickets.has(run(1)) && tickets.has(run(2)));
+        let newer = Ticket::mint().unwrap();
+        tickets.admit(run(2), newer.clone());
+        assert_eq!((tickets.owner(&two), tickets.owner(&newer)), (None, Some(run(2))));
+    }
+
+    #[test]
+    fn a_process_is_its_number_and_its_start() {
+        let mut tickets = Tickets::default();
+        tickets.admit(run(1), Ticket::mint().unwrap());
+        assert!(tickets.expects_a_start());
+        tickets.started(run(1), Some(process(10, 5)));
+        assert!(!tickets.expects_a_start());
+        assert_eq!(tickets.of_process(process(10, 5)), Some(run(1)));
+        assert_eq!(tickets.of_process(process(10, 6)), None, "the number was used again");
+        assert_eq!(tickets.of_group(10), Some(run(1)));
+
+        // Another turn in another process.
+        tickets.started(run(1), Some(process(11, 7)));
+        assert_eq!(tickets.of_process(process(10, 5)), None);
+        assert_eq!(tickets.of_process(process(11, 7)), Some(run(1)));
+
+        tickets.ended(run(1));
+        assert_eq!((tickets.of_process(process(11, 7)), tickets.of_group(11)), (None, None));
+        tickets.started(run(1), Some(process(12, 8)));
+        assert_eq!(tickets.of_group(12), None, "it was over before anybody said that it ran");
+    }
+
+    #[test]
+    fn a_run_inside_the_supervisor_has_no_process() {
+        let mut tickets = Tickets::default();
+        tickets.admit(run(1), Ticket::mint().unwrap());
+        tickets.started(run(1), None);
+        assert!(tickets.has(run(1)) && !tickets.expects_a_start());
+    }
+}

@@ -1,0 +1,233 @@
+//! Clients that break every rule, and supervisors that go away.
+
+use futures_util::future::join_all;
+use offshoot_door::{Client, ClientError, ErrorCode, Limits, Status, Wait};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::{FAR, Heard, House, RawClient};
+
+#[tokio::test]
+async fn garbage_is_answered_and_hurts_nobody() {
+    let house = House::new();
+    let good = house.client().await;
+    // Before the greeting it ends the connection.
+    for garbage in ["garbage", "{}", "\u{0}\u{1}", "[]", r#"{"jsonrpc":"2.0","method":"hello"}"#] {
+        let mut raw = house.raw().await;
+        raw.say(garbage).await;
+        assert!(matches!(raw.error().await, -32700 | -32600), "{garbage}");
+        raw.ends().await;
+    }
+    let mut raw = house.raw().await;
+    raw.say(r#"{"jsonrpc":"2.0","id":1,"method":"status"}"#).await;
+    assert_eq!(raw.error().await, -32600);
+    raw.ends().await;
+    let mut raw = house.raw().await;
+    raw.say(r#"{"jsonrpc":"2.0","id":1,"method":"hello","params":{"protocol":0}}"#).await;
+    assert_eq!(raw.error().await, -32005);
+    raw.ends().await;
+
+    // After it, it does not.
+    let mut raw = RawClient::greeted(&house.path()).await;
+    for (line, code) in [
+        ("garbage", -32700),
+        ("[1,2]", -32600),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"fly"}"#, -32601),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"hello","params":{"protocol":1}}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"spawn","params":{"task":7}}"#, -32602),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"spawn","params":[]}"#, -32602),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"wait","params":{"mode":"most"}}"#, -32602),
+    ] {
+        raw.say("").await;
+        raw.say(line).await;
+        assert_eq!(raw.error().await, code, "{line}");
+    }
+    // What is not known and wants no answer is passed over.
+    raw.say(r#"{"jsonrpc":"2.0","method":"sing"}"#).await;
+    raw.say(r#"{"jsonrpc":"2.0","id":9,"result":{}}"#).await;
+    raw.say(r#"{"jsonrpc":"2.0","id":1,"method":"list","params":{"colour":"red"},"x":1}"#).await;
+    assert!(raw.line().await.unwrap().contains("result"));
+    good.call(Status {}).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_line_without_end_ends_the_connection() {
+    let house = House::new();
+    let good = house.client().await;
+    for greeted in [false, true] {
+        let raw = if greeted { RawClient::greeted(&house.path()).await } else { house.raw().await };
+        let (reader, mut writer) = raw.stream.into_inner().into_split();
+        let block = vec![b'x'; 1 << 20];
+        let mut written = 0;
+        // 100 MB, of which a little more than one is taken.
+        while written < 100 << 20 {
+            match writer.write(&block).await {
+                Ok(count) => written += count,
+                Err(_) => break,
+            }
+        }
+        assert!(written < 8 << 20, "{written} bytes were taken");
+        let mut said = String::new();
+        // Reset after the last words: something was unread.
+        let _ = reader.take(10_000).read_to_string(&mut said).await;
+        assert!(said.contains("-32002"), "{said}");
+    }
+    good.call(Status {}).await.unwrap();
+}
+
+#[tokio::test]
+async fn half_a_line_is_no_request() {
+    let mut house = House::new();
+    let mut raw = RawClient::greeted(&house.path()).await;
+    let report = r#"{"jsonrpc":"2.0","id":1,"method":"report","params":{"text":"x"}}"#;
+    raw.stream.write_all(&report.as_bytes()[..report.len() - 1]).await.unwrap();
+    raw.stream.shutdown().await.unwrap();
+    raw.ends().await;
+    house.client().await.call(offshoot_door::Report { text: "whole".into() }).await.unwrap();
+    let Heard::Report(_, text) = house.heard().await else { panic!("a report") };
+    assert_eq!(text, "whole");
+}
+
+#[tokio::test]
+async fn a_client_that_goes_cancels_what_it_waits_for() {
+    let mut house = House::new();
+    let mut raw = RawClient::greeted(&house.path()).await;
+    for id in 1..=2 {
+        raw.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"wait"}}"#)).await;
+        assert_eq!(house.heard().await, Heard::WaitBegan);
+    }
+    drop(raw);
+    assert_eq!(house.heard().await, Heard::WaitDropped);
+    assert_eq!(house.heard().await, Heard::WaitDropped);
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_not_read_either() {
+    let mut house = House::new();
+    let good = house.client().await;
+    let raw = RawClient::greeted(&house.path()).await;
+    let (mut reader, mut writer) = raw.stream.into_inner().into_split();
+    // A megabyte each: soon nothing more is taken.
+    let ask =
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"history\",\"params\":{\"run\":\"main\"}}\n";
+    let mut asked = 0;
+    loop {
+        tokio::select! {
+            biased;
+            written = writer.write_all(ask) => written.unwrap(),
+            // The others are served meanwhile, so the door has had its turns.
+            _ = async { for _ in 0..20 { good.call(Status {}).await.unwrap(); } } => break,
+        }
+        asked += 1;
+        assert!(asked < 1_000_000, "it reads without end");
+    }
+    // When it reads again, it gets what it asked for.
+    let mut some = vec![0; 1 << 20];
+    reader.read_exact(&mut some).await.unwrap();
+    drop((reader, writer));
+    good.call(Status {}).await.unwrap();
+    assert!(house.heard.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn a_thousand_connections_are_bounded_and_told() {
+    // Both ends of each are in this process.
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < 3000) {
+        limit = Rlimit { current: limit.maximum, ..limit };
+        setrlimit(Resource::Nofile, limit).unwrap();
+    }
+    let limits = Limits { connections: 100, ..Limits::default() };
+    let mut house = House::with(limits);
+    let path = house.path();
+    let mut first = RawClient::greeted(&path).await;
+    let clients = (1..1000).map(|_| Client::connect(&path, None));
+    let clients = tokio::time::timeout(FAR, join_all(clients)).await.expect("nobody hangs");
+    let (mut inside, mut outside) = (Vec::new(), 0);
+    for client in clients {
+        match client {
+            Ok(client) => inside.push(client),
+            Err(error) => {
+                let ClientError::Failed { code, .. } = &error else { panic!("{error:?}") };
+                assert_eq!(*code, ErrorCode::TooMany);
+                assert!(error.hint().is_some());
+                outside += 1;
+            }
+        }
+    }
+    assert_eq!((inside.len(), outside), (99, 900));
+    for answer in join_all(inside.iter().map(|client| client.call(Status {}))).await {
+        answer.unwrap();
+    }
+    // Who goes makes room.
+    first.say(r#"{"jsonrpc":"2.0","id":1,"method":"wait"}"#).await;
+    assert_eq!(house.heard().await, Heard::WaitBegan);
+    drop(first);
+    assert_eq!(house.heard().await, Heard::WaitDropped);
+    house.client().await.call(Status {}).await.unwrap();
+}
+
+#[tokio::test]
+async fn one_run_cannot_shut_out_the_others() {
+    let limits = Limits { connections_per_run: 5, ..Limits::default() };
+    let house = House::with(limits);
+    let ticket = offshoot_door::Ticket::mint().unwrap();
+    let run = super::run(1);
+    house.roster.admit(run, ticket.clone());
+    let own = offshoot_door::process_identity(std::process::id());
+    house.roster.started(run, own);
+    let mut inside = Vec::new();
+    for _ in 0..5 {
+        inside.push(Client::connect(&house.path(), Some(&ticket)).await.unwrap());
+    }
+    let error = Client::connect(&house.path(), Some(&ticket)).await.unwrap_err();
+    assert!(error.to_string().contains("5 connections"), "{error}");
+    house.roster.ended(run);
+    house.client().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_says_nothing_is_closed() {
+    let house = House::new();
+    let mut raw = house.raw().await;
+    assert_eq!(raw.error().await, -32600);
+    raw.ends().await;
+}
+
+#[tokio::test]
+async fn connections_outlive_the_file_of_the_socket() {
+    let house = House::new();
+    let client = house.client().await;
+    std::fs::remove_file(house.path()).unwrap();
+    client.call(Status {}).await.unwrap();
+    let error = Client::connect(&house.path(), None).await.unwrap_err();
+    assert!(matches!(error, ClientError::NoSupervisor { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_goes_answers_nothing_more() {
+    for gently in [false, true] {
+        let mut house = House::new();
+        let client = house.client().await;
+        let path = house.path();
+        assert_eq!(house.registry.supervisors().len(), 1);
+        let waiting = client.call(Wait::default());
+        let server = house.server.take().unwrap();
+        let going = async {
+            assert_eq!(house.heard().await, Heard::WaitBegan);
+            if gently {
+                server.stop().await;
+                // By now it is dropped, not only about to be.
+                assert_eq!(house.heard.try_recv(), Ok(Heard::WaitDropped));
+            } else {
+                drop(server);
+                assert_eq!(house.heard().await, Heard::WaitDropped);
+            }
+        };
+        let (answer, ()) = tokio::join!(waiting, going);
+        assert!(matches!(answer, Err(ClientError::Closed)), "{answer:?}");
+        assert!(matches!(client.call(Status {}).await, Err(ClientError::Closed)));
+        assert!(!path.exists());
+        assert_eq!(house.registry.supervisors().len(), 0);
+    }
+}

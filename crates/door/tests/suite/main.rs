@@ -1,0 +1,239 @@
+//! The door over real sockets and real processes.
+
+mod calls;
+mod faults;
+mod page;
+mod who;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt};
+use offshoot_door::{
+    CallError, Caller, CallerKind, Client, Done, DoorSocket, HistoryPage, Limits, Progress,
+    ProgressSink, Registry, Request, Response, Roster, Runs, Server, Service, Spawned, Standing,
+    Value, Variable, VariableKind, Waited,
+};
+use offshoot_model::{ContentHash, Refusal, RefusalCode, RunId, SessionKey};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+/// Far longer than anything takes. It ends a test that would hang.
+const FAR: Duration = Duration::from_secs(60);
+
+/// What the engine behind the door was asked, and what became of it.
+#[derive(Debug, PartialEq)]
+enum Heard {
+    Report(CallerKind, String),
+    WaitBegan,
+    /// Nobody wants its answer any more.
+    WaitDropped,
+}
+
+/// An engine that does as the question says.
+struct Fake {
+    heard: mpsc::UnboundedSender<Heard>,
+}
+
+/// A server of the fake, in folders of its own.
+struct House {
+    folder: tempfile::TempDir,
+    registry: Registry,
+    roster: Roster,
+    server: Option<Server>,
+    heard: mpsc::UnboundedReceiver<Heard>,
+}
+
+/// A client that says exactly what the test wants.
+struct RawClient {
+    stream: BufReader<UnixStream>,
+}
+
+impl Service for Fake {
+    fn call(
+        &self,
+        caller: &Caller,
+        request: Request,
+        progress: ProgressSink,
+    ) -> BoxFuture<'static, Result<Response, CallError>> {
+        let heard = self.heard.clone();
+        let kind = caller.kind;
+        async move {
+            Ok(match request {
+                Request::Report(report) => {
+                    heard.send(Heard::Report(kind, report.text)).expect("the test listens");
+                    Response::Reported(Box::new(Done {}))
+                }
+                Request::Spawn(spawn) if &*spawn.task == "too deep" => {
+                    let refusal = Refusal::new(RefusalCode::DepthLimit, "Maximum subagent depth");
+                    return Err(refusal.with_hint("do it yourself").into());
+                }
+                Request::Spawn(_) => Response::Spawned(Box::new(Spawned {
+                    run_id: run(7),
+                    session_key: SessionKey::parse("agent:main:subagent:7").expect("a key"),
+                })),
+                // At once, after some signs of life, or never.
+                Request::Wait(wait) if wait.timeout_ms == Some(0) => {
+                    Response::Waited(Box::new(Waited::default()))
+                }
+                Request::Wait(wait) if wait.timeout_ms == Some(1) => {
+                    progress.tell(Progress { ended: 1, total: 2, ..Progress::default() });
+                    tokio::task::yield_now().await;
+                    // The connection has its turn before the answer comes.
+                    for _ in 0..100 {
+                        tokio::task::yield_now().await;
+                    }
+                    Response::Waited(Box::new(Waited::default()))
+                }
+                Request::Wait(_) => {
+                    let _dropped = WaitGuard(heard.clone());
+                    heard.send(Heard::WaitBegan).expect("the test listens");
+                    std::future::pending().await
+                }
+                Request::Status(_) => Response::Status(Box::new(standing(kind))),
+                Request::History(_) => {
+                    let entries = vec![entry(&"x".repeat(1000)); 1000];
+                    Response::History(Box::new(HistoryPage { entries, more: false }))
+                }
+                Request::List(_) => Response::List(Box::new(Runs::default())),
+                Request::ContextPut(put) => {
+                    let (kind, size) = match &put.value {
+                        Value::Text(text) => (VariableKind::Text, text.len()),
+                        Value::Json(json) => (VariableKind::Json, json.as_str().len()),
+                        Value::Base64(_) | Value::Path(_) => (VariableKind::Bytes, 0),
+                    };
+                    Response::ContextPut(Box::new(Variable {
+                        name: put.name,
+                        kind,
+                        size: size as u64,
+                        hash: ContentHash::of(b""),
+                        path: None,
+                        created_at: None,
+                    }))
+                }
+                other => return Err(CallError::failed(format!("no {} here", other.method()))),
+            })
+        }
+        .boxed()
+    }
+}
+
+struct WaitGuard(mpsc::UnboundedSender<Heard>);
+
+impl Drop for WaitGuard {
+    fn drop(&mut self) {
+        // The test may be over.
+        let _ = self.0.send(Heard::WaitDropped);
+    }
+}
+
+fn run(number: u128) -> RunId {
+    RunId::from_uuid(Uuid::from_u128(number))
+}
+
+fn entry(text: &str) -> offshoot_door::HistoryEntry {
+    offshoot_door::HistoryEntry {
+        seq: 1,
+        at: "2025-08-01T12:00:00Z".into(),
+        kind: offshoot_door::EntryKind::Event,
+        from: None,
+        text: text.into(),
+    }
+}
+
+fn standing(kind: CallerKind) -> Standing {
+    Standing {
+        caller: kind.word(),
+        run_id: kind.run(),
+        session_key: None,
+        agent: None,
+        depth: 0,
+        max_depth: 3,
+        may_spawn: true,
+        budget: None,
+        tools: None,
+        agents: vec![],
+    }
+}
+
+impl House {
+    fn new() -> Self {
+        Self::with(Limits::default())
+    }
+
+    fn with(limits: Limits) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let registry = Registry::in_folders([folder.path().join("user")]);
+        let socket = DoorSocket::bind(&folder.path().join("doors"), "a.sock", &registry)
+            .expect("nobody else is there");
+        let (sender, heard) = mpsc::unbounded_channel();
+        let roster = Roster::new();
+        let service = Fake { heard: sender };
+        let server = Server::start(socket, registry.clone(), roster.clone(), service, limits);
+        let server = Some(server.expect("it can be listened on"));
+        Self { folder, registry, roster, server, heard }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.server.as_ref().expect("it is open").path().to_owned()
+    }
+
+    async fn client(&self) -> Client {
+        Client::connect(&self.path(), None).await.expect("the operator may come")
+    }
+
+    async fn raw(&self) -> RawClient {
+        RawClient::connect(&self.path()).await
+    }
+
+    async fn heard(&mut self) -> Heard {
+        tokio::time::timeout(FAR, self.heard.recv())
+            .await
+            .expect("something happens")
+            .expect("the service is there")
+    }
+}
+
+impl RawClient {
+    async fn connect(path: &Path) -> Self {
+        let stream = UnixStream::connect(path).await.expect("somebody listens");
+        Self { stream: BufReader::new(stream) }
+    }
+
+    /// Connects as the operator.
+    async fn greeted(path: &Path) -> Self {
+        let mut client = Self::connect(path).await;
+        client.say(r#"{"jsonrpc":"2.0","id":0,"method":"hello","params":{"protocol":1}}"#).await;
+        let answer = client.line().await.expect("an answer");
+        assert!(answer.contains(r#""caller":"operator""#), "{answer}");
+        client
+    }
+
+    async fn say(&mut self, text: &str) {
+        self.stream.write_all(format!("{text}\n").as_bytes()).await.expect("it listens");
+    }
+
+    /// The next line; none at the end.
+    async fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        let read = tokio::time::timeout(FAR, self.stream.read_line(&mut line)).await;
+        // A connection that is closed with something unread is reset.
+        match read.expect("it says something or ends") {
+            Ok(0) | Err(_) => None,
+            Ok(_) => Some(line.trim_end().to_owned()),
+        }
+    }
+
+    async fn ends(&mut self) {
+        assert_eq!(self.line().await, None);
+    }
+
+    /// The number of the error in the next line.
+    async fn error(&mut self) -> i64 {
+        let line = self.line().await.expect("an answer");
+        let value: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        value["error"]["code"].as_i64().unwrap_or_else(|| panic!("an error: {line}"))
+    }
+}
