@@ -40,4 +40,25 @@ impl Work {
         let command = command.into_iter().map(Into::into).collect();
         Self { runtime: Some("exec".into()), command: Some(command), ..Self::in_folder(folder) }
     }
+
+    /// On the runtime of this name.
+    #[must_use]
+    pub fn runtime(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.runtime = Some(name.into());
+        self
+    }
+
+    /// With other exit codes than 0 for success.
+    #[must_use]
+    pub fn ok_exit(mut self, codes: impl IntoIterator<Item = i32>) -> Self {
+        self.ok_exit = codes.into_iter().collect();
+        self
+    }
+
+    /// With standard output read in this way.
+    #[must_use]
+    pub fn output(mut self, output: OutputFormat) -> Self {
+        self.output = output;
+        self
+    }
 }
