@@ -86,6 +86,7 @@ async fn launch(
             .and_then(|agent| agent.system_prompt.as_ref())
             .map(|prompt| prompt.value.as_str().into()),
         grant,
+        pass: None,
     })
 }
 

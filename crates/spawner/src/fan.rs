@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use offshoot_merge::{Answer, Fold, MergeError, OnFailure, Step, Strategy};
 use offshoot_model::{
-    CancelledBy, Ending, Envelope, InputRange, Origin, Payload, Reason, Refusal, RunStatus,
-    SpawnRequest,
+    AgentId, CancelledBy, ContextEntry, Ending, Envelope, InputRange, Origin, Payload, Reason,
+    Refusal, RunStatus, SpawnRequest, VariableRef,
 };
 use tokio::sync::{mpsc, watch};
 
 use crate::error::SpawnerError;
 use crate::machine::RunIndex;
 use crate::resolve::Unresolved;
-use crate::session::broken;
+use crate::session::{broken, over};
 use crate::shared::Shared;
 use crate::supervisor::{FanEvent, FanId, Message, TreeState};
 use crate::work::Work;
@@ -36,7 +36,8 @@ pub struct FanOut {
 /// One piece.
 #[derive(Clone, Debug)]
 pub struct Piece {
-    /// What is asked for.
+    /// What is asked for. Where it names no budget, it gets an equal part of what the root has left, less what the root
+    /// keeps.
     pub request: SpawnRequest,
     /// The part of a file that it reads.
     pub input: Option<InputRange>,
@@ -105,12 +106,73 @@ impl FanOut {
         self.strategy = strategy;
         self
     }
+
+    /// With something else to become of pieces that did not complete.
+    #[must_use]
+    pub fn on_failure(mut self, on_failure: OnFailure) -> Self {
+        self.on_failure = on_failure;
+        self
+    }
+
+    /// Cancels the rest once more than so many pieces did not complete.
+    #[must_use]
+    pub fn max_fail(mut self, most: u32) -> Self {
+        self.max_fail = Some(most);
+        self
+    }
+
+    /// With a way of its own to run the pieces.
+    #[must_use]
+    pub fn work(mut self, work: Work) -> Self {
+        self.work = Some(work);
+        self
+    }
 }
 
 impl Piece {
     /// A piece that is a task in words.
     pub fn task(task: impl Into<Arc<str>>) -> Self {
-        let request = SpawnRequest { task: task.into(), ..SpawnRequest::default() };
+        SpawnRequest { task: task.into(), ..SpawnRequest::default() }.into()
+    }
+
+    /// For another agent than the root's.
+    #[must_use]
+    pub fn agent(mut self, agent: AgentId) -> Self {
+        self.request.agent = Some(agent);
+        self
+    }
+
+    /// With a short name, which is also that of its result where nothing else is.
+    #[must_use]
+    pub fn label(mut self, label: impl Into<Arc<str>>) -> Self {
+        self.request.label = Some(label.into());
+        self
+    }
+
+    /// With one more value that it may read, under this name.
+    #[must_use]
+    pub fn context(mut self, name: impl Into<Arc<str>>, value: VariableRef) -> Self {
+        self.request.context.push(ContextEntry { name: name.into(), value });
+        self
+    }
+
+    /// With a part of a file to read.
+    #[must_use]
+    pub fn input(mut self, input: InputRange) -> Self {
+        self.input = Some(input);
+        self
+    }
+
+    /// With a name for its result.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<Arc<str>>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+}
+
+impl From<SpawnRequest> for Piece {
+    fn from(request: SpawnRequest) -> Self {
         Self { request, input: None, key: None }
     }
 }
@@ -127,10 +189,19 @@ impl Fan {
         let id = shared.mint_fan();
         let mut keys = Vec::with_capacity(pieces.len());
         let mut asks = Vec::with_capacity(pieces.len());
+        // The pieces of a map share their task, so that it is kept once for all of them.
+        let mut kept: Option<(Arc<str>, Payload)> = None;
         for (place, piece) in (0_u32..).zip(pieces) {
             let Piece { request, input, key } = piece;
             let key = key.or_else(|| request.label.clone());
             keys.push(key.unwrap_or_else(|| (place + 1).to_string().into()));
+            let task = match &kept {
+                Some((task, payload)) if Arc::ptr_eq(task, &request.task) => payload.clone(),
+                _ => {
+                    let payload = shared.task_for_record(&request.task).await?;
+                    kept.insert((Arc::clone(&request.task), payload)).1.clone()
+                }
+            };
             let unresolved = Unresolved {
                 caller: RunIndex::ROOT,
                 agent: &shared.agent,
@@ -140,12 +211,14 @@ impl Fan {
                 work: Arc::clone(&work),
                 place,
             };
-            let ask = unresolved.resolve(shared).await;
+            let ask = unresolved.resolve_with(task, shared);
             asks.push(ask.map_err(|refusal| SpawnerError::Refused(Box::new(refusal)))?);
         }
         // Unbounded, because the supervisor must not wait for a merge; each piece is told of once.
         let (follower, events) = mpsc::unbounded_channel();
-        sender.send(Message::Fan { id, asks, follower }).map_err(|_| SpawnerError::Over)?;
+        sender
+            .send(Message::Fan { id, caller: RunIndex::ROOT, asks, follower })
+            .map_err(|_| SpawnerError::Over)?;
         let fold = Fold::new(strategy, on_failure);
         Ok(Self { id, sender, state, events, keys, strategy, fold, max_fail })
     }
@@ -160,8 +233,9 @@ impl Fan {
         let mut cut_short = None;
         for _ in 0..total {
             let event = tokio::select! {
-                event = self.events.recv() => event.ok_or(SpawnerError::Over)?,
+                biased;
                 error = broken(&mut self.state) => return Err(error),
+                event = self.events.recv() => event.ok_or_else(|| over(&self.state))?,
             };
             match event {
                 FanEvent::Ended { place, mut envelope } if envelope.status.is_success() => {
@@ -227,10 +301,11 @@ impl FanAnswer {
     /// that.
     pub fn ending(&self) -> Ending {
         let failed = self.failures.len() + self.refused.len();
-        let reason = if self.verdict.is_ok() && self.refused.is_empty() {
-            Reason::Completed { exit_code: None }
-        } else if self.cut_short == Some(CancelledBy::MaxFail) {
+        // What was cut short for its failures did not do what it was asked, whatever may be left out of the answer.
+        let reason = if self.cut_short == Some(CancelledBy::MaxFail) {
             Reason::Cancelled { by: CancelledBy::MaxFail }
+        } else if self.verdict.is_ok() && self.refused.is_empty() {
+            Reason::Completed { exit_code: None }
         } else {
             Reason::PiecesFailed { failed: failed as u32, total: self.total }
         };

@@ -10,7 +10,10 @@ use tokio::sync::broadcast;
 /// they are read back. Progress is.
 pub(crate) const FOLLOW_BUFFER: usize = 4096;
 
-/// The events of one tree, each kept one exactly once and in order, from the first.
+/// How many events are read back at a time, so that one who joins late does not hold the whole record.
+const PAGE: usize = 1024;
+
+/// The events of one tree, each kept one exactly once and in order, from the first. An error is the last thing it says.
 pub struct EventStream {
     root: RootId,
     store: Arc<dyn Store>,
@@ -19,8 +22,20 @@ pub struct EventStream {
     seen: u64,
     /// Events read back from the record after joining or falling behind, the next one last.
     caught_up: Vec<Arc<Event>>,
-    /// Whether the record was read since this stream was made.
-    joined: bool,
+    at: At,
+}
+
+/// Where a follower stands. Changed only when a step is done, so that a future may be dropped at any moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    /// The record has events that were not handed out, or may have.
+    Behind,
+    /// What comes next comes live.
+    Live,
+    /// The tree is over; the record has the rest.
+    Closed,
+    /// There is no more.
+    End,
 }
 
 impl EventStream {
@@ -29,56 +44,56 @@ impl EventStream {
         store: Arc<dyn Store>,
         live: broadcast::Receiver<Arc<Event>>,
     ) -> Self {
-        Self { root, store, live, seen: 0, caught_up: Vec::new(), joined: false }
+        Self { root, store, live, seen: 0, caught_up: Vec::new(), at: At::Behind }
     }
 
-    /// The next event; none once the tree is over and everything was handed out.
+    /// The next event; none once the tree is over and everything was handed out. Safe to drop and to call again.
     pub async fn next(&mut self) -> Option<Result<Arc<Event>, StoreError>> {
         loop {
             if let Some(event) = self.caught_up.pop() {
                 self.seen = event.seq;
                 return Some(Ok(event));
             }
-            if !self.joined {
-                self.joined = true;
-                if let Err(error) = self.catch_up().await {
-                    return Some(Err(error));
-                }
-                continue;
-            }
-            match self.live.recv().await {
-                Ok(event) if event.kind.class() == EventClass::Progress => return Some(Ok(event)),
-                Ok(event) if event.seq <= self.seen => {}
-                Ok(event) if event.seq == self.seen + 1 => {
-                    self.seen = event.seq;
-                    return Some(Ok(event));
-                }
-                // Fell behind: the record has what is missing, for nothing is sent before it is
-                // durable.
-                Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {
-                    if let Err(error) = self.catch_up().await {
+            match self.at {
+                At::End => return None,
+                At::Behind | At::Closed => match self.page().await {
+                    Ok(page) => {
+                        if page.len() < PAGE {
+                            self.at = if self.at == At::Closed { At::End } else { At::Live };
+                        }
+                        self.caught_up = page;
+                    }
+                    Err(error) => {
+                        self.at = At::End;
                         return Some(Err(error));
                     }
-                }
-                Err(broadcast::error::RecvError::Closed) => {
-                    if let Err(error) = self.catch_up().await {
-                        return Some(Err(error));
+                },
+                At::Live => match self.live.recv().await {
+                    Ok(event) if event.kind.class() == EventClass::Progress => {
+                        return Some(Ok(event));
                     }
-                    if self.caught_up.is_empty() {
-                        return None;
+                    Ok(event) if event.seq <= self.seen => {}
+                    Ok(event) if event.seq == self.seen + 1 => {
+                        self.seen = event.seq;
+                        return Some(Ok(event));
                     }
-                }
+                    // Fell behind: the record has what is missing, for nothing is sent before it is durable.
+                    Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => self.at = At::Behind,
+                    Err(broadcast::error::RecvError::Closed) => self.at = At::Closed,
+                },
             }
         }
     }
 
-    async fn catch_up(&mut self) -> Result<(), StoreError> {
+    /// The next events of the record, the last one first.
+    async fn page(&self) -> Result<Vec<Arc<Event>>, StoreError> {
         let (store, root, seen) = (Arc::clone(&self.store), self.root, self.seen);
-        let read = move || store.events(root, seen).map(|event| event.map(Arc::new)).collect();
-        let missing: Result<Vec<Arc<Event>>, StoreError> =
-            tokio::task::spawn_blocking(read).await.expect("reading the record does not panic");
-        self.caught_up = missing?;
-        self.caught_up.reverse();
-        Ok(())
+        let read = move || {
+            let page = store.events(root, seen).take(PAGE).map(|event| event.map(Arc::new));
+            let mut page = page.collect::<Result<Vec<_>, _>>()?;
+            page.reverse();
+            Ok(page)
+        };
+        tokio::task::spawn_blocking(read).await.expect("reading the record does not panic")
     }
 }

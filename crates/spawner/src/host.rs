@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::machine::{RunIndex, WaitId};
 use crate::resolve::Unresolved;
 use crate::shared::Shared;
-use crate::supervisor::{Ask, Message};
+use crate::supervisor::{Ask, Message, Waited};
 
 /// The host of one run.
 pub(crate) struct AgentHost {
@@ -34,6 +34,9 @@ impl AgentHost {
 
 impl Host for AgentHost {
     fn hear(&self, event: RunEvent) {
+        if matches!(event, RunEvent::Progress(_)) && !self.shared.progress.send() {
+            return;
+        }
         // The supervisor outlives its runs; only a run that tells something after its end finds nobody.
         let _ = self.sender.send(Message::Told { run: self.run, event });
     }
@@ -57,7 +60,10 @@ impl Host for AgentHost {
     }
 
     fn wait(&self, wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
-        wait_for(Arc::clone(&self.shared), self.sender.clone(), self.run, wait).boxed()
+        let order = wait.runs.clone();
+        let answer = wait_for(Arc::clone(&self.shared), self.sender.clone(), self.run, wait);
+        // Where nobody answers any more, everything is as pending as it was.
+        async { answer.await.unwrap_or(WaitAnswer { ended: Vec::new(), pending: order }) }.boxed()
     }
 }
 
@@ -72,29 +78,24 @@ pub(crate) async fn spawn(
     answer.await.unwrap_or_else(|_| Err(gone()))
 }
 
-/// Waits for runs below the caller. Dropping the future gives the wait up.
+/// Waits for runs below the caller; none where the tree is over or its record broke. Dropping the future gives the wait
+/// up.
 pub(crate) async fn wait_for(
     shared: Arc<Shared>,
     sender: mpsc::UnboundedSender<Message>,
     caller: RunIndex,
     wait: WaitFor,
-) -> WaitAnswer {
+) -> Option<WaitAnswer> {
     let (reply, answer) = oneshot::channel();
     let id = shared.mint_wait();
-    let order = wait.runs.clone();
-    if sender.send(Message::Wait { id, caller, wait, reply }).is_err() {
-        return WaitAnswer { ended: Vec::new(), pending: order };
-    }
+    sender.send(Message::Wait { id, caller, wait, reply }).ok()?;
     let guard = GiveUp { id, sender: Some(sender) };
     let waited = answer.await;
     guard.answered();
-    match waited {
-        Ok(waited) => {
-            let ended = shared.envelopes(waited.ended).await;
-            WaitAnswer { ended, pending: waited.pending }
-        }
-        Err(_) => WaitAnswer { ended: Vec::new(), pending: order },
-    }
+    let Waited { ended, mut pending } = waited.ok()?;
+    let (ended, unread) = shared.envelopes(ended).await;
+    pending.extend(unread);
+    Some(WaitAnswer { ended, pending })
 }
 
 /// Tells the supervisor that nobody waits any more, unless there was an answer.

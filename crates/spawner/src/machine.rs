@@ -34,16 +34,16 @@ use offshoot_model::{
     MergeSummary, Origin, Payload, Refusal, RootId, RunId, SessionKey, SpawnRequest, Timestamp,
 };
 use offshoot_policy::{Books, RuntimeFacts, Terms};
-use offshoot_runtime::{RunEvent, Stop, WaitMode};
+use offshoot_runtime::{RunEvent, Stop};
 
 pub(crate) use run::RunIndex;
-pub(crate) use wait::WaitId;
+pub(crate) use wait::{NewWait, WaitId};
 
 use queue::Queue;
 use run::{Body, Live, Phase, Run};
 use slots::Slots;
 use timer::{Due, Timers};
-use wait::{Wait, Waits};
+use wait::Waits;
 
 /// Everything that can happen to a tree. Closed: one match sees it all.
 #[derive(Debug)]
@@ -57,21 +57,15 @@ pub(crate) enum Input {
     /// The results of the root's pieces became one.
     Merged { summary: Box<MergeSummary> },
     /// A run waits for others.
-    Wait {
-        id: WaitId,
-        caller: RunIndex,
-        runs: Vec<RunId>,
-        mode: WaitMode,
-        until: Option<Timestamp>,
-    },
+    Wait(NewWait),
     /// Whoever waited has gone.
     WaitDropped { id: WaitId },
     /// A run and what is below it are to stop.
     Cancel { run: RunIndex, reach: Reach, by: CancelledBy },
     /// The operator stops the whole tree, softly or at once.
     StopAll { firm: bool },
-    /// Whoever held the root has gone: a root that runs nothing ends now.
-    Abandon,
+    /// A root that runs nothing itself ends. Nothing where it is over, or where it runs something and ends by itself.
+    Close { ending: Box<Ending> },
     /// No admission and no start until further notice; what runs goes on.
     Pause(bool),
     /// The moment that [`Machine::next_timer`] named has come.
@@ -154,8 +148,6 @@ pub(crate) enum Effect {
     Resolve { wait: WaitId, ended: Vec<RunId>, pending: Vec<RunId> },
     /// Tell whoever follows this run that it is over.
     Ended { run: RunIndex, envelope: Box<Envelope> },
-    /// Nothing is alive any more.
-    AllEnded,
 }
 
 /// The state of one tree.
@@ -172,6 +164,11 @@ pub(crate) struct Machine {
     books: Books,
     seq: u64,
     live: usize,
+    /// Runs in line for their first slot.
+    queued: usize,
+    /// Those of them whose agent's breaker is open. They stand in no queue, so that nobody has to step over them;
+    /// whatever the breaker does next puts them back.
+    held_back: Vec<RunIndex>,
     paused: bool,
     /// Set once the whole tree is to stop: what is queued ends, nothing is admitted.
     closing: bool,
@@ -193,6 +190,8 @@ impl Machine {
             books: Books::default(),
             seq: 0,
             live: 0,
+            queued: 0,
+            held_back: Vec::new(),
             paused: false,
             closing: false,
         }
@@ -209,13 +208,11 @@ impl Machine {
                     self.record(now, RunIndex::ROOT, EventKind::Merged(summary), out);
                 }
             }
-            Input::Wait { id, caller, runs, mode, until } => {
-                self.wait(now, id, caller, &runs, mode, until, out);
-            }
+            Input::Wait(wait) => self.wait(now, wait, out),
             Input::WaitDropped { id } => self.give_up_wait(now, id, out),
             Input::Cancel { run, reach, by } => self.cancel(now, run, reach, by, out),
             Input::StopAll { firm } => self.stop_all(now, firm, out),
-            Input::Abandon => self.abandon(now, out),
+            Input::Close { ending } => self.close(now, *ending, out),
             Input::Pause(paused) => self.paused = paused,
             Input::Time => self.time(now, out),
         }
@@ -234,7 +231,7 @@ impl Machine {
 
     /// Runs that stand in line.
     pub(crate) fn queued(&self) -> usize {
-        self.queue.len()
+        self.queued + self.queue.returning()
     }
 
     /// Runs that are not over.
@@ -285,8 +282,7 @@ impl Machine {
                 Due::Idle(run) => self.idle(now, run, out),
                 Due::Wait(wait) => self.give_up_wait(now, wait, out),
                 Due::Deadline => self.deadline(now, out),
-                // Whoever was held back is looked at again by the `schedule` that ends every step.
-                Due::Reconsider => {}
+                Due::Reconsider => self.reconsider(),
             }
         }
     }
@@ -329,123 +325,5 @@ impl Machine {
             at += 1;
         }
         found
-    }
-}
-
-impl Machine {
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one private arm of `step`, whose input has these fields"
-    )]
-    fn wait(
-        &mut self,
-        now: Timestamp,
-        id: WaitId,
-        caller: RunIndex,
-        runs: &[RunId],
-        mode: WaitMode,
-        until: Option<Timestamp>,
-        out: &mut Vec<Effect>,
-    ) {
-        // A session may wait for its own subtree only; anything else is answered as if it were not there.
-        let targets: Vec<RunIndex> = if runs.is_empty() {
-            self.runs[caller.get()].children.clone()
-        } else {
-            runs.iter()
-                .filter_map(|run| self.find(*run))
-                .filter(|&run| self.is_below(run, caller))
-                .collect()
-        };
-        let is_pending = |&&run: &&RunIndex| self.runs[run.get()].live().is_some();
-        let pending = targets.iter().filter(is_pending).count();
-        for &target in &targets {
-            if let Some(live) = self.runs[target.get()].live_mut() {
-                live.watchers.push(id);
-            }
-        }
-        let wait = Wait::new(caller, targets, mode, pending);
-        let satisfied = wait.is_satisfied();
-        self.waits.insert(id, wait);
-        let Some(live) = self.runs[caller.get()].live_mut() else {
-            return self.resolve(id, out);
-        };
-        live.waits.push(id);
-        if satisfied {
-            return self.resolve(id, out);
-        }
-        if let Some(until) = until {
-            self.timers.arm(until, Due::Wait(id));
-        }
-        self.lend(now, caller, out);
-    }
-
-    /// A wait has what it waited for. Its caller gets the answer once it has a slot again.
-    fn satisfy(&mut self, id: WaitId, out: &mut Vec<Effect>) {
-        let Some(wait) = self.waits.get(id) else { return };
-        let caller = wait.caller;
-        let run = &mut self.runs[caller.get()];
-        let depth = run.depth;
-        match run.live_mut().map(|live| &mut live.phase) {
-            Some(phase @ Phase::Lent) => {
-                *phase = Phase::Returning { waits: vec![id] };
-                self.queue.push_returning(depth, caller);
-            }
-            Some(Phase::Returning { waits }) => waits.push(id),
-            // It holds a slot already, because another of its waits was answered; or it needs none; or it is over.
-            Some(Phase::Holding { .. } | Phase::Holder | Phase::Queued) | None => {
-                self.resolve(id, out);
-            }
-        }
-    }
-
-    /// A wait ends without success: its caller goes on, in debt where no slot is free.
-    fn give_up_wait(&mut self, now: Timestamp, id: WaitId, out: &mut Vec<Effect>) {
-        let Some(wait) = self.waits.get(id) else { return };
-        let caller = wait.caller;
-        let run = &mut self.runs[caller.get()];
-        let lent = match run.live_mut() {
-            // As long as another of its waits is open or answered, that one decides when it goes on.
-            Some(live) => match &mut live.phase {
-                Phase::Lent => live.waits.len() == 1,
-                Phase::Returning { waits } => {
-                    waits.retain(|&answered| answered != id);
-                    waits.is_empty()
-                }
-                Phase::Queued | Phase::Holding { .. } | Phase::Holder => false,
-            },
-            None => false,
-        };
-        if lent {
-            let lease = self.slots.take_in_debt(run.depth);
-            self.hold_again(now, caller, lease, out);
-        }
-        self.resolve(id, out);
-    }
-
-    /// Answers a wait, whatever has come of it.
-    fn resolve(&mut self, id: WaitId, out: &mut Vec<Effect>) {
-        let Some(wait) = self.waits.remove(id) else { return };
-        if let Some(live) = self.runs[wait.caller.get()].live_mut() {
-            live.waits.retain(|&open| open != id);
-        }
-        for target in &wait.targets {
-            if let Some(live) = self.runs[target.get()].live_mut() {
-                live.watchers.retain(|&watcher| watcher != id);
-            }
-        }
-        let (ended, pending): (Vec<&RunIndex>, Vec<&RunIndex>) =
-            wait.targets.iter().partition(|run| self.runs[run.get()].live().is_none());
-        let ids = |runs: Vec<&RunIndex>| runs.into_iter().map(|&run| self.id(run)).collect();
-        out.push(Effect::Resolve { wait: id, ended: ids(ended), pending: ids(pending) });
-    }
-
-    fn is_below(&self, mut run: RunIndex, ancestor: RunIndex) -> bool {
-        while let Some(parent) = self.runs[run.get()].parent {
-            if parent == ancestor {
-                return true;
-            }
-            run = parent;
-        }
-        false
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use offshoot_config::AgentDefinition;
-use offshoot_model::{AgentId, InputRange, Origin, Refusal, SpawnRequest};
+use offshoot_model::{AgentId, InputRange, Origin, Payload, Refusal, SpawnRequest};
 
 use crate::agent::chain;
 use crate::machine::RunIndex;
@@ -30,12 +30,24 @@ pub(crate) struct Unresolved<'a> {
 }
 
 impl Unresolved<'_> {
-    /// Fills in what is open.
+    /// Fills in what is open, and keeps the task.
     ///
     /// # Errors
     ///
     /// A request that names a runtime that is not here, and a task that cannot be kept.
     pub(crate) async fn resolve(self, shared: &Shared) -> Result<Ask, Refusal> {
+        let task = shared.task_for_record(&self.request.task).await.map_err(|error| {
+            Refusal::invalid("task", format!("the task cannot be recorded: {}", chain(&error)))
+        })?;
+        self.resolve_with(task, shared)
+    }
+
+    /// Fills in what is open, for a task that is kept already.
+    ///
+    /// # Errors
+    ///
+    /// A request that names a runtime that is not here.
+    pub(crate) fn resolve_with(self, task: Payload, shared: &Shared) -> Result<Ask, Refusal> {
         let Self { caller, agent, origin, mut request, input, work, place } = self;
         let definition = shared.config.agent(request.agent.as_ref().unwrap_or(agent));
         let Known { runtime, facts } = choose(shared, origin, &request, definition, &work)?.clone();
@@ -44,9 +56,6 @@ impl Unresolved<'_> {
             // What the operator wrote is the operator's choice, which policy wants to know.
             request.command = command.clone();
         }
-        let task = shared.task_for_record(&request.task).await.map_err(|error| {
-            Refusal::invalid("task", format!("the task cannot be recorded: {}", chain(&error)))
-        })?;
         Ok(Ask { caller, request, command, task, input, origin, work, runtime, facts, place })
     }
 }

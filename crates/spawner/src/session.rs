@@ -79,8 +79,9 @@ impl Session {
         let wait = wait_for(Arc::clone(&self.shared), self.sender.clone(), RunIndex::ROOT, wait);
         let mut state = self.state.clone();
         tokio::select! {
-            answer = wait => Ok(answer),
+            biased;
             error = broken(&mut state) => Err(error),
+            answer = wait => answer.ok_or_else(|| over(&self.state)),
         }
     }
 
@@ -130,12 +131,13 @@ impl Session {
     pub async fn answer(&mut self) -> Result<Envelope, SpawnerError> {
         let mut state = self.state.clone();
         tokio::select! {
+            biased;
+            error = broken(&mut state) => Err(error),
             event = self.answer.recv() => match event {
                 Some(FanEvent::Ended { envelope, .. }) => Ok(*envelope),
                 Some(FanEvent::Refused { refusal, .. }) => Err(SpawnerError::Refused(refusal)),
-                None => Err(SpawnerError::Over),
+                None => Err(over(&self.state)),
             },
-            error = broken(&mut state) => Err(error),
         }
     }
 
@@ -223,6 +225,14 @@ pub(crate) async fn broken(state: &mut watch::Receiver<TreeState>) -> SpawnerErr
     match state.wait_for(|state| matches!(state, TreeState::Broken(_))).await.as_deref() {
         Ok(TreeState::Broken(error)) => SpawnerError::Record(Arc::clone(error)),
         _ => std::future::pending().await,
+    }
+}
+
+/// Why nobody answers any more.
+pub(crate) fn over(state: &watch::Receiver<TreeState>) -> SpawnerError {
+    match &*state.borrow() {
+        TreeState::Broken(error) => SpawnerError::Record(Arc::clone(error)),
+        TreeState::Live | TreeState::Ended => SpawnerError::Over,
     }
 }
 

@@ -33,6 +33,28 @@ pub(crate) struct Shared {
     pub(crate) runtimes: Arc<Runtimes>,
     pub(crate) minted: AtomicU64,
     pub(crate) active: Arc<Gauge>,
+    pub(crate) progress: Progress,
+}
+
+/// Lines of progress on their way to the supervisor. They may be thinned, and are where an agent writes faster than
+/// they are heard: what stands in the channel must not grow with what an agent prints.
+#[derive(Debug, Default)]
+pub(crate) struct Progress(AtomicUsize);
+
+/// More lines than this on their way at once are nothing that a reader could follow.
+const PROGRESS_LINES: usize = 1024;
+
+impl Progress {
+    /// Whether one more may be sent.
+    pub(crate) fn send(&self) -> bool {
+        let has_room = |lines| (lines < PROGRESS_LINES).then_some(lines + 1);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, has_room).is_ok()
+    }
+
+    /// One has arrived.
+    pub(crate) fn heard(&self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// How many runs hold a slot, over all trees of a spawner. Each supervisor adds what has changed in its own.
@@ -69,15 +91,28 @@ impl Shared {
         self.store.put(NewValue::bytes(ValueKind::Text, bytes)).await.map(Payload::Stored)
     }
 
-    /// The envelopes of runs that are over, in this order, from the record.
-    pub(crate) async fn envelopes(self: &Arc<Self>, runs: Vec<RunId>) -> Vec<Envelope> {
+    /// The envelopes of runs that are over, in this order, from the record. A run whose record cannot be read at the
+    /// moment is answered as itself: whoever asks again may have more luck.
+    pub(crate) async fn envelopes(
+        self: &Arc<Self>,
+        runs: Vec<RunId>,
+    ) -> (Vec<Envelope>, Vec<RunId>) {
         let shared = Arc::clone(self);
         let envelope = move |run: RunId| {
             let about = shared.store.admitted(run).ok()??;
             let ending = shared.store.ending(run).ok()??;
             Some(Envelope::of(&ending, about.key, run, about.agent, about.depth))
         };
-        let load = move || runs.into_iter().filter_map(envelope).collect();
+        let load = move || {
+            let (mut envelopes, mut unread) = (Vec::with_capacity(runs.len()), Vec::new());
+            for run in runs {
+                match envelope(run) {
+                    Some(envelope) => envelopes.push(envelope),
+                    None => unread.push(run),
+                }
+            }
+            (envelopes, unread)
+        };
         tokio::task::spawn_blocking(load).await.expect("reading the record does not panic")
     }
 }

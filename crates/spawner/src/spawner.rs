@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 
 use offshoot_config::Config;
 use offshoot_model::{
-    AgentId, ContextEntry, Cost, JsonText, Origin, RootId, SpawnRequest, Tree, Usage,
+    AgentId, ContextEntry, Cost, JsonText, Origin, RootId, SpawnRequest, Tree, Usage, VariableRef,
 };
 use offshoot_runtime::Runtime;
 use offshoot_store::{DataFolder, Store, StoreError};
@@ -20,7 +20,7 @@ use crate::machine::{Machine, Opening, RunIndex};
 use crate::resolve::Unresolved;
 use crate::runtimes::Runtimes;
 use crate::session::Session;
-use crate::shared::{Gauge, Shared};
+use crate::shared::{Gauge, Progress, Shared};
 use crate::supervisor::{Supervisor, TreeState};
 use crate::work::Work;
 
@@ -122,6 +122,7 @@ impl Spawner {
             work: Arc::clone(&work),
             runtimes: Arc::clone(&around.runtimes),
             active: Arc::clone(&around.active),
+            progress: Progress::default(),
             // The root itself is followed under number 0.
             minted: AtomicU64::new(1),
         });
@@ -250,15 +251,44 @@ impl RootSpec {
             task: task.into(),
             label: None,
             context: Vec::new(),
-            work: Work::in_folder(PathBuf::from("/")),
+            // A process whose folder was removed under it has no better one than the root.
+            work: Work::in_folder(std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"))),
             plan: None,
         }
+    }
+
+    /// As this agent.
+    #[must_use]
+    pub fn agent(mut self, agent: AgentId) -> Self {
+        self.agent = agent;
+        self
+    }
+
+    /// With a short name for people.
+    #[must_use]
+    pub fn label(mut self, label: impl Into<Arc<str>>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// With one more value that it may read, under this name.
+    #[must_use]
+    pub fn context(mut self, name: impl Into<Arc<str>>, value: VariableRef) -> Self {
+        self.context.push(ContextEntry { name: name.into(), value });
+        self
     }
 
     /// With another way to run things.
     #[must_use]
     pub fn work(mut self, work: Work) -> Self {
         self.work = work;
+        self
+    }
+
+    /// With a plan, recorded for a later start.
+    #[must_use]
+    pub fn plan(mut self, plan: JsonText) -> Self {
+        self.plan = Some(plan);
         self
     }
 }

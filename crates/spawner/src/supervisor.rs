@@ -10,101 +10,29 @@
 //! it is durable. Two things do not wait: a request to stop, because it only ends things, and the start of a run whose
 //! admission is durable already, because the slot that it takes was freed by a process that is gone.
 
+mod message;
 mod outbox;
 mod perform;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use offshoot_model::{
-    AgentId, CancelledBy, Ending, Envelope, Event, InputRange, MergeSummary, Origin, Payload,
-    Refusal, RunId, SpawnRequest, Timestamp,
-};
-use offshoot_policy::RuntimeFacts;
-use offshoot_runtime::{RunEvent, RunHost, Runtime, StopHandle, WaitFor};
+use offshoot_model::{AgentId, CancelledBy, Ending, Event, Reason, Refusal, RunId, Timestamp};
+use offshoot_runtime::{RunEvent, RunHost, StopHandle, WaitFor};
 use offshoot_store::StoreError;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use crate::host::AgentHost;
-use crate::machine::{Effect, Input, Machine, Reach, ReplyId, RunIndex, Spawn, WaitId};
+use crate::machine::{Effect, Input, Machine, NewWait, Reach, ReplyId, RunIndex, Spawn, WaitId};
 use crate::shared::Shared;
-use crate::work::Work;
 
+pub(crate) use message::{Ask, FanEvent, FanId, Message, Waited};
 use outbox::Outbox;
 
 /// How many messages are taken before the effects of all of them are recorded together. Large enough that a
 /// thousand endings at once become few transactions, small enough that a stop is never far behind.
 const BATCH: usize = 256;
-
-/// What handles, hosts and agent tasks say to the supervisor.
-pub(crate) enum Message {
-    /// A session asks for one child.
-    Spawn { ask: Box<Ask>, reply: oneshot::Sender<Result<RunId, Refusal>> },
-    /// The operator asks for many pieces; each ending goes to the follower.
-    Fan { id: FanId, asks: Vec<Ask>, follower: mpsc::UnboundedSender<FanEvent> },
-    /// The pieces of one request that are not over are not needed any more.
-    CancelPieces { fan: FanId, by: CancelledBy },
-    /// A run tells how it goes.
-    Told { run: RunIndex, event: RunEvent },
-    /// A run is over. Comes the same way as what it told before, so that nothing overtakes.
-    Finished { run: RunIndex, ending: Box<Ending> },
-    /// A session waits.
-    Wait { id: WaitId, caller: RunIndex, wait: WaitFor, reply: oneshot::Sender<Waited> },
-    /// Whoever waited has gone.
-    WaitDropped { id: WaitId },
-    /// A run and what is below it are to stop.
-    Cancel { run: RunId, reach: Reach, by: CancelledBy },
-    /// The whole tree is to stop.
-    StopAll { firm: bool },
-    /// Admission and starts pause or go on.
-    Pause(bool),
-    /// The results of the root's pieces became one.
-    Merged { summary: Box<MergeSummary> },
-    /// The root that holds pieces has its answer.
-    Close { ending: Box<Ending> },
-    /// Whoever held the root has gone: everything stops, and the root ends with it.
-    Abandon,
-    /// How many hold a slot, how many stand in line.
-    Count { reply: oneshot::Sender<Counts> },
-}
-
-/// A request with everything that was resolved before it entered.
-pub(crate) struct Ask {
-    pub(crate) caller: RunIndex,
-    pub(crate) request: SpawnRequest,
-    /// The program and its arguments, for a runtime that starts one.
-    pub(crate) command: Option<Arc<[String]>>,
-    /// The task as the record keeps it.
-    pub(crate) task: Payload,
-    pub(crate) input: Option<InputRange>,
-    pub(crate) origin: Origin,
-    pub(crate) work: Arc<Work>,
-    pub(crate) runtime: Arc<dyn Runtime>,
-    pub(crate) facts: Arc<RuntimeFacts>,
-    /// The place in the request, for a piece.
-    pub(crate) place: u32,
-}
-
-/// One request for many pieces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FanId(pub(crate) u64);
-
-/// What a follower of many pieces hears: for each exactly one.
-#[derive(Debug)]
-pub(crate) enum FanEvent {
-    /// It was not admitted.
-    Refused { place: u32, refusal: Box<Refusal> },
-    /// It is over, and the record of that is durable.
-    Ended { place: u32, envelope: Box<Envelope> },
-}
-
-/// Which of the runs waited for are over.
-#[derive(Debug)]
-pub(crate) struct Waited {
-    pub(crate) ended: Vec<RunId>,
-    pub(crate) pending: Vec<RunId>,
-}
 
 /// How full the tree is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -247,6 +175,11 @@ impl Supervisor {
                 return;
             }
             let timer = self.machine.next_timer();
+            if timer.is_some_and(|moment| moment <= self.shared.clock.now()) {
+                // Not left to the arm below, which would never have its turn while messages keep coming.
+                self.step(Input::Time, &mut effects);
+                continue;
+            }
             // Every arm is an event; there is no other way to wake up.
             tokio::select! {
                 biased;
@@ -254,16 +187,15 @@ impl Supervisor {
                     self.told_of_commit(committed, &mut effects);
                 }
                 Some(joined) = self.agents.join_next(), if !self.agents.is_empty() => {
-                    joined.expect("an agent task catches the panics of what it runs");
+                    note_end(joined);
                 }
                 _ = self.messages.recv_many(&mut batch, BATCH) => {
                     for message in batch.drain(..) {
                         self.take(message, &mut effects);
                     }
                 }
-                () = at(&self.shared, timer), if timer.is_some() => {
-                    self.step(Input::Time, &mut effects);
-                }
+                // What is due then is found at the top of the loop.
+                () = at(&self.shared, timer), if timer.is_some() => {}
             }
         }
     }
@@ -275,7 +207,8 @@ impl Supervisor {
     fn take(&mut self, message: Message, effects: &mut Vec<Effect>) {
         match message {
             Message::Spawn { ask, reply } => self.ask(ask, Asker::One(reply), effects),
-            Message::Fan { id, asks, follower } => {
+            Message::Fan { id, caller, mut asks, follower } => {
+                self.divide_budget(caller, &mut asks);
                 for ask in asks {
                     let follower = Follower { fan: id, place: ask.place, told: follower.clone() };
                     self.ask(Box::new(ask), Asker::Fan(follower), effects);
@@ -295,7 +228,12 @@ impl Supervisor {
                     self.step(Input::Cancel { run, reach: Reach::Subtree, by }, effects);
                 }
             }
-            Message::Told { run, event } => self.step(Input::Told { run, event }, effects),
+            Message::Told { run, event } => {
+                if let RunEvent::Progress(_) = event {
+                    self.shared.progress.heard();
+                }
+                self.step(Input::Told { run, event }, effects);
+            }
             Message::Finished { run, ending } => {
                 self.step(Input::Finished { run, ending }, effects);
             }
@@ -303,7 +241,7 @@ impl Supervisor {
                 self.waits.insert(id, reply);
                 let until = wait.timeout.map(|patience| self.shared.clock.now().plus(patience));
                 let WaitFor { runs, mode, timeout: _ } = wait;
-                self.step(Input::Wait { id, caller, runs, mode, until }, effects);
+                self.step(Input::Wait(NewWait { id, caller, runs, mode, until }), effects);
             }
             Message::WaitDropped { id } => {
                 self.waits.remove(&id);
@@ -317,13 +255,10 @@ impl Supervisor {
             Message::StopAll { firm } => self.step(Input::StopAll { firm }, effects),
             Message::Pause(paused) => self.step(Input::Pause(paused), effects),
             Message::Merged { summary } => self.step(Input::Merged { summary }, effects),
-            Message::Close { ending } => {
-                let run = RunIndex::ROOT;
-                self.step(Input::Finished { run, ending }, effects);
-            }
+            Message::Close { ending } => self.step(Input::Close { ending }, effects),
             Message::Abandon => {
                 self.step(Input::StopAll { firm: false }, effects);
-                self.step(Input::Abandon, effects);
+                self.abandon(effects);
             }
             Message::Count { reply } => {
                 let counts = Counts {
@@ -335,6 +270,20 @@ impl Supervisor {
                 let _ = reply.send(counts);
             }
         }
+    }
+
+    /// Gives each piece that asks for no amount of its own its part of what the caller has left. No step comes between
+    /// this and their admission.
+    fn divide_budget(&self, caller: RunIndex, asks: &mut [Ask]) {
+        let now = self.shared.clock.now();
+        let wanted = asks.iter_mut().map(|ask| (&mut ask.request, ask.origin, &*ask.facts));
+        self.machine.divide(now, caller, wanted.collect());
+    }
+
+    /// Nobody holds the root any more.
+    fn abandon(&mut self, effects: &mut Vec<Effect>) {
+        let ending = Ending::of(Reason::Cancelled { by: CancelledBy::Operator });
+        self.step(Input::Close { ending: Box::new(ending) }, effects);
     }
 
     fn ask(&mut self, ask: Box<Ask>, to: Asker, effects: &mut Vec<Effect>) {
@@ -357,6 +306,16 @@ impl Supervisor {
     /// The host of one run: it knows who speaks, so no argument has to say it.
     fn host(&self, run: RunIndex, agent: AgentId) -> RunHost {
         RunHost::new(AgentHost::new(Arc::clone(&self.shared), run, agent, self.sender.clone()))
+    }
+}
+
+/// The task of a run is over; its ending came as a message. It catches the panics of what it runs, so that another one
+/// is a defect here. One that was cancelled went down with the whole program.
+fn note_end(joined: Result<(), JoinError>) {
+    if let Err(error) = joined
+        && error.is_panic()
+    {
+        std::panic::resume_unwind(error.into_panic());
     }
 }
 

@@ -4,10 +4,13 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use offshoot_model::{Admitted, Ending, Event, Reason, RootId, RunId, SpawnRequest, VariableRef};
-use offshoot_runtime::{Finished, FnRuntime, WaitFor, WaitMode};
+use offshoot_runtime::{
+    Abilities, Finished, FnRuntime, Launch, RunContext, Runtime, Stop, WaitFor, WaitMode,
+};
 use offshoot_spawner::{RootSpec, Spawner, SpawnerError};
 use offshoot_store::{
     Commit, Events, Found, MemoryStore, NewValue, RootSummary, Store, StoreError,
@@ -175,4 +178,42 @@ async fn recorded_before_told() {
         survived += 1;
     }
     assert!(survived > 5, "the tree writes more often than that: {survived}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tree_whose_record_broke_can_be_closed_while_something_still_ends() {
+    /// Needs a moment to end whatever it is asked.
+    struct Slow;
+
+    impl Runtime for Slow {
+        fn name(&self) -> &str {
+            "slow"
+        }
+
+        fn abilities(&self) -> Abilities {
+            Abilities::of_a_command()
+        }
+
+        fn start(&self, _launch: Launch, mut cx: RunContext) -> BoxFuture<'static, Finished> {
+            Box::pin(async move {
+                while cx.stop.heard().await != Stop::Firm {}
+                #[expect(clippy::disallowed_methods, reason = "the clock is paused: this is work")]
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                Finished::of(Reason::Signal { signal: 9 })
+            })
+        }
+    }
+
+    let store = Arc::new(Breaking { inner: MemoryStore::new(), left: AtomicI64::new(3) });
+    let spawner = Spawner::builder().store(store).runtime(Slow).build().expect("a spawner");
+    let session = spawner.open(RootSpec::new("root")).await.expect("a root");
+    let ask = |task: &str| SpawnRequest { task: task.into(), ..SpawnRequest::default() };
+    session.spawn(ask("a")).await.expect("a child");
+    while session.spawn(ask("more")).await.is_ok() {}
+    assert!(session.wait(WaitFor::default()).await.is_err(), "nothing is told any more");
+    let mut events = session.events();
+    let closed = session.close(Ending::of(Reason::Interrupted)).await;
+    assert!(matches!(closed, Err(SpawnerError::Record(_))), "{closed:?}");
+    while events.next().await.is_some() {}
+    assert_eq!(spawner.active_count(), 0, "the supervisor went on until all was gone");
 }

@@ -50,7 +50,7 @@ impl Machine {
         };
         self.record(now, root, EventKind::Admitted(Box::new(admitted)), out);
         if self.runs[root.get()].status() == offshoot_model::RunStatus::Queued {
-            self.queue.push(0, None, root);
+            self.stand_in_line(root);
         }
         self.schedule(now, out);
         Ok(())
@@ -59,6 +59,9 @@ impl Machine {
     /// A session asks for a child. Yes or no, there is exactly one answer.
     pub(super) fn spawn(&mut self, now: Timestamp, spawn: Spawn, out: &mut Vec<Effect>) {
         let Spawn { caller, run: id, request, task, input, origin, facts, reply } = spawn;
+        if let Some(caller) = self.runs[caller.get()].live_mut() {
+            caller.clock.sign(now);
+        }
         let admission = match self.ask_policy(now, caller, &request, origin, &facts) {
             Ok(admission) => admission,
             Err(refusal) => {
@@ -91,10 +94,10 @@ impl Machine {
         };
         self.record(now, run, EventKind::Admitted(Box::new(admitted)), out);
         out.push(Effect::Reply { reply, answer: Ok((run, id)) });
-        self.queue.push(depth, Some(caller), run);
+        self.stand_in_line(run);
     }
 
-    fn ask_policy(
+    pub(super) fn ask_policy(
         &self,
         now: Timestamp,
         caller: RunIndex,
@@ -117,7 +120,7 @@ impl Machine {
             live_children: live.live_children,
             last_grant: live.last_grant.as_ref(),
         };
-        let slot_free = self.slots.free_at(entry.depth + 1) && self.queue.len() == 0;
+        let slot_free = self.slots.free_at(entry.depth + 1) && self.queued() == 0;
         let load = Load { books: &self.books, now, slot_free, paused: self.paused };
         admit(&self.config, &about, &load, request, origin, facts)
     }

@@ -1,12 +1,56 @@
 //! Spending: what runs report is charged up the tree, and whoever reaches its limit is stopped.
 
-use offshoot_model::{CancelledBy, Cost, Ending, EventKind, Reason, Timestamp, Usage};
-use offshoot_policy::budget::{Mark, Notice};
+use offshoot_config::CostKind;
+use offshoot_model::{
+    BudgetGrant, BudgetRequest, CancelledBy, Cost, Ending, EventKind, MicroUsd, Origin, Reason,
+    SpawnRequest, Timestamp, Usage,
+};
+use offshoot_policy::RuntimeFacts;
+use offshoot_policy::budget::{Mark, Notice, Unit, divide};
 
 use super::run::RunIndex;
 use super::{Effect, Machine, Reach};
 
+/// A child that is asked for together with others.
+pub(crate) type Wanted<'a> = (&'a mut SpawnRequest, Origin, &'a RuntimeFacts);
+
 impl Machine {
+    /// Divides what a caller has left, less the part that it keeps, equally among children that are asked for together.
+    /// What some of them ask for by themselves goes off first; those that cost nothing and cannot pass anything on need
+    /// none. Whoever calls this asks for all of them before anything else happens.
+    pub(crate) fn divide(&self, now: Timestamp, caller: RunIndex, mut wanted: Vec<Wanted<'_>>) {
+        let left = self.books.ledger.left(self.id(caller));
+        let Some(live) = self.runs[caller.get()].live() else { return };
+        if left == BudgetGrant::default() {
+            return;
+        }
+        let spends = |(request, origin, facts): &Wanted<'_>| {
+            let passes_on = || self.ask_policy(now, caller, request, *origin, facts);
+            facts.cost != CostKind::None || passes_on().is_ok_and(|child| child.grant.may_spawn)
+        };
+        let spends: Vec<bool> = wanted.iter().map(spends).collect();
+        for unit in Unit::ALL {
+            let Some(left) = unit.of(left) else { continue };
+            let asked: Vec<Option<u64>> =
+                wanted.iter().map(|(request, ..)| asked(request, unit)).collect();
+            let weight =
+                |(spends, asked): (&bool, &Option<u64>)| u32::from(*spends && asked.is_none());
+            let weights: Vec<u32> = spends.iter().zip(&asked).map(weight).collect();
+            let asked = asked.into_iter().flatten().fold(0, u64::saturating_add);
+            let rest = BudgetGrant { tokens: Some(left.saturating_sub(asked)), usd: None };
+            let parts = divide(rest, live.terms.budget_keep(), &weights);
+            for (((request, ..), weight), part) in wanted.iter_mut().zip(weights).zip(parts) {
+                if weight > 0 {
+                    let budget = request.budget.get_or_insert_default();
+                    match unit {
+                        Unit::Tokens => budget.tokens = part.tokens,
+                        Unit::Usd => budget.usd = part.tokens.map(MicroUsd::from_micros),
+                    }
+                }
+            }
+        }
+    }
+
     /// A run reports what it has used so far.
     pub(super) fn charge(
         &mut self,
@@ -55,4 +99,9 @@ impl Machine {
             }
         }
     }
+}
+
+fn asked(request: &SpawnRequest, unit: Unit) -> Option<u64> {
+    let BudgetRequest { tokens, usd } = request.budget?;
+    unit.of(BudgetGrant { tokens, usd })
 }

@@ -26,8 +26,7 @@ impl Machine {
         else {
             unreachable!("a runtime ends a run once, and what never started is not given to one");
         };
-        let Live { key, agent, terms, phase, started_at, live_children, waits, watchers, .. } =
-            *live;
+        let Live { key, agent, terms, phase, started_at, waits, watchers, .. } = *live;
         // It ended because it was asked to, unless it had done its work by then.
         if let Some(reason) = live.stopping
             && !ending.status().is_success()
@@ -37,8 +36,10 @@ impl Machine {
         entry.body = Body::Ended(ending.status());
         let (id, depth, parent) = (entry.id, entry.depth, entry.parent);
         self.live -= 1;
-        if let Phase::Holding { lease, .. } = phase {
-            self.slots.give_back(lease);
+        match phase {
+            Phase::Holding { lease, .. } => self.slots.give_back(lease),
+            Phase::Queued => self.queued -= 1,
+            Phase::Lent | Phase::Returning { .. } | Phase::Holder => {}
         }
         if let Some(parent) = parent.and_then(|parent| self.runs[parent.get()].live_mut()) {
             parent.live_children -= 1;
@@ -58,15 +59,11 @@ impl Machine {
             self.resolve(wait, out);
         }
         for wait in watchers {
-            if self.waits.target_ended(wait) {
-                self.satisfy(wait, out);
-            }
+            self.target_ended(wait, out);
         }
-        if terms.on_parent_end() == OnParentEnd::Cascade && live_children > 0 {
+        // Also where no child lives: a child that was let finish may have left children of its own.
+        if terms.on_parent_end() == OnParentEnd::Cascade {
             self.cancel(now, run, Reach::Below, CancelledBy::ParentEnded, out);
-        }
-        if self.live == 0 {
-            out.push(Effect::AllEnded);
         }
     }
 
@@ -84,8 +81,10 @@ impl Machine {
             cooldown: Duration::from_secs(terms.breaker_cooldown_seconds()),
         };
         let turn = self.books.breakers.ended(agent, run, reason, limits, now);
-        if let Some(Turn::Opened { until }) = turn {
-            self.timers.arm(until, Due::Reconsider);
+        match turn {
+            Some(Turn::Opened { until }) => self.timers.arm(until, Due::Reconsider),
+            Some(Turn::Closed | Turn::ProbeAgain) => self.reconsider(),
+            None => {}
         }
     }
 }

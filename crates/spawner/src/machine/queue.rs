@@ -15,7 +15,6 @@ use super::run::RunIndex;
 pub(crate) struct Queue {
     returning: VecDeque<(RunIndex, u32)>,
     levels: BTreeMap<u32, Level>,
-    waiting: usize,
 }
 
 /// One level. Invariant: `turns` holds each parent that has entries, once.
@@ -35,21 +34,19 @@ pub(crate) enum Next {
 }
 
 impl Queue {
-    /// How many entries stand in line, those that have ended meanwhile included.
-    pub(crate) fn len(&self) -> usize {
-        self.returning.len() + self.waiting
+    /// How many parents wait to go on.
+    pub(crate) fn returning(&self) -> usize {
+        self.returning.len()
     }
 
     /// A run that has not started takes its place.
     pub(crate) fn push(&mut self, depth: u32, parent: Option<RunIndex>, run: RunIndex) {
         self.level(depth, parent).push_back(run);
-        self.waiting += 1;
     }
 
     /// A run that was set aside gets its place at the head of its parent's line back.
     pub(crate) fn push_front(&mut self, depth: u32, parent: Option<RunIndex>, run: RunIndex) {
         self.level(depth, parent).push_front(run);
-        self.waiting += 1;
     }
 
     /// A parent whose wait has succeeded takes its place.
@@ -75,7 +72,6 @@ impl Queue {
         if level.turns.is_empty() {
             self.levels.remove(&depth);
         }
-        self.waiting -= 1;
         Some(Next::New(run))
     }
 
@@ -130,9 +126,9 @@ mod tests {
         queue.push(2, b, run(30));
         queue.push(3, a, run(40));
         queue.push_returning(1, run(1));
-        assert_eq!(queue.len(), 7);
+        assert_eq!(queue.returning(), 1);
         assert_eq!(order(&mut queue), [1, 40, 20, 30, 21, 22, 10]);
-        assert_eq!(queue.len(), 0);
+        assert_eq!(queue.returning(), 0);
     }
 
     #[test]

@@ -12,7 +12,6 @@ use super::{Effect, Machine};
 impl Machine {
     /// Gives free slots to whoever is next, until there is none of either.
     pub(super) fn schedule(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
-        let mut set_aside = Vec::new();
         while self.slots.any_free() {
             let has_room = |depth| self.slots.free_at(depth);
             let next = match self.paused {
@@ -24,17 +23,28 @@ impl Machine {
                 Next::Returning(run) => self.give_back_slot(now, run, out),
                 Next::New(run) if self.runs[run.get()].status() != RunStatus::Queued => {}
                 Next::New(run) if self.breaker_lets(now, run) => self.start(now, run, out),
-                Next::New(run) => set_aside.push(run),
+                Next::New(run) => self.held_back.push(run),
             }
         }
-        for run in set_aside.into_iter().rev() {
+    }
+
+    /// A run takes its place in line for its first slot.
+    pub(super) fn stand_in_line(&mut self, run: RunIndex) {
+        let entry = &self.runs[run.get()];
+        self.queue.push(entry.depth, entry.parent, run);
+        self.queued += 1;
+    }
+
+    /// A breaker has changed: whoever was held back gets its place in line again.
+    pub(super) fn reconsider(&mut self) {
+        for run in std::mem::take(&mut self.held_back).into_iter().rev() {
             let entry = &self.runs[run.get()];
             self.queue.push_front(entry.depth, entry.parent, run);
         }
     }
 
-    /// Whether the breaker of its agent lets a run start. It is looked at again when the cool-down is over or the
-    /// probe has ended: both are steps.
+    /// Whether the breaker of its agent lets a run start. Whoever it holds back is looked at again when the cool-down
+    /// is over or the probe has ended.
     fn breaker_lets(&mut self, now: Timestamp, run: RunIndex) -> bool {
         let entry = &self.runs[run.get()];
         let live = entry.live().expect("a run that is queued is live");
@@ -47,6 +57,7 @@ impl Machine {
     fn start(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
         let depth = self.runs[run.get()].depth;
         let lease = self.slots.take(depth).expect("the queue answered for a level that has room");
+        self.queued -= 1;
         self.record(now, run, EventKind::Starting, out);
         self.hold(now, run, lease, false);
         let live = self.runs[run.get()].live_mut().expect("it was just given a slot");
@@ -66,6 +77,10 @@ impl Machine {
         self.hold_again(now, run, lease, out);
         for wait in waits {
             self.resolve(wait, out);
+        }
+        // It has begun to wait for something else meanwhile.
+        if self.is_waiting(run) {
+            self.lend(now, run, out);
         }
     }
 

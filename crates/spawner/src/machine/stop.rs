@@ -43,12 +43,12 @@ impl Machine {
         }
     }
 
-    /// Whoever held the root has gone. A root that runs something ends by itself, once it was asked to stop.
-    pub(super) fn abandon(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
-        let holder = self.runs.first().and_then(Run::live).map(|live| &live.phase);
-        if let Some(Phase::Holder) = holder {
-            let reason = Reason::Cancelled { by: CancelledBy::Operator };
-            self.finished(now, RunIndex::ROOT, Ending::of(reason), out);
+    /// A root that runs nothing itself ends. One that runs something ends by itself, and one that is over stays so:
+    /// its owner may say this at any moment.
+    pub(super) fn close(&mut self, now: Timestamp, ending: Ending, out: &mut Vec<Effect>) {
+        let root = self.runs.first().and_then(Run::live).map(|live| &live.phase);
+        if let Some(Phase::Holder) = root {
+            self.finished(now, RunIndex::ROOT, ending, out);
         }
     }
 

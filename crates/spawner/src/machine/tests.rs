@@ -1,6 +1,11 @@
 //! The machine against a world made of a seed: agents that spawn, wait, poll, fail and hang, and a clock that jumps.
 
+mod agents;
+mod budgets;
 mod invariants;
+mod limits;
+mod seed;
+mod waits;
 mod world;
 
 use std::collections::BTreeMap;
@@ -8,7 +13,9 @@ use std::collections::BTreeMap;
 use offshoot_model::{CancelledBy, Reason, RunStatus};
 
 use super::Reach;
-use world::{Behaviour, Limits, World};
+use agents::Behaviour;
+use limits::Limits;
+use world::World;
 
 /// One tree per seed. A seed that ever failed is added here and stays.
 const REGRESSIONS: &[u64] = &[];
@@ -29,6 +36,8 @@ fn a_thousand_trees() {
         "waiting",
         "returned",
         "in debt",
+        "held back",
+        "out of budget",
         "stopping",
         "completed",
         "failed",
@@ -57,7 +66,7 @@ fn one_tree_one_supervisor() {
 #[test]
 fn a_waiting_parent_lends_its_slot() {
     let limits = Limits { max_concurrent: 1, max_depth: 10, ..Limits::default() };
-    let mut world = World::new(1, limits, Behaviour::chain(10));
+    let mut world = World::new(1, limits, Behaviour::Chain(10));
     world.run_to_the_end();
     assert_eq!(world.ledger.deepest, 10);
     assert_eq!(
@@ -66,41 +75,6 @@ fn a_waiting_parent_lends_its_slot() {
         "ten levels below the root, and the root"
     );
     assert_eq!(world.ledger.most_holding, 1);
-}
-
-#[test]
-fn a_returning_parent_goes_before_newcomers() {
-    let limits = Limits { max_concurrent: 1, ..Limits::default() };
-    let mut world = World::new(2, limits, Behaviour::Quiet);
-    let parent = world.spawn_piece();
-    let newcomer = world.spawn_piece();
-    let child = world.spawn_from(parent).expect("the parent may spawn");
-    world.wait(parent);
-    assert_eq!(world.holding(), [child], "deeper before shallower");
-    world.finish(child);
-    assert_eq!(
-        world.holding(),
-        [parent],
-        "the newcomer has waited longer, and still the parent goes first"
-    );
-    world.finish(parent);
-    assert_eq!(world.holding(), [newcomer]);
-}
-
-#[test]
-fn a_wait_that_times_out_goes_on_in_debt() {
-    let limits = Limits { max_concurrent: 1, ..Limits::default() };
-    let mut world = World::new(3, limits, Behaviour::Quiet);
-    let parent = world.spawn_piece();
-    let child = world.spawn_from(parent).expect("the parent may spawn");
-    let newcomer = world.spawn_piece();
-    let wait = world.wait(parent);
-    world.give_up(wait);
-    assert_eq!(world.holding(), [parent, child], "two live at a cap of one: a debt");
-    world.finish(child);
-    assert_eq!(world.holding(), [parent], "nobody starts until the debt is paid");
-    world.finish(parent);
-    assert_eq!(world.holding(), [newcomer]);
 }
 
 #[test]
@@ -158,22 +132,6 @@ fn soft_then_firm() {
         Some(RunStatus::TimedOut),
         "the first reason stands"
     );
-}
-
-#[test]
-fn time_spent_waiting_is_not_counted() {
-    let limits = Limits { run_timeout_seconds: 10, ..Limits::default() };
-    let mut world = World::new(8, limits, Behaviour::Quiet);
-    let parent = world.spawn_piece();
-    world.advance(6_000);
-    let child = world.spawn_from(parent).expect("the parent may spawn");
-    world.wait(parent);
-    world.advance(9_000);
-    world.finish(child);
-    world.advance(3_999);
-    assert!(world.asked_to_stop().is_empty(), "six seconds and four: not yet ten");
-    world.advance(1);
-    assert_eq!(world.asked_to_stop(), [parent]);
 }
 
 #[test]

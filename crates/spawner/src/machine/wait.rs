@@ -1,41 +1,177 @@
 //! Waits: who is blocked on which runs, and what satisfies it.
+//!
+//! A run may have several waits open at once. It counts as blocked for as long as one of them is open, and lends its slot
+//! again after it was told of another: nobody can see whether it is blocked on all of them or on any, and a slot kept by
+//! one that is blocked on a child in line for that very slot would never come free.
 
 use std::collections::HashMap;
 
+use offshoot_model::{RunId, Timestamp};
 use offshoot_runtime::WaitMode;
 
-use super::run::RunIndex;
+use super::run::{Phase, RunIndex};
+use super::timer::Due;
+use super::{Effect, Machine};
 
 /// One wait of one run, minted by whoever brings it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct WaitId(pub(crate) u64);
 
+/// A wait as it is asked for.
+#[derive(Debug)]
+pub(crate) struct NewWait {
+    pub(crate) id: WaitId,
+    pub(crate) caller: RunIndex,
+    /// Empty for all children of the caller.
+    pub(crate) runs: Vec<RunId>,
+    pub(crate) mode: WaitMode,
+    /// The end of its patience.
+    pub(crate) until: Option<Timestamp>,
+}
+
 /// An open wait.
 #[derive(Debug)]
-pub(crate) struct Wait {
-    pub(crate) caller: RunIndex,
-    pub(crate) targets: Vec<RunIndex>,
+struct Wait {
+    caller: RunIndex,
+    targets: Vec<RunIndex>,
     mode: WaitMode,
+    /// How many of the targets are not over.
     pending: usize,
+    until: Option<Timestamp>,
 }
 
 /// All open waits of a tree.
 #[derive(Debug, Default)]
-pub(crate) struct Waits(HashMap<WaitId, Wait>);
+pub(super) struct Waits(HashMap<WaitId, Wait>);
 
-impl Wait {
-    /// A wait for these, of which so many are not over.
-    pub(crate) fn new(
-        caller: RunIndex,
-        targets: Vec<RunIndex>,
-        mode: WaitMode,
-        pending: usize,
-    ) -> Self {
-        Self { caller, targets, mode, pending }
+impl Machine {
+    /// A run waits for runs below it. Anything else it names is answered as if it were not there.
+    pub(super) fn wait(&mut self, now: Timestamp, wait: NewWait, out: &mut Vec<Effect>) {
+        let NewWait { id, caller, runs, mode, until } = wait;
+        let targets: Vec<RunIndex> = if runs.is_empty() {
+            self.runs[caller.get()].children.clone()
+        } else {
+            runs.iter()
+                .filter_map(|run| self.find(*run))
+                .filter(|&run| self.is_below(run, caller))
+                .collect()
+        };
+        let mut pending = 0;
+        for target in &targets {
+            if let Some(live) = self.runs[target.get()].live_mut() {
+                live.watchers.push(id);
+                pending += 1;
+            }
+        }
+        let wait = Wait { caller, targets, mode, pending, until };
+        let satisfied = wait.is_satisfied();
+        self.waits.insert(id, wait);
+        let Some(live) = self.runs[caller.get()].live_mut() else {
+            return self.resolve(id, out);
+        };
+        live.waits.push(id);
+        if satisfied {
+            return self.resolve(id, out);
+        }
+        if let Some(until) = until {
+            self.timers.arm(until, Due::Wait(id));
+        }
+        self.lend(now, caller, out);
     }
 
+    /// One of the runs that a wait is for is over.
+    pub(super) fn target_ended(&mut self, id: WaitId, out: &mut Vec<Effect>) {
+        if self.waits.target_ended(id) {
+            self.satisfy(id, out);
+        }
+    }
+
+    /// A wait has what it waited for. Its caller gets the answer once it has a slot again.
+    fn satisfy(&mut self, id: WaitId, out: &mut Vec<Effect>) {
+        let Some(caller) = self.waits.caller(id) else { return };
+        let run = &mut self.runs[caller.get()];
+        let depth = run.depth;
+        let Some(live) = run.live_mut() else { return self.resolve(id, out) };
+        match &mut live.phase {
+            phase @ Phase::Lent => {
+                *phase = Phase::Returning { waits: vec![id] };
+                self.queue.push_returning(depth, caller);
+            }
+            Phase::Returning { waits } => waits.push(id),
+            // It needs no slot to hear it.
+            Phase::Holding { .. } | Phase::Holder | Phase::Queued => self.resolve(id, out),
+        }
+    }
+
+    /// A wait ends without success: its caller goes on, in debt where no slot is free.
+    pub(super) fn give_up_wait(&mut self, now: Timestamp, id: WaitId, out: &mut Vec<Effect>) {
+        let Some(caller) = self.waits.caller(id) else { return };
+        let run = &mut self.runs[caller.get()];
+        let depth = run.depth;
+        let goes_on = run.live_mut().is_some_and(|live| {
+            let is_last = live.waits.len() == 1;
+            match &mut live.phase {
+                Phase::Lent => is_last,
+                Phase::Returning { waits } => {
+                    waits.retain(|&answered| answered != id);
+                    let was_alone = waits.is_empty();
+                    if was_alone && !is_last {
+                        live.phase = Phase::Lent;
+                    }
+                    was_alone && is_last
+                }
+                Phase::Queued | Phase::Holding { .. } | Phase::Holder => false,
+            }
+        });
+        if goes_on {
+            let lease = self.slots.take_in_debt(depth);
+            self.hold_again(now, caller, lease, out);
+        }
+        self.resolve(id, out);
+    }
+
+    /// Answers a wait, whatever has come of it.
+    pub(super) fn resolve(&mut self, id: WaitId, out: &mut Vec<Effect>) {
+        let Some(Wait { caller, targets, until, .. }) = self.waits.remove(id) else { return };
+        if let Some(until) = until {
+            self.timers.disarm(until, Due::Wait(id));
+        }
+        if let Some(live) = self.runs[caller.get()].live_mut() {
+            live.waits.retain(|&open| open != id);
+        }
+        let (mut ended, mut pending) = (Vec::new(), Vec::new());
+        for target in targets {
+            let run = &mut self.runs[target.get()];
+            match run.live_mut() {
+                Some(live) => {
+                    live.watchers.retain(|&watcher| watcher != id);
+                    pending.push(run.id);
+                }
+                None => ended.push(run.id),
+            }
+        }
+        out.push(Effect::Resolve { wait: id, ended, pending });
+    }
+
+    /// Whether a run is blocked on others.
+    pub(super) fn is_waiting(&self, run: RunIndex) -> bool {
+        self.runs[run.get()].live().is_some_and(|live| !live.waits.is_empty())
+    }
+
+    fn is_below(&self, mut run: RunIndex, ancestor: RunIndex) -> bool {
+        while let Some(parent) = self.runs[run.get()].parent {
+            if parent == ancestor {
+                return true;
+            }
+            run = parent;
+        }
+        false
+    }
+}
+
+impl Wait {
     /// Whether there is nothing left to wait for.
-    pub(crate) fn is_satisfied(&self) -> bool {
+    fn is_satisfied(&self) -> bool {
         match self.mode {
             WaitMode::All => self.pending == 0,
             WaitMode::Any => self.pending < self.targets.len() || self.targets.is_empty(),
@@ -44,21 +180,21 @@ impl Wait {
 }
 
 impl Waits {
-    pub(crate) fn insert(&mut self, id: WaitId, wait: Wait) {
+    fn insert(&mut self, id: WaitId, wait: Wait) {
         let before = self.0.insert(id, wait);
         assert!(before.is_none(), "wait ids are minted once");
     }
 
-    pub(crate) fn get(&self, id: WaitId) -> Option<&Wait> {
-        self.0.get(&id)
+    fn caller(&self, id: WaitId) -> Option<RunIndex> {
+        self.0.get(&id).map(|wait| wait.caller)
     }
 
-    pub(crate) fn remove(&mut self, id: WaitId) -> Option<Wait> {
+    fn remove(&mut self, id: WaitId) -> Option<Wait> {
         self.0.remove(&id)
     }
 
     /// One of its targets is over; answers whether that satisfied it just now.
-    pub(crate) fn target_ended(&mut self, id: WaitId) -> bool {
+    fn target_ended(&mut self, id: WaitId) -> bool {
         let Some(wait) = self.0.get_mut(&id) else { return false };
         let before = wait.is_satisfied();
         wait.pending -= 1;
@@ -66,7 +202,7 @@ impl Waits {
     }
 
     #[cfg(test)]
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }

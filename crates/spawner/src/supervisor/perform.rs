@@ -13,6 +13,10 @@ use super::{
 use crate::agent;
 use crate::machine::{Effect, Input, ReplyId, RunIndex};
 
+/// How many events are given to the store in one piece, where a single message has more: the first of a hundred
+/// thousand pieces start while the last are being recorded.
+const APPEND_EVENTS: usize = 1024;
+
 impl Supervisor {
     /// Performs what need not wait, records the rest, and leaves the telling in the outbox.
     pub(super) fn perform(&mut self, effects: &mut Vec<Effect>) {
@@ -22,6 +26,9 @@ impl Supervisor {
         for effect in std::mem::take(effects) {
             match effect {
                 Effect::Record(event) => {
+                    if record.len() >= APPEND_EVENTS {
+                        self.keep(std::mem::take(&mut record), std::mem::take(&mut told), effects);
+                    }
                     if followed {
                         told.events.push(Arc::new((*event).clone()));
                     }
@@ -46,9 +53,7 @@ impl Supervisor {
                         told.answers.push(answered);
                     }
                 }
-                later @ (Effect::Resolve { .. } | Effect::Ended { .. } | Effect::AllEnded) => {
-                    told.effects.push(later);
-                }
+                later @ (Effect::Resolve { .. } | Effect::Ended { .. }) => told.effects.push(later),
             }
         }
         self.keep(record, told, effects);
@@ -103,8 +108,6 @@ impl Supervisor {
                         let _ = told.send(FanEvent::Ended { place, envelope });
                     }
                 }
-                // The loop looks for itself whether anything lives.
-                Effect::AllEnded => {}
                 Effect::Record(_)
                 | Effect::Show(_)
                 | Effect::Stop { .. }
@@ -186,7 +189,7 @@ impl Supervisor {
             let ending = Ending::of(Reason::Interrupted);
             self.step(Input::Finished { run, ending: Box::new(ending) }, effects);
         }
-        self.step(Input::Abandon, effects);
+        self.abandon(effects);
     }
 }
 

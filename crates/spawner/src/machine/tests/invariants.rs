@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use offshoot_model::{Admitted, EventKind, Origin, RootId, RunId, RunStatus};
+use offshoot_model::{Admitted, EventKind, Origin, RootId, RunId, RunStatus, Usage};
+use offshoot_policy::budget::Unit;
 
-use super::super::{Effect, Machine, RunIndex};
-use super::world::Limits;
+use super::super::{Effect, Machine, RunIndex, WaitId};
+use super::limits::Limits;
 
 /// The books that the test keeps beside the machine.
 pub(super) struct Ledger {
@@ -15,7 +16,10 @@ pub(super) struct Ledger {
     admitted: HashMap<RunId, Admitted>,
     ended: BTreeMap<RunId, RunStatus>,
     holding: BTreeSet<RunId>,
-    all_ended: u32,
+    /// What each run and everything below it has used, in tokens.
+    spent: HashMap<RunId, u64>,
+    reported: HashMap<RunId, u64>,
+    stopping: BTreeSet<RunId>,
     spawns: u32,
     pub(super) deepest: u32,
     pub(super) most_holding: usize,
@@ -32,7 +36,9 @@ impl Ledger {
             admitted: HashMap::new(),
             ended: BTreeMap::new(),
             holding: BTreeSet::new(),
-            all_ended: 0,
+            spent: HashMap::new(),
+            reported: HashMap::new(),
+            stopping: BTreeSet::new(),
             spawns: 0,
             deepest: 0,
             most_holding: 0,
@@ -60,7 +66,6 @@ impl Ledger {
                 let id = envelope.run_id;
                 assert_eq!(self.ended.get(&id), Some(&envelope.status), "recorded before told");
             }
-            Effect::AllEnded => self.all_ended += 1,
             Effect::Show(_)
             | Effect::Stop { .. }
             | Effect::Reply { .. }
@@ -101,7 +106,12 @@ impl Ledger {
                 let in_debt = self.holding.len() > self.limits.max_concurrent as usize;
                 *self.seen.entry("in debt").or_default() += u32::from(in_debt);
             }
+            EventKind::Stopping { .. } => {
+                self.stopping.insert(run);
+            }
+            EventKind::Used { usage, .. } => self.spend(run, usage),
             EventKind::Ended(ending) => {
+                self.spend(run, &ending.usage);
                 self.holding.remove(&run);
                 assert!(ending.status().is_terminal());
                 *self.seen.entry(ending.status().as_str()).or_default() += 1;
@@ -111,18 +121,67 @@ impl Ledger {
         }
     }
 
-    pub(super) fn assert_step(&self, machine: &Machine) {
+    /// What a run reports counts for everybody above it.
+    fn spend(&mut self, run: RunId, usage: &Usage) {
+        let total = usage.total().known().expect("runs of this world know what they use");
+        let before = self.reported.insert(run, total).unwrap_or(0);
+        let mut at = Some(run);
+        while let Some(run) = at {
+            *self.spent.entry(run).or_default() += total - before;
+            at = self.admitted[&run].parent;
+        }
+    }
+
+    pub(super) fn assert_step(
+        &mut self,
+        machine: &Machine,
+        open_waits: &BTreeMap<WaitId, RunIndex>,
+    ) {
         assert_eq!(self.holding.len(), machine.active() as usize, "no slot leaked");
         assert_eq!(
             self.admitted.len() - self.ended.len(),
             machine.live(),
             "live is what is not over"
         );
+        for &caller in open_waits.values() {
+            let holds = self.holding.contains(&machine.id(caller));
+            assert!(!holds, "a_waiting_parent_lends_its_slot");
+        }
+        *self.seen.entry("held back").or_default() += u32::from(!machine.held_back.is_empty());
+        self.assert_budgets(machine);
+    }
+
+    /// Reserved, used, overrun and free add up for everybody, and what was used is what was reported.
+    fn assert_budgets(&mut self, machine: &Machine) {
+        if self.limits.budget_tokens.is_none() {
+            return;
+        }
+        for (&run, admitted) in &self.admitted {
+            let Some(granted) = admitted.grant.budget.tokens else { continue };
+            let Some(balance) = machine.books.ledger.balance(run, Unit::Tokens) else { continue };
+            let spent = self.spent.get(&run).copied().unwrap_or(0);
+            assert_eq!(balance.granted, Some(granted));
+            assert_eq!(balance.used + balance.overrun, spent.into(), "what was used was reported");
+            let children = self
+                .admitted
+                .iter()
+                .filter(|(id, it)| it.parent == Some(run) && !self.ended.contains_key(id));
+            let promised = children.map(|(id, it)| {
+                let spent = self.spent.get(id).copied().unwrap_or(0);
+                u128::from(it.grant.budget.tokens.unwrap_or(0).saturating_sub(spent))
+            });
+            assert!(promised.sum::<u128>() <= balance.reserved, "what was promised is reserved");
+            let is_over = spent > 0 && spent >= granted && self.holding.contains(&run);
+            assert!(
+                !is_over || self.stopping.contains(&run),
+                "whoever reaches its limit is stopped"
+            );
+            *self.seen.entry("out of budget").or_default() += u32::from(is_over);
+        }
     }
 
     pub(super) fn assert_ended(&self) {
         assert_eq!(self.admitted.len(), self.ended.len(), "every run ends in exactly one state");
-        assert_eq!(self.all_ended, 1, "the end of the tree is told once");
     }
 
     pub(super) fn holding(&self, machine: &Machine) -> BTreeSet<RunIndex> {

@@ -1,117 +1,49 @@
-//! A world for the machine: it performs effects by booking them, and decides by a seed what agents do.
+//! A world for the machine: it performs effects by booking them, and checks what must hold after every step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_config::{Config, Loader};
+use offshoot_config::CostKind;
 use offshoot_model::{
-    AgentId, CancelledBy, Ending, Origin, Payload, Reason, RootId, RunId, SpawnRequest, Timestamp,
+    AgentId, CancelledBy, Cost, Ending, Origin, Payload, Reason, RefusalCode, RootId, RunId,
+    SpawnRequest, Timestamp, TokenCount, Usage,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::{RunEvent, Stop, WaitMode};
 use uuid::Uuid;
 
-use super::super::{Effect, Input, Machine, Opening, Reach, ReplyId, RunIndex, Spawn, WaitId};
+use super::super::{
+    Effect, Input, Machine, NewWait, Opening, Reach, ReplyId, RunIndex, Spawn, WaitId,
+};
+use super::agents::{Actor, Behaviour};
 use super::invariants::Ledger;
-
-/// The limits of a tree, as the configuration of a test.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    pub(super) max_concurrent: u32,
-    pub(super) per_level: Option<u32>,
-    pub(super) max_depth: u32,
-    pub(super) max_spawns: u32,
-    pub(super) run_timeout_seconds: u64,
-    pub(super) idle_timeout_seconds: u64,
-    pub(super) grace_seconds: u64,
-    pub(super) deadline_seconds: u64,
-    pub(super) cascade: bool,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            max_concurrent: 8,
-            per_level: None,
-            max_depth: 5,
-            max_spawns: 64,
-            run_timeout_seconds: 0,
-            idle_timeout_seconds: 0,
-            grace_seconds: 5,
-            deadline_seconds: 0,
-            cascade: false,
-        }
-    }
-}
-
-/// What agents do when it is their turn.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Behaviour {
-    /// Nothing: the test says what happens.
-    Quiet,
-    /// Each spawns one child and waits for it, to this depth.
-    Chain(u32),
-    /// Whatever the seed says.
-    Random,
-}
-
-impl Behaviour {
-    pub(super) fn chain(depth: u32) -> Self {
-        Self::Chain(depth)
-    }
-}
-
-/// A small generator with a period far beyond any test: SplitMix64.
-struct Seed(u64);
-
-impl Seed {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    fn one_in(&mut self, chance: u64) -> bool {
-        self.below(chance) == 0
-    }
-}
-
-/// What the world knows of a run that was started.
-#[derive(Debug, Default)]
-struct Actor {
-    waiting: Option<WaitId>,
-    spawned: u32,
-}
+use super::limits::Limits;
+use super::seed::Seed;
 
 pub(super) struct World {
-    machine: Machine,
+    pub(super) machine: Machine,
     pub(super) ledger: Ledger,
-    now: Timestamp,
-    seed: Seed,
-    behaviour: Behaviour,
-    actors: BTreeMap<RunIndex, Actor>,
+    pub(super) now: Timestamp,
+    pub(super) seed: Seed,
+    pub(super) behaviour: Behaviour,
+    pub(super) actors: BTreeMap<RunIndex, Actor>,
     stopping: Vec<RunIndex>,
     /// Requests to stop, and whether they were firm.
     pub(super) stops: Vec<(RunIndex, bool)>,
-    answers: BTreeMap<u64, Option<RunIndex>>,
+    answers: BTreeMap<u64, Option<Result<RunIndex, RefusalCode>>>,
+    /// Waits that were not answered yet.
+    open_waits: BTreeMap<WaitId, RunIndex>,
     minted: u64,
     facts: Arc<RuntimeFacts>,
-    pieces_left: u64,
-    open: bool,
+    pub(super) pieces_left: u64,
 }
 
 impl World {
     pub(super) fn new(seed: u64, limits: Limits, behaviour: Behaviour) -> Self {
         let agent = AgentId::main();
         let root = RootId::new(id(1));
-        let mut machine = Machine::new(config(limits), root, &agent);
+        let mut machine = Machine::new(limits.config(), root, &agent);
         let opening = Opening {
             run: id(1),
             agent,
@@ -123,6 +55,10 @@ impl World {
         let mut effects = Vec::new();
         let now = Timestamp::from_micros(1_000_000_000);
         machine.open(now, opening, &mut effects).expect("a root without a runtime is admitted");
+        let mut facts = RuntimeFacts::of_a_command("test");
+        if limits.budget_tokens.is_some() {
+            facts.cost = CostKind::Reported;
+        }
         let mut world = Self {
             machine,
             ledger: Ledger::new(root, limits),
@@ -133,10 +69,10 @@ impl World {
             stopping: Vec::new(),
             stops: Vec::new(),
             answers: BTreeMap::new(),
+            open_waits: BTreeMap::new(),
             minted: 1,
-            facts: Arc::new(RuntimeFacts::of_a_command("test")),
+            facts: Arc::new(facts),
             pieces_left: 0,
-            open: true,
         };
         world.book(effects);
         world
@@ -145,140 +81,48 @@ impl World {
     /// A tree whose limits and agents come from the seed.
     pub(super) fn random(seed: u64) -> Self {
         let mut dice = Seed(seed ^ 0xdead_beef);
-        let limits = Limits {
-            max_concurrent: 1 + dice.below(4) as u32,
-            per_level: dice.one_in(3).then(|| 1 + dice.below(3) as u32),
-            max_depth: 1 + dice.below(5) as u32,
-            max_spawns: 1 + dice.below(40) as u32,
-            run_timeout_seconds: if dice.one_in(2) { 1 + dice.below(30) } else { 0 },
-            idle_timeout_seconds: if dice.one_in(3) { 1 + dice.below(20) } else { 0 },
-            grace_seconds: dice.below(5),
-            deadline_seconds: if dice.one_in(5) { 10 + dice.below(300) } else { 0 },
-            cascade: dice.one_in(4),
-        };
-        let mut world = Self::new(seed, limits, Behaviour::Random);
+        let mut world = Self::new(seed, Limits::random(&mut dice), Behaviour::Random);
         world.pieces_left = 1 + dice.below(8);
         world
     }
 
-    /// Lets things happen until nothing is alive; fails when nothing can happen any more before that.
-    pub(super) fn run_to_the_end(&mut self) {
-        if let Behaviour::Chain(_) = self.behaviour {
-            self.spawn_piece();
-        }
-        let mut steps = 0_u32;
-        while self.machine.live() > 0 {
-            steps += 1;
-            assert!(steps < 200_000, "the tree does not come to an end");
-            if !self.something_happens() {
-                let timer = self.machine.next_timer();
-                let at = timer.expect("somebody lives, nobody runs and no timer is set: locked up");
-                self.now = self.now.max(at);
-                self.step(Input::Time);
-            }
-        }
-        self.ledger.assert_ended();
-        assert_eq!(self.machine.active(), 0, "no slot leaked");
-        assert!(self.machine.waits.is_empty(), "no wait leaked");
-        assert_eq!(self.answers.values().filter(|answer| answer.is_none()).count(), 0);
-    }
-
-    fn something_happens(&mut self) -> bool {
-        if self.open && self.pieces_left > 0 {
-            self.pieces_left -= 1;
-            self.spawn_piece();
-            return true;
-        }
-        let awake: Vec<RunIndex> = self
-            .actors
-            .iter()
-            .filter(|(_, actor)| actor.waiting.is_none())
-            .map(|(&run, _)| run)
-            .collect();
-        if self.machine.live() == 1 && self.open {
-            self.open = false;
-            let ending = Ending::of(Reason::Completed { exit_code: None });
-            self.step(Input::Finished { run: RunIndex::ROOT, ending: Box::new(ending) });
-            return true;
-        }
-        let impatient = matches!(self.behaviour, Behaviour::Random) && self.seed.one_in(8);
-        if awake.is_empty() || impatient && self.disturb() {
-            return !awake.is_empty() || self.disturb();
-        }
-        let run = awake[self.seed.below(awake.len() as u64) as usize];
-        match self.behaviour {
-            Behaviour::Quiet => self.finish(run),
-            Behaviour::Chain(depth) => self.act_in_a_chain(run, depth),
-            Behaviour::Random => self.act_at_random(run),
-        }
-        true
-    }
-
-    /// Sometimes somebody who waits loses patience. Where nobody is awake, else only the clock can help.
-    fn disturb(&mut self) -> bool {
-        let waiting: Vec<WaitId> = self.actors.values().filter_map(|actor| actor.waiting).collect();
-        if !waiting.is_empty() && self.seed.one_in(3) {
-            let wait = waiting[self.seed.below(waiting.len() as u64) as usize];
-            self.give_up(wait);
-            return true;
-        }
-        false
-    }
-
-    fn act_in_a_chain(&mut self, run: RunIndex, depth: u32) {
-        let actor = self.actors.entry(run).or_default();
-        actor.spawned += 1;
-        if actor.spawned > 1 || self.machine.runs[run.get()].depth >= depth {
-            return self.finish(run);
-        }
-        self.spawn_from(run).expect("recursion is on and the depth is not reached");
-        self.wait(run);
-    }
-
-    fn act_at_random(&mut self, run: RunIndex) {
-        self.now = self.now.plus(Duration::from_millis(self.seed.below(2_000)));
-        self.step(Input::Time);
-        if !self.actors.contains_key(&run) {
-            return;
-        }
-        match self.seed.below(20) {
-            0..=5 => {
-                self.spawn_from(run);
-            }
-            6..=9 => {
-                let mode = if self.seed.one_in(2) { WaitMode::All } else { WaitMode::Any };
-                self.wait_for(run, mode);
-            }
-            10 => self.progress(run),
-            11 => {
-                let all: Vec<RunIndex> = self.actors.keys().copied().collect();
-                let victim = all[self.seed.below(all.len() as u64) as usize];
-                let reach =
-                    [Reach::Subtree, Reach::Only, Reach::Below][self.seed.below(3) as usize];
-                self.cancel(victim, reach, CancelledBy::Operator);
-            }
-            12 if self.seed.one_in(30) => self.stop_all(false),
-            13 if self.seed.one_in(10) => {
-                self.pause(true);
-                self.pause(false);
-            }
-            14 => self.finish_because(run, Reason::ExitCode { code: 7 }),
-            15 => self.finish_because(run, Reason::CannotStart { message: "no such file".into() }),
-            // It hangs until somebody stops it.
-            16 if !self.stopping.contains(&run) && self.machine.next_timer().is_some() => {}
-            _ => self.finish(run),
-        }
-    }
-
     pub(super) fn spawn_piece(&mut self) -> RunIndex {
-        self.spawn(RunIndex::ROOT, Origin::Piece).expect("pieces of the operator are admitted")
+        self.try_spawn_piece().expect("pieces of the operator are admitted")
+    }
+
+    pub(super) fn try_spawn_piece(&mut self) -> Option<RunIndex> {
+        self.spawn(RunIndex::ROOT, Origin::Piece, SpawnRequest::default()).ok()
     }
 
     pub(super) fn spawn_from(&mut self, caller: RunIndex) -> Option<RunIndex> {
-        self.spawn(caller, Origin::Agent)
+        self.ask(caller).ok()
     }
 
-    fn spawn(&mut self, caller: RunIndex, origin: Origin) -> Option<RunIndex> {
+    pub(super) fn ask(&mut self, caller: RunIndex) -> Result<RunIndex, RefusalCode> {
+        self.spawn(caller, Origin::Agent, SpawnRequest::default())
+    }
+
+    /// Many pieces at once, which divide what the root has left.
+    pub(super) fn fan_out(&mut self, many: u64) {
+        let mut requests = vec![SpawnRequest::default(); many as usize];
+        self.divide(&mut requests);
+        for request in requests {
+            // Where nothing is left, some are refused.
+            let _ = self.spawn(RunIndex::ROOT, Origin::Piece, request);
+        }
+    }
+
+    pub(super) fn divide(&self, requests: &mut [SpawnRequest]) {
+        let wanted = requests.iter_mut().map(|request| (request, Origin::Piece, &*self.facts));
+        self.machine.divide(self.now, RunIndex::ROOT, wanted.collect());
+    }
+
+    pub(super) fn spawn(
+        &mut self,
+        caller: RunIndex,
+        origin: Origin,
+        request: SpawnRequest,
+    ) -> Result<RunIndex, RefusalCode> {
         self.minted += 1;
         let reply = self.minted;
         let task: Arc<str> = format!("task {reply}").into();
@@ -286,7 +130,7 @@ impl World {
             caller,
             run: id(reply),
             task: Payload::Text(Arc::clone(&task)),
-            request: SpawnRequest { task, ..SpawnRequest::default() },
+            request: SpawnRequest { task, ..request },
             input: None,
             origin,
             facts: Arc::clone(&self.facts),
@@ -294,24 +138,32 @@ impl World {
         };
         self.answers.insert(reply, None);
         self.step(Input::Spawn(Box::new(spawn)));
-        match self.answers.get(&reply) {
-            Some(&Some(run)) => Some(run),
-            _ => None,
-        }
+        self.answers[&reply].expect("a request is answered in its own step")
     }
 
     pub(super) fn wait(&mut self, caller: RunIndex) -> WaitId {
-        self.wait_for(caller, WaitMode::All)
+        self.wait_for(caller, Vec::new(), WaitMode::All, None)
     }
 
-    fn wait_for(&mut self, caller: RunIndex, mode: WaitMode) -> WaitId {
+    pub(super) fn wait_for(
+        &mut self,
+        caller: RunIndex,
+        runs: Vec<RunId>,
+        mode: WaitMode,
+        until: Option<Timestamp>,
+    ) -> WaitId {
         self.minted += 1;
         let id = WaitId(self.minted);
+        self.open_waits.insert(id, caller);
         if let Some(actor) = self.actors.get_mut(&caller) {
-            actor.waiting = Some(id);
+            actor.waits.insert(id);
         }
-        self.step(Input::Wait { id, caller, runs: Vec::new(), mode, until: None });
+        self.step(Input::Wait(NewWait { id, caller, runs, mode, until }));
         id
+    }
+
+    pub(super) fn is_answered(&self, wait: WaitId) -> bool {
+        !self.open_waits.contains_key(&wait)
     }
 
     pub(super) fn give_up(&mut self, id: WaitId) {
@@ -323,10 +175,15 @@ impl World {
     }
 
     pub(super) fn finish_because(&mut self, run: RunIndex, reason: Reason) {
-        let started = self.actors.remove(&run);
-        assert!(started.is_some(), "only what runs can end");
+        let actor = self.actors.remove(&run).expect("only what runs can end");
         self.stopping.retain(|&stopping| stopping != run);
-        self.step(Input::Finished { run, ending: Box::new(Ending::of(reason)) });
+        let ending = Ending { usage: tokens(actor.used), ..Ending::of(reason) };
+        self.step(Input::Finished { run, ending: Box::new(ending) });
+    }
+
+    pub(super) fn close(&mut self) {
+        let ending = Ending::of(Reason::Completed { exit_code: None });
+        self.step(Input::Close { ending: Box::new(ending) });
     }
 
     pub(super) fn cancel(&mut self, run: RunIndex, reach: Reach, by: CancelledBy) {
@@ -347,8 +204,19 @@ impl World {
         self.step(Input::Told { run, event });
     }
 
+    pub(super) fn use_tokens(&mut self, run: RunIndex, more: u64) {
+        let actor = self.actors.get_mut(&run).expect("only what runs uses anything");
+        actor.used += more;
+        let event = RunEvent::Used { usage: tokens(actor.used), cost: Cost::NONE };
+        self.step(Input::Told { run, event });
+    }
+
     pub(super) fn advance(&mut self, millis: u64) {
-        self.now = self.now.plus(Duration::from_millis(millis));
+        self.jump(self.now.plus(Duration::from_millis(millis)));
+    }
+
+    pub(super) fn jump(&mut self, at: Timestamp) {
+        self.now = self.now.max(at);
         self.step(Input::Time);
     }
 
@@ -362,8 +230,24 @@ impl World {
         self.stopping.clone()
     }
 
+    pub(super) fn is_stopping(&self, run: RunIndex) -> bool {
+        self.stopping.contains(&run)
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.machine.runs[0].live().is_some()
+    }
+
     pub(super) fn id(&self, run: RunIndex) -> RunId {
         self.machine.id(run)
+    }
+
+    pub(super) fn assert_ended(&self) {
+        self.ledger.assert_ended();
+        assert_eq!(self.machine.active(), 0, "no slot leaked");
+        assert_eq!(self.machine.queued, 0, "nobody is left in line");
+        assert!(self.machine.waits.is_empty() && self.open_waits.is_empty(), "no wait leaked");
+        assert!(self.answers.values().all(Option::is_some), "every request was answered");
     }
 
     fn step(&mut self, input: Input) {
@@ -372,8 +256,8 @@ impl World {
         self.book(effects);
     }
 
-    /// Performs effects by noting them, and checks what must hold after every step.
     fn book(&mut self, effects: Vec<Effect>) {
+        let mut resolved = Vec::new();
         for effect in effects {
             self.ledger.note(&effect, &self.machine);
             match effect {
@@ -386,47 +270,42 @@ impl World {
                     }
                     self.stops.push((run, how == Stop::Firm));
                 }
-                Effect::Reply { reply, answer } => match answer {
-                    Ok((run, _)) => {
-                        self.answers.insert(reply.0, Some(run));
-                    }
-                    Err(_) => {
-                        self.answers.remove(&reply.0);
-                    }
-                },
-                Effect::Resolve { wait, .. } => {
-                    for actor in self.actors.values_mut() {
-                        actor.waiting = actor.waiting.filter(|&open| open != wait);
-                    }
+                Effect::Reply { reply, answer } => {
+                    let answer = answer.map(|(run, _)| run).map_err(|refusal| refusal.code);
+                    let before = self.answers.insert(reply.0, Some(answer));
+                    assert_eq!(before, Some(None), "a request is answered once");
                 }
-                Effect::Record(_) | Effect::Show(_) | Effect::Ended { .. } | Effect::AllEnded => {}
+                Effect::Resolve { wait, .. } => {
+                    let caller = self.open_waits.remove(&wait);
+                    resolved.push((wait, caller.expect("a wait is answered once")));
+                }
+                Effect::Record(_) | Effect::Show(_) | Effect::Ended { .. } => {}
             }
         }
-        self.ledger.assert_step(&self.machine);
+        self.ledger.assert_step(&self.machine, &self.open_waits);
+        for (wait, caller) in resolved {
+            self.go_on(wait, caller);
+        }
     }
+
+    /// A wait was answered: whoever asked goes on, or still waits for something else.
+    fn go_on(&mut self, wait: WaitId, caller: RunIndex) {
+        let Some(actor) = self.actors.get_mut(&caller) else { return };
+        actor.waits.remove(&wait);
+        if actor.takes_any {
+            for other in actor.waits.clone() {
+                self.give_up(other);
+            }
+        }
+        let blocked = self.actors.get(&caller).is_none_or(|actor| !actor.waits.is_empty());
+        assert!(blocked || self.holding().contains(&caller), "what goes on holds a slot");
+    }
+}
+
+fn tokens(count: u64) -> Usage {
+    Usage { output: TokenCount::Known(count), ..Usage::default() }
 }
 
 fn id(number: u64) -> RunId {
     RunId::from_uuid(Uuid::from_u64_pair(0x0190_0000_0000_7000, 0x8000_0000_0000_0000 | number))
-}
-
-fn config(limits: Limits) -> Config {
-    let key = |name: &str| format!("agents.defaults.subagents.{name}");
-    let mut loader = Loader::new();
-    let mut set = |name: &str, value: String| {
-        loader = std::mem::take(&mut loader).flag(key(name), value, "test");
-    };
-    set("allowRecursiveSpawn", "true".into());
-    set("maxConcurrent", limits.max_concurrent.to_string());
-    set("maxDepth", limits.max_depth.to_string());
-    set("maxSpawns", limits.max_spawns.to_string());
-    set("runTimeoutSeconds", limits.run_timeout_seconds.to_string());
-    set("idleTimeoutSeconds", limits.idle_timeout_seconds.to_string());
-    set("graceSeconds", limits.grace_seconds.to_string());
-    set("deadlineSeconds", limits.deadline_seconds.to_string());
-    set("onParentEnd", if limits.cascade { "cascade" } else { "letFinish" }.into());
-    if let Some(per_level) = limits.per_level {
-        set("maxConcurrentPerLevel", per_level.to_string());
-    }
-    loader.load().expect("the limits of a test are within bounds")
 }

@@ -1,0 +1,174 @@
+//! What the agents of a world do when it is their turn.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use offshoot_model::{CancelledBy, Reason};
+use offshoot_runtime::WaitMode;
+
+use super::super::{Reach, RunIndex, WaitId};
+use super::world::World;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Behaviour {
+    /// Nothing: the test says what happens.
+    Quiet,
+    /// Each spawns one child and waits for it, to this depth.
+    Chain(u32),
+    /// Whatever the seed says.
+    Random,
+}
+
+/// What the world knows of a run that was started.
+#[derive(Debug, Default)]
+pub(super) struct Actor {
+    pub(super) waits: BTreeSet<WaitId>,
+    /// Whether it goes on as soon as one of its waits is answered, and gives up the others.
+    pub(super) takes_any: bool,
+    pub(super) spawned: u32,
+    /// Tokens, as it reports them.
+    pub(super) used: u64,
+}
+
+impl World {
+    /// Lets things happen until nothing is alive; fails when nothing can happen any more before that.
+    pub(super) fn run_to_the_end(&mut self) {
+        if let Behaviour::Chain(_) = self.behaviour {
+            self.spawn_piece();
+        }
+        let mut steps = 0_u32;
+        while self.machine.live() > 0 {
+            steps += 1;
+            assert!(steps < 200_000, "the tree does not come to an end");
+            if !self.something_happens() {
+                let timer = self.machine.next_timer();
+                let at = timer.expect("somebody lives, nobody runs and no timer is set: locked up");
+                self.jump(at);
+            }
+        }
+        self.assert_ended();
+    }
+
+    fn something_happens(&mut self) -> bool {
+        let can_act = |run: &RunIndex| self.actors[run].waits.is_empty() || self.is_stopping(*run);
+        let awake: Vec<RunIndex> = self.actors.keys().copied().filter(can_act).collect();
+        if self.pieces_left > 0 && (awake.is_empty() || self.seed.one_in(4)) {
+            self.more_pieces();
+            return true;
+        }
+        if self.machine.live() == 1 && self.pieces_left == 0 && self.is_open() {
+            self.close();
+            return true;
+        }
+        let impatient = matches!(self.behaviour, Behaviour::Random) && self.seed.one_in(8);
+        if (impatient || awake.is_empty()) && self.disturb() {
+            return true;
+        }
+        if awake.is_empty() {
+            return false;
+        }
+        let run = self.seed.pick(&awake);
+        match self.behaviour {
+            Behaviour::Quiet => self.finish(run),
+            Behaviour::Chain(depth) => self.act_in_a_chain(run, depth),
+            Behaviour::Random => self.act_at_random(run),
+        }
+        true
+    }
+
+    /// Pieces come one by one or many at once, at the beginning and later.
+    fn more_pieces(&mut self) {
+        let many = 1 + self.seed.below(self.pieces_left);
+        self.pieces_left -= many;
+        match self.seed.one_in(2) {
+            true => self.fan_out(many),
+            false => {
+                self.pieces_left += many - 1;
+                self.try_spawn_piece();
+            }
+        }
+    }
+
+    /// Sometimes somebody who waits loses patience. Where nobody is awake, else only the clock can help.
+    fn disturb(&mut self) -> bool {
+        let waits = self.actors.values().flat_map(|actor| actor.waits.iter().copied());
+        let open: Vec<WaitId> = waits.collect();
+        let happens = !open.is_empty() && self.seed.one_in(3);
+        if happens {
+            let wait = self.seed.pick(&open);
+            self.give_up(wait);
+        }
+        happens
+    }
+
+    fn act_in_a_chain(&mut self, run: RunIndex, depth: u32) {
+        let actor = self.actors.entry(run).or_default();
+        actor.spawned += 1;
+        if actor.spawned > 1 || self.machine.runs[run.get()].depth >= depth {
+            return self.finish(run);
+        }
+        self.spawn_from(run).expect("recursion is on and the depth is not reached");
+        self.wait(run);
+    }
+
+    fn act_at_random(&mut self, run: RunIndex) {
+        let millis = self.seed.below(2_000);
+        self.advance(millis);
+        let Some(actor) = self.actors.get(&run) else { return };
+        if !actor.waits.is_empty() {
+            // Only what was asked to stop does anything while it waits.
+            return self.finish_because(run, Reason::Signal { signal: 15 });
+        }
+        match self.seed.below(24) {
+            0..=5 => {
+                self.spawn_from(run);
+            }
+            6..=11 => self.wait_somehow(run),
+            12 => self.progress(run),
+            13 if self.seed.one_in(4) => {
+                let all: Vec<RunIndex> = self.actors.keys().copied().collect();
+                let victim = self.seed.pick(&all);
+                let reach = self.seed.pick(&[Reach::Subtree, Reach::Only, Reach::Below]);
+                self.cancel(victim, reach, CancelledBy::Operator);
+            }
+            14 if self.seed.one_in(30) => self.stop_all(false),
+            15 if self.seed.one_in(10) => {
+                self.pause(true);
+                self.spawn_from(run);
+                self.finish(run);
+                self.pause(false);
+            }
+            16 => self.finish_because(run, Reason::ExitCode { code: 7 }),
+            17 => {
+                self.finish_because(run, Reason::CannotStart { message: "no such file".into() });
+            }
+            18..=19 => {
+                let more = self.seed.below(300);
+                self.use_tokens(run, more);
+            }
+            // It hangs until somebody stops it.
+            20 if !self.is_stopping(run) && self.machine.next_timer().is_some() => {}
+            _ => self.finish(run),
+        }
+    }
+
+    /// One wait or several at once, for all or for some, with patience or without.
+    fn wait_somehow(&mut self, run: RunIndex) {
+        let children = self.machine.runs[run.get()].children.clone();
+        let takes_any = self.seed.one_in(2);
+        self.actors.get_mut(&run).expect("it acts").takes_any = takes_any;
+        for _ in 0..self.seed.pick(&[1, 1, 2, 3]) {
+            let mode = self.seed.pick(&[WaitMode::All, WaitMode::Any]);
+            let runs = match self.seed.one_in(2) || children.is_empty() {
+                true => Vec::new(),
+                false => {
+                    let child = self.seed.pick(&children);
+                    vec![self.id(child)]
+                }
+            };
+            let patience = Duration::from_millis(self.seed.below(20_000));
+            let until = self.seed.one_in(3).then(|| self.now.plus(patience));
+            self.wait_for(run, runs, mode, until);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The limits of a tree, as the configuration of a test.
+
+use offshoot_config::{Config, Loader};
+
+use super::seed::Seed;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) max_concurrent: u32,
+    pub(super) per_level: Option<u32>,
+    pub(super) max_depth: u32,
+    pub(super) max_spawns: u32,
+    pub(super) run_timeout_seconds: u64,
+    pub(super) idle_timeout_seconds: u64,
+    pub(super) grace_seconds: u64,
+    pub(super) deadline_seconds: u64,
+    pub(super) cascade: bool,
+    pub(super) budget_tokens: Option<u64>,
+    pub(super) breaker_failures: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_concurrent: 8,
+            per_level: None,
+            max_depth: 5,
+            max_spawns: 64,
+            run_timeout_seconds: 0,
+            idle_timeout_seconds: 0,
+            grace_seconds: 5,
+            deadline_seconds: 0,
+            cascade: false,
+            budget_tokens: None,
+            breaker_failures: 3,
+        }
+    }
+}
+
+impl Limits {
+    pub(super) fn random(dice: &mut Seed) -> Self {
+        Self {
+            max_concurrent: 1 + dice.below(4) as u32,
+            per_level: dice.one_in(3).then(|| 1 + dice.below(3) as u32),
+            max_depth: 1 + dice.below(5) as u32,
+            max_spawns: 1 + dice.below(40) as u32,
+            run_timeout_seconds: if dice.one_in(2) { 1 + dice.below(30) } else { 0 },
+            idle_timeout_seconds: if dice.one_in(3) { 1 + dice.below(20) } else { 0 },
+            grace_seconds: dice.below(5),
+            deadline_seconds: if dice.one_in(5) { 10 + dice.below(300) } else { 0 },
+            cascade: dice.one_in(4),
+            budget_tokens: dice.one_in(2).then(|| 100 + dice.below(5_000)),
+            breaker_failures: 1 + dice.below(3) as u32,
+        }
+    }
+
+    pub(super) fn config(self) -> Config {
+        let mut settings = vec![
+            ("allowRecursiveSpawn", "true".to_owned()),
+            ("maxConcurrent", self.max_concurrent.to_string()),
+            ("maxDepth", self.max_depth.to_string()),
+            ("maxSpawns", self.max_spawns.to_string()),
+            ("runTimeoutSeconds", self.run_timeout_seconds.to_string()),
+            ("idleTimeoutSeconds", self.idle_timeout_seconds.to_string()),
+            ("graceSeconds", self.grace_seconds.to_string()),
+            ("deadlineSeconds", self.deadline_seconds.to_string()),
+            ("onParentEnd", if self.cascade { "cascade" } else { "letFinish" }.to_owned()),
+            ("breaker.failures", self.breaker_failures.to_string()),
+            ("breaker.cooldownSeconds", "5".to_owned()),
+        ];
+        settings.extend(self.per_level.map(|cap| ("maxConcurrentPerLevel", cap.to_string())));
+        settings.extend(self.budget_tokens.map(|tokens| ("budget.tokens", tokens.to_string())));
+        let set = |loader: Loader, (key, value): (&str, String)| {
+            loader.flag(format!("agents.defaults.subagents.{key}"), value, "test")
+        };
+        let loader = settings.into_iter().fold(Loader::new(), set);
+        loader.load().expect("the limits of a test are within bounds")
+    }
+}

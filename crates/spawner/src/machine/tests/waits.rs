@@ -1,0 +1,157 @@
+//! Waits and the slot that is lent meanwhile.
+
+use std::time::Duration;
+
+use offshoot_model::{CancelledBy, Reason};
+use offshoot_runtime::WaitMode;
+
+use super::super::{Reach, RunIndex, WaitId};
+use super::agents::Behaviour;
+use super::limits::Limits;
+use super::world::World;
+
+fn one_slot(seed: u64) -> World {
+    World::new(seed, Limits { max_concurrent: 1, ..Limits::default() }, Behaviour::Quiet)
+}
+
+#[test]
+fn a_returning_parent_goes_before_newcomers() {
+    let limits = Limits { max_concurrent: 1, ..Limits::default() };
+    let mut world = World::new(2, limits, Behaviour::Quiet);
+    let parent = world.spawn_piece();
+    let newcomer = world.spawn_piece();
+    let child = world.spawn_from(parent).expect("the parent may spawn");
+    world.wait(parent);
+    assert_eq!(world.holding(), [child], "deeper before shallower");
+    world.finish(child);
+    assert_eq!(
+        world.holding(),
+        [parent],
+        "the newcomer has waited longer, and still the parent goes first"
+    );
+    world.finish(parent);
+    assert_eq!(world.holding(), [newcomer]);
+}
+
+#[test]
+fn a_wait_that_times_out_goes_on_in_debt() {
+    let limits = Limits { max_concurrent: 1, ..Limits::default() };
+    let mut world = World::new(3, limits, Behaviour::Quiet);
+    let parent = world.spawn_piece();
+    let child = world.spawn_from(parent).expect("the parent may spawn");
+    let newcomer = world.spawn_piece();
+    let wait = world.wait(parent);
+    world.give_up(wait);
+    assert_eq!(world.holding(), [parent, child], "two live at a cap of one: a debt");
+    world.finish(child);
+    assert_eq!(world.holding(), [parent], "nobody starts until the debt is paid");
+    world.finish(parent);
+    assert_eq!(world.holding(), [newcomer]);
+}
+
+#[test]
+fn time_spent_waiting_is_not_counted() {
+    let limits = Limits { run_timeout_seconds: 10, ..Limits::default() };
+    let mut world = World::new(8, limits, Behaviour::Quiet);
+    let parent = world.spawn_piece();
+    world.advance(6_000);
+    let child = world.spawn_from(parent).expect("the parent may spawn");
+    world.wait(parent);
+    world.advance(9_000);
+    world.finish(child);
+    world.advance(3_999);
+    assert!(world.asked_to_stop().is_empty(), "six seconds and four: not yet ten");
+    world.advance(1);
+    assert_eq!(world.asked_to_stop(), [parent]);
+}
+
+#[test]
+fn two_waits_at_once_lend_the_slot_until_both_are_answered() {
+    let mut world = one_slot(20);
+    let parent = world.spawn_piece();
+    let children = [(); 2].map(|()| world.spawn_from(parent).expect("the parent may spawn"));
+    let waits = children.map(|child| {
+        let runs = vec![world.id(child)];
+        world.wait_for(parent, runs, WaitMode::All, None)
+    });
+    world.finish(children[0]);
+    assert!(world.is_answered(waits[0]));
+    assert_eq!(world.holding(), [children[1]], "the other child needs the only slot there is");
+    world.finish(children[1]);
+    assert!(world.is_answered(waits[1]));
+    assert_eq!(world.holding(), [parent]);
+}
+
+#[test]
+fn a_wait_begun_while_another_is_being_answered_lends_the_slot_again() {
+    let mut world = one_slot(21);
+    let (parent, answered, blocker) = answered_without_a_slot(&mut world);
+    let second = world.spawn_from(parent).expect("the parent may spawn");
+    let runs = vec![world.id(second)];
+    let open = world.wait_for(parent, runs, WaitMode::All, None);
+    assert!(!world.is_answered(answered), "there is no slot to go on with");
+    world.finish(blocker);
+    assert!(world.is_answered(answered) && !world.is_answered(open));
+    assert_eq!(world.holding(), [second], "the parent is blocked on it");
+}
+
+#[test]
+fn giving_up_an_answer_on_its_way_goes_on_at_once() {
+    let mut world = one_slot(22);
+    let (parent, wait, blocker) = answered_without_a_slot(&mut world);
+    world.give_up(wait);
+    assert!(world.is_answered(wait));
+    assert_eq!(world.holding(), [parent, blocker], "in debt");
+}
+
+/// A parent whose wait has succeeded while somebody else holds the only slot.
+fn answered_without_a_slot(world: &mut World) -> (RunIndex, WaitId, RunIndex) {
+    let parent = world.spawn_piece();
+    let child = world.spawn_from(parent).expect("the parent may spawn");
+    let wait = world.wait(parent);
+    let grandchild = world.spawn_from(child).expect("the child may spawn");
+    let given_up = world.wait(child);
+    world.give_up(given_up);
+    assert_eq!(world.holding(), [child, grandchild]);
+    world.finish(child);
+    assert_eq!(world.holding(), [grandchild]);
+    (parent, wait, grandchild)
+}
+
+#[test]
+fn patience_that_was_not_needed_leaves_no_timer() {
+    let mut world = one_slot(23);
+    let parent = world.spawn_piece();
+    let child = world.spawn_from(parent).expect("the parent may spawn");
+    let until = Some(world.now.plus(Duration::from_secs(3600)));
+    world.wait_for(parent, Vec::new(), WaitMode::All, until);
+    world.finish(child);
+    assert_eq!(world.machine.next_timer(), None);
+}
+
+#[test]
+fn a_parent_that_is_cancelled_while_it_waits_leaves_nothing_behind() {
+    let mut world = one_slot(24);
+    let parent = world.spawn_piece();
+    let child = world.spawn_from(parent).expect("the parent may spawn");
+    world.wait(parent);
+    world.cancel(parent, Reach::Only, CancelledBy::Operator);
+    world.finish_because(parent, Reason::Signal { signal: 15 });
+    assert_eq!(world.holding(), [child]);
+    world.finish(child);
+    world.close();
+    world.assert_ended();
+}
+
+#[test]
+fn waiting_for_strangers_and_for_nobody_is_answered_at_once() {
+    let mut world = one_slot(25);
+    let (parent, stranger) = (world.spawn_piece(), world.spawn_piece());
+    for mode in [WaitMode::All, WaitMode::Any] {
+        for runs in [vec![], vec![world.id(stranger)], vec![world.id(parent)]] {
+            let wait = world.wait_for(parent, runs, mode, None);
+            assert!(world.is_answered(wait));
+        }
+    }
+    assert_eq!(world.holding(), [parent]);
+}

@@ -1,0 +1,84 @@
+//! What a supervisor is told, and what it tells.
+
+use std::sync::Arc;
+
+use offshoot_model::{
+    CancelledBy, Ending, Envelope, InputRange, MergeSummary, Origin, Payload, Refusal, RunId,
+    SpawnRequest,
+};
+use offshoot_policy::RuntimeFacts;
+use offshoot_runtime::{RunEvent, Runtime, WaitFor};
+use tokio::sync::{mpsc, oneshot};
+
+use super::Counts;
+use crate::machine::{Reach, RunIndex, WaitId};
+use crate::work::Work;
+
+/// What handles, hosts and agent tasks say to the supervisor.
+pub(crate) enum Message {
+    /// A session asks for one child.
+    Spawn { ask: Box<Ask>, reply: oneshot::Sender<Result<RunId, Refusal>> },
+    /// The operator asks for many pieces; each ending goes to the follower.
+    Fan { id: FanId, caller: RunIndex, asks: Vec<Ask>, follower: mpsc::UnboundedSender<FanEvent> },
+    /// The pieces of one request that are not over are not needed any more.
+    CancelPieces { fan: FanId, by: CancelledBy },
+    /// A run tells how it goes.
+    Told { run: RunIndex, event: RunEvent },
+    /// A run is over. Comes the same way as what it told before, so that nothing overtakes.
+    Finished { run: RunIndex, ending: Box<Ending> },
+    /// A session waits.
+    Wait { id: WaitId, caller: RunIndex, wait: WaitFor, reply: oneshot::Sender<Waited> },
+    /// Whoever waited has gone.
+    WaitDropped { id: WaitId },
+    /// A run and what is below it are to stop.
+    Cancel { run: RunId, reach: Reach, by: CancelledBy },
+    /// The whole tree is to stop.
+    StopAll { firm: bool },
+    /// Admission and starts pause or go on.
+    Pause(bool),
+    /// The results of the root's pieces became one.
+    Merged { summary: Box<MergeSummary> },
+    /// The root that holds pieces has its answer.
+    Close { ending: Box<Ending> },
+    /// Whoever held the root has gone: everything stops, and the root ends with it.
+    Abandon,
+    /// How many hold a slot, how many stand in line.
+    Count { reply: oneshot::Sender<Counts> },
+}
+
+/// A request with everything that was resolved before it entered.
+pub(crate) struct Ask {
+    pub(crate) caller: RunIndex,
+    pub(crate) request: SpawnRequest,
+    /// The program and its arguments, for a runtime that starts one.
+    pub(crate) command: Option<Arc<[String]>>,
+    /// The task as the record keeps it.
+    pub(crate) task: Payload,
+    pub(crate) input: Option<InputRange>,
+    pub(crate) origin: Origin,
+    pub(crate) work: Arc<Work>,
+    pub(crate) runtime: Arc<dyn Runtime>,
+    pub(crate) facts: Arc<RuntimeFacts>,
+    /// The place in the request, for a piece.
+    pub(crate) place: u32,
+}
+
+/// One request for many pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FanId(pub(crate) u64);
+
+/// What a follower of many pieces hears: for each exactly one.
+#[derive(Debug)]
+pub(crate) enum FanEvent {
+    /// It was not admitted.
+    Refused { place: u32, refusal: Box<Refusal> },
+    /// It is over, and the record of that is durable.
+    Ended { place: u32, envelope: Box<Envelope> },
+}
+
+/// Which of the runs waited for are over.
+#[derive(Debug)]
+pub(crate) struct Waited {
+    pub(crate) ended: Vec<RunId>,
+    pub(crate) pending: Vec<RunId>,
+}
