@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  .offshoot/               0700; made on first use
-//!    .gitignore             `*`
+//!    .gitignore             all of this, but not a project's configuration and agents beside it
 //!    offshoot.db            events of all trees
 //!    blobs/ab/cdef…         values by the hash of their content
 //!    runs/{run}/            what a run sees: context/…, and context.json that lists it
@@ -37,6 +37,9 @@ pub(crate) use turns::Turns;
 /// The folder's usual name.
 pub const FOLDER_NAME: &str = ".offshoot";
 
+/// The record is nobody else's business; the configuration of a project, which stands in the same folder, is.
+const IGNORE: &str = "*\n!config.toml\n!config.json5\n!agents/\n!agents/**\n";
+
 const DATABASE: &str = "offshoot.db";
 const BLOBS: &str = "blobs";
 const RUNS: &str = "runs";
@@ -53,7 +56,7 @@ const LOCKS: &str = "locks";
 /// assert!(DataFolder::existing(&path)?.is_none());
 /// let folder = DataFolder::open(&path)?;
 /// assert!(folder.path().is_absolute());
-/// assert_eq!(std::fs::read_to_string(path.join(".gitignore"))?, "*\n");
+/// assert!(std::fs::read_to_string(path.join(".gitignore"))?.starts_with("*\n"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -75,7 +78,7 @@ impl DataFolder {
         if entries.next().is_none() {
             // Only into a folder that was empty: somebody's own project is not to disappear from version control.
             let ignore = path.join(".gitignore");
-            fs::write(&ignore, "*\n").map_err(|error| StoreError::io("write", &ignore, error))?;
+            fs::write(&ignore, IGNORE).map_err(|error| StoreError::io("write", &ignore, error))?;
         }
         for part in [BLOBS, RUNS, SPOOL, LOCKS] {
             make_folder(&path.join(part))?;

@@ -24,7 +24,8 @@ fn it_is_made_on_first_use_for_its_owner_alone() {
     assert!(DataFolder::existing(&path).unwrap().is_none());
     let folder = DataFolder::open(&path).unwrap();
     assert_eq!(mode(&path), 0o700);
-    assert_eq!(std::fs::read_to_string(path.join(".gitignore")).unwrap(), "*\n");
+    let ignored = std::fs::read_to_string(path.join(".gitignore")).unwrap();
+    assert_eq!(ignored, "*\n!config.toml\n!config.json5\n!agents/\n!agents/**\n");
     // It has no record yet, so there is nothing to look at.
     assert!(DataFolder::existing(&path).unwrap().is_none());
     drop(offshoot_store::SqliteStore::open(&folder).unwrap());
