@@ -1,0 +1,112 @@
+//! Whether the program is there, and recent enough.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// The program that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it says it is.
+    pub version: Version,
+}
+
+/// A version of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// First number.
+    pub major: u32,
+    /// Second.
+    pub minor: u32,
+    /// Third.
+    pub patch: u32,
+}
+
+/// The oldest version that this crate was tried with.
+pub const OLDEST: Version = Version { major: 2, minor: 1, patch: 197 };
+
+/// Why the program cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckError {
+    /// It is not there.
+    #[error("{command} not found on PATH")]
+    NotFound {
+        /// What was looked for.
+        command: String,
+    },
+    /// It is there and cannot be started.
+    #[error("{command} cannot be started: {message}")]
+    CannotStart {
+        /// What was started.
+        command: String,
+        /// What the system said.
+        message: String,
+    },
+    /// It is older than what this crate was tried with.
+    #[error("{} is version {}, and {OLDEST} is the oldest that is known to work", found.path.display(), found.version)]
+    TooOld {
+        /// The program.
+        found: Found,
+    },
+    /// It does not say which version it is.
+    #[error("{} does not say its version: {said:?}", path.display())]
+    NoVersion {
+        /// The program.
+        path: PathBuf,
+        /// What it said instead.
+        said: String,
+    },
+}
+
+impl CheckError {
+    /// What can be done about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } | Self::CannotStart { .. } => {
+                "install it with npm i -g @anthropic-ai/claude-code, or set runtimes.claude.command"
+            }
+            Self::TooOld { .. } => "update it with npm i -g @anthropic-ai/claude-code@latest",
+            Self::NoVersion { .. } => "set runtimes.claude.command to Claude Code",
+        }
+    }
+}
+
+impl Version {
+    /// From what the program prints, `2.1.329 (Claude Code)`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut numbers = text.split_whitespace().next()?.splitn(3, '.');
+        let mut number = || {
+            let digits = numbers.next()?;
+            // What follows the digits names a build, not a version.
+            let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+            digits[..end].parse().ok()
+        };
+        Some(Self { major: number()?, minor: number()?, patch: number()? })
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions() {
+        let check = |text: &str, expected: Option<(u32, u32, u32)>| {
+            let expected = expected.map(|(major, minor, patch)| Version { major, minor, patch });
+            assert_eq!(Version::parse(text), expected, "{text}");
+        };
+        check("2.1.329 (Claude Code)\n", Some((2, 1, 329)));
+        check("2.1.329-beta.1", Some((2, 1, 329)));
+        check("2.1", None);
+        check("claude 2.1.329", None);
+        check("", None);
+        assert!(Version::parse("2.1.99") < Some(OLDEST) && Version::parse("2.2.0") > Some(OLDEST));
+    }
+}

@@ -1,0 +1,263 @@
+//! What the program prints, line by line, as typed messages. Pure.
+//!
+//! Types and fields that are not known here are passed over, and those that are may stand in any order: the program is
+//! older or newer than this crate.
+
+use serde_json::Value;
+
+use crate::usage::{ModelUsage, Spent, Tokens};
+
+/// One line.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Line {
+    /// A turn begins: what the session is made of.
+    Init(Init),
+    /// The service refused a call, which will be made again.
+    Retry(Retry),
+    /// A piece of an answer.
+    Assistant(Assistant),
+    /// A call to the model has begun; what it has read.
+    CallBegan(Tokens),
+    /// The same call has ended; what it has written.
+    CallEnded {
+        /// Tokens of the answer.
+        output: Option<u64>,
+    },
+    /// A turn is over.
+    Result(Box<TurnResult>),
+    /// Something else. A sign of life.
+    Other,
+    /// No message at all.
+    Garbage(String),
+}
+
+/// What a session is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Init {
+    /// The session's id.
+    pub session: Option<String>,
+    /// The program's version.
+    pub version: Option<String>,
+    /// The model.
+    pub model: Option<String>,
+    /// Names of the tools it offers to the model.
+    pub tools: Vec<String>,
+    /// Names and states of the servers it brings tools from.
+    pub servers: Vec<(String, String)>,
+}
+
+/// A call that will be made again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Retry {
+    /// Which attempt follows.
+    pub attempt: u64,
+    /// How many there may be.
+    pub max_retries: u64,
+    /// How long it waits before it.
+    pub delay_ms: u64,
+    /// What was wrong: see [`Assistant::error`].
+    pub error: String,
+}
+
+/// A piece of an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Assistant {
+    /// What it says; empty where it says nothing.
+    pub text: String,
+    /// The tools it calls, by name.
+    pub calls: Vec<String>,
+    /// Set where the text is not the model's but tells what went wrong, such as `rate_limit` or `authentication_failed`.
+    pub error: Option<String>,
+}
+
+/// How a turn ended.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TurnResult {
+    /// `success`, `error_max_turns` and so on.
+    pub subtype: String,
+    /// Whether it failed. True beside the subtype `success` too.
+    pub is_error: bool,
+    /// The answer, or what went wrong.
+    pub result: Option<String>,
+    /// The answer in the form of the schema that was asked for, as JSON text.
+    pub structured_output: Option<String>,
+    /// What went wrong.
+    pub errors: Vec<String>,
+    /// The status of the service's refusal.
+    pub api_error_status: Option<u64>,
+    /// What the session has used so far.
+    pub spent: Spent,
+    /// What it has used since the last result, where the program says.
+    pub since_last: Option<Tokens>,
+}
+
+/// A line that is longer than what is held of it cannot be read, and says nothing about the program.
+pub const LONGEST_LINE: usize = 16 * 1024 * 1024;
+
+/// Of garbage this much is kept.
+const GARBAGE_BYTES: usize = 200;
+
+/// Reads one line.
+pub fn parse(line: &[u8]) -> Line {
+    let line = line.trim_ascii();
+    if line.is_empty() || line.len() >= LONGEST_LINE {
+        return Line::Other;
+    }
+    let Ok(value @ Value::Object(_)) = serde_json::from_slice::<Value>(line) else {
+        let text = String::from_utf8_lossy(&line[..line.len().min(GARBAGE_BYTES)]);
+        return Line::Garbage(text.into_owned());
+    };
+    match (str(&value["type"]), str(&value["subtype"])) {
+        ("system", "init") => Line::Init(init(&value)),
+        ("system", "api_retry") => Line::Retry(retry(&value)),
+        // What an agent inside the program says is not said by this one.
+        ("assistant", _) if !value["parent_tool_use_id"].is_string() => {
+            Line::Assistant(assistant(&value))
+        }
+        ("stream_event", _) => stream_event(&value["event"]),
+        ("result", _) => Line::Result(Box::new(turn_result(value))),
+        _ => Line::Other,
+    }
+}
+
+fn init(value: &Value) -> Init {
+    let server = |server: &Value| (text(&server["name"]), text(&server["status"]));
+    Init {
+        session: value["session_id"].as_str().map(str::to_owned),
+        version: value["claude_code_version"].as_str().map(str::to_owned),
+        model: value["model"].as_str().map(str::to_owned),
+        tools: strings(&value["tools"]),
+        servers: items(&value["mcp_servers"]).map(server).collect(),
+    }
+}
+
+fn retry(value: &Value) -> Retry {
+    Retry {
+        attempt: value["attempt"].as_u64().unwrap_or_default(),
+        max_retries: value["max_retries"].as_u64().unwrap_or_default(),
+        delay_ms: value["retry_delay_ms"].as_f64().unwrap_or_default() as u64,
+        error: text(&value["error"]),
+    }
+}
+
+fn assistant(value: &Value) -> Assistant {
+    let content = &value["message"]["content"];
+    let of_type = |kind: &'static str| items(content).filter(move |block| block["type"] == kind);
+    let texts: Vec<_> = of_type("text").map(|block| str(&block["text"])).collect();
+    Assistant {
+        text: texts.join("\n"),
+        calls: of_type("tool_use").map(|block| text(&block["name"])).collect(),
+        error: value["error"].as_str().map(str::to_owned),
+    }
+}
+
+fn stream_event(event: &Value) -> Line {
+    match str(&event["type"]) {
+        "message_start" => Line::CallBegan(Tokens::of_call(&event["message"]["usage"])),
+        "message_delta" => Line::CallEnded { output: event["usage"]["output_tokens"].as_u64() },
+        _ => Line::Other,
+    }
+}
+
+fn turn_result(mut value: Value) -> TurnResult {
+    let structured = value["structured_output"].take();
+    TurnResult {
+        subtype: text(&value["subtype"]),
+        // Without the field nobody says that it went well.
+        is_error: value["is_error"].as_bool().unwrap_or(value["subtype"] != "success"),
+        result: value["result"].as_str().map(str::to_owned),
+        structured_output: (!structured.is_null()).then(|| structured.to_string()),
+        errors: strings(&value["errors"]),
+        api_error_status: value["api_error_status"].as_u64(),
+        spent: Spent::of_result(&value),
+        since_last: ModelUsage::of(&value["model_usage_since_last_result"])
+            .map(|usage| usage.tokens),
+    }
+}
+
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+fn strings(value: &Value) -> Vec<String> {
+    items(value).filter_map(|item| Some(item.as_str()?.to_owned())).collect()
+}
+
+fn str(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn text(value: &Value) -> String {
+    str(value).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: &str, expected: Line) {
+        assert_eq!(parse(line.as_bytes()), expected, "{line}");
+    }
+
+    #[test]
+    fn lines_that_say_little() {
+        for line in [
+            "",
+            "   ",
+            r#"{"type":"system","subtype":"ui_invalidate"}"#,
+            r#"{"type":"user","message":{}}"#,
+            r#"{"type":"of the future","result":"x"}"#,
+            r#"{"no":"type"}"#,
+            r#"{"type":5}"#,
+            r#"{"type":"stream_event","event":{"type":"content_block_delta"}}"#,
+            r#"{"type":"assistant","parent_tool_use_id":"t","message":{"content":[]}}"#,
+        ] {
+            check(line, Line::Other);
+        }
+        check("Warning: x", Line::Garbage("Warning: x".into()));
+        check("[1]", Line::Garbage("[1]".into()));
+        check(r#"{"type":"resu"#, Line::Garbage(r#"{"type":"resu"#.into()));
+    }
+
+    #[test]
+    fn keys_stand_in_any_order_and_fields_may_lack() {
+        let init = Init { session: Some("s".into()), ..Init::default() };
+        check(r#"{"session_id":"s","x":{},"subtype":"init","type":"system"}"#, Line::Init(init));
+        let said = Assistant { text: "a\nb".into(), calls: vec!["Bash".into()], error: None };
+        check(
+            r#"{"message":{"content":[{"text":"a","type":"text"},{"type":"thinking"},
+                {"type":"tool_use","name":"Bash"},{"type":"text","text":"b"}]},"type":"assistant"}"#,
+            Line::Assistant(said),
+        );
+        check(r#"{"type":"assistant","message":7}"#, Line::Assistant(Assistant::default()));
+        let retry =
+            Retry { attempt: 2, max_retries: 10, delay_ms: 617, error: "overloaded".into() };
+        check(
+            r#"{"error":"overloaded","retry_delay_ms":617.3,"max_retries":10,"attempt":2,
+                "subtype":"api_retry","type":"system"}"#,
+            Line::Retry(retry),
+        );
+    }
+
+    #[test]
+    fn a_result_is_a_success_only_where_it_says_so() {
+        for (line, is_error) in [
+            (r#"{"type":"result","subtype":"success","is_error":false}"#, false),
+            (r#"{"type":"result","subtype":"success","is_error":true}"#, true),
+            (r#"{"type":"result","subtype":"success"}"#, false),
+            (r#"{"type":"result","subtype":"error_max_turns"}"#, true),
+            (r#"{"type":"result"}"#, true),
+        ] {
+            let Line::Result(result) = parse(line.as_bytes()) else { panic!("{line}") };
+            assert_eq!(result.is_error, is_error, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_cut_says_nothing() {
+        let mut line = vec![b'x'; LONGEST_LINE];
+        assert_eq!(parse(&line), Line::Other);
+        line.truncate(300);
+        assert_eq!(parse(&line), Line::Garbage("x".repeat(200)));
+    }
+}

@@ -1,0 +1,77 @@
+//! How Claude Code is started: what holds for all its runs.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// What holds for all runs.
+#[derive(Clone, Debug)]
+pub struct ClaudeOptions {
+    /// The program: a name to be found on `PATH`, or a path.
+    pub command: String,
+    /// Stands before it: another user, a container.
+    pub wrap: Vec<String>,
+    /// Our own environment; only permitted names are handed on.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Further names and patterns that are permitted.
+    pub more: Vec<String>,
+    /// Whether it starts without what the user has set up for interactive use; then it asks for an API key.
+    pub bare: bool,
+    /// Models to try in this order where the chosen one is not to be had.
+    pub fallback_models: Vec<String>,
+    /// The mode that decides what needs a permission; none leaves it to the user's settings.
+    pub permission_mode: Option<String>,
+    /// After so many rounds of tools a turn fails.
+    pub max_turns: Option<u32>,
+    /// The JSON schema that answers must have, as JSON text.
+    pub json_schema: Option<String>,
+    /// Settings on top of the user's, such as those for compaction.
+    pub settings: Option<Value>,
+    /// Further servers of tools, by name, in the program's own notation. Those of the user's own set-up are not started.
+    pub servers: BTreeMap<String, Value>,
+    /// How long the program may take to go after its last turn: it saves its session and ends its servers. One that
+    /// takes longer is stuck, and is stopped as if somebody had asked.
+    pub linger: Duration,
+    /// The server of our own tools, for runs that have a pass.
+    pub own_server: Option<OwnServer>,
+}
+
+/// A program that serves our own tools over its standard input and output, for a run that has a pass. It finds the pass in
+/// its environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnServer {
+    /// The program.
+    pub command: PathBuf,
+    /// Its arguments. Everybody on the machine can read them.
+    pub args: Vec<String>,
+}
+
+impl Default for ClaudeOptions {
+    fn default() -> Self {
+        Self {
+            command: "claude".to_owned(),
+            wrap: Vec::new(),
+            environment: Vec::new(),
+            more: Vec::new(),
+            bare: false,
+            fallback_models: Vec::new(),
+            permission_mode: None,
+            max_turns: None,
+            json_schema: None,
+            settings: None,
+            servers: BTreeMap::new(),
+            linger: Duration::from_secs(10),
+            own_server: None,
+        }
+    }
+}
+
+impl ClaudeOptions {
+    /// Nothing but an environment to inherit from.
+    pub fn inheriting(environment: Vec<(OsString, OsString)>) -> Self {
+        Self { environment, ..Self::default() }
+    }
+}

@@ -1,0 +1,225 @@
+//! From what a session told and how its process ended to a reason. Pure.
+
+use offshoot_model::{CancelledBy, Reason};
+use offshoot_process::{Exit, Finished as Ended};
+
+use crate::lines::TurnResult;
+
+/// What is known of a session when its process is gone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Evidence {
+    /// The result of its last turn; none where that turn did not end.
+    pub(crate) result: Option<TurnResult>,
+    /// The last error of the service that an answer stood for.
+    pub(crate) assistant_error: Option<String>,
+    /// What it printed that was no message: the first of it.
+    pub(crate) garbage: Option<String>,
+    /// Whether it printed any message.
+    pub(crate) spoke: bool,
+    /// Why it was ended although nobody asked.
+    pub(crate) broken: Option<String>,
+    /// Whether it was ended because it did not go after its last turn.
+    pub(crate) lingered: bool,
+}
+
+/// Lines of standard error that explain a failure.
+const LINES: usize = 10;
+
+/// Errors of the service that another attempt may not meet. The others stay as they are.
+const RETRYABLE: &[&str] = &["rate_limit", "overloaded", "server_error", "connection_failed"];
+
+/// The reason, by evidence: what we did, what the session said of its turn, and last how the process ended.
+pub(crate) fn reason(evidence: &Evidence, ended: &Ended) -> Reason {
+    if let Some(message) = &evidence.broken {
+        return Reason::RuntimeError { message: message.clone(), retryable: false };
+    }
+    if ended.stop.is_some() && !evidence.lingered {
+        // Whoever asked knows why, and says so in the record.
+        return Reason::Cancelled { by: CancelledBy::Operator };
+    }
+    match &evidence.result {
+        Some(result) => of_result(result, evidence.assistant_error.as_deref()),
+        None => without_result(evidence, ended),
+    }
+}
+
+/// The last lines of standard error; nothing where there is nothing but space.
+pub(crate) fn diagnostics(stderr: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(stderr);
+    let lines: Vec<&str> = text.trim().lines().map(str::trim_end).collect();
+    let last = lines[lines.len().saturating_sub(LINES)..].join("\n");
+    (!last.is_empty()).then_some(last)
+}
+
+/// Whether another attempt may end otherwise.
+pub(crate) fn is_retryable(error: Option<&str>, status: Option<u64>) -> bool {
+    let passing = |status: u64| matches!(status, 408 | 429 | 500..=599);
+    error.is_some_and(|error| RETRYABLE.contains(&error)) || status.is_some_and(passing)
+}
+
+fn of_result(result: &TurnResult, error: Option<&str>) -> Reason {
+    match result.subtype.as_str() {
+        "error_max_turns" => Reason::TurnLimit,
+        "error_max_budget_usd" => Reason::Budget { unit: "usd".to_owned() },
+        "success" if !result.is_error => Reason::Completed { exit_code: None },
+        subtype => {
+            let said = result.result.as_deref().filter(|text| !text.is_empty());
+            let message = match said {
+                Some(text) => text.to_owned(),
+                None if !result.errors.is_empty() => result.errors.join("; "),
+                None => format!("the turn ended with {subtype:?}"),
+            };
+            let retryable = is_retryable(error, result.api_error_status);
+            Reason::RuntimeError { message, retryable }
+        }
+    }
+}
+
+/// The process is gone and owes its result. That is its own failure, not the verdict of its task, whatever its exit code.
+fn without_result(evidence: &Evidence, ended: &Ended) -> Reason {
+    let how = match ended.exit {
+        Exit::Code(code) => format!("exited with code {code}"),
+        Exit::Signal(signal) => return Reason::Signal { signal },
+        Exit::Lost => "did not end when it was killed".to_owned(),
+    };
+    let printed = match &evidence.garbage {
+        Some(garbage) => format!("; it printed {garbage:?}"),
+        None => String::new(),
+    };
+    let message = format!("claude {how} without a result{printed}");
+    if evidence.spoke || matches!(ended.exit, Exit::Code(0) | Exit::Lost) {
+        return Reason::RuntimeError { message, retryable: false };
+    }
+    // It said nothing at all: it did not like how it was started.
+    Reason::CannotStart { message }
+}
+
+#[cfg(test)]
+mod tests {
+    use offshoot_model::RunStatus;
+    use offshoot_process::{Output, Rung};
+
+    use super::*;
+
+    fn ended(exit: Exit) -> Ended {
+        Ended {
+            exit,
+            stop: None,
+            stdout: Output::default(),
+            stderr: Output::default(),
+            input_error: None,
+            stragglers: 0,
+            lost: 0,
+        }
+    }
+
+    fn result(subtype: &str, is_error: bool) -> TurnResult {
+        TurnResult { subtype: subtype.into(), is_error, ..TurnResult::default() }
+    }
+
+    fn spoke(result: Option<TurnResult>) -> Evidence {
+        Evidence { result, spoke: true, ..Evidence::default() }
+    }
+
+    fn error(message: &str, retryable: bool) -> Reason {
+        Reason::RuntimeError { message: message.into(), retryable }
+    }
+
+    #[test]
+    fn the_table_of_results() {
+        let said = |text: &str| TurnResult { result: Some(text.into()), ..result("success", true) };
+        let failed = TurnResult {
+            errors: vec!["a".into(), "b".into()],
+            ..result("error_during_execution", true)
+        };
+        for (result, exit, expected) in [
+            (result("success", false), 0, Reason::Completed { exit_code: None }),
+            (result("error_max_turns", true), 1, Reason::TurnLimit),
+            (result("error_max_budget_usd", true), 1, Reason::Budget { unit: "usd".into() }),
+            (said("Not logged in"), 1, error("Not logged in", false)),
+            (said("Not logged in"), 0, error("Not logged in", false)),
+            (failed, 1, error("a; b", false)),
+            (
+                result("of_the_future", false),
+                0,
+                error("the turn ended with \"of_the_future\"", false),
+            ),
+        ] {
+            let evidence = spoke(Some(result));
+            assert_eq!(reason(&evidence, &ended(Exit::Code(exit))), expected, "{evidence:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_result_the_process_is_the_evidence() {
+        let garbage = Evidence { garbage: Some("oops".into()), ..Evidence::default() };
+        for (evidence, exit, expected) in [
+            (
+                spoke(None),
+                Exit::Code(0),
+                error("claude exited with code 0 without a result", false),
+            ),
+            (
+                spoke(None),
+                Exit::Code(3),
+                error("claude exited with code 3 without a result", false),
+            ),
+            (spoke(None), Exit::Signal(9), Reason::Signal { signal: 9 }),
+            (
+                garbage.clone(),
+                Exit::Code(0),
+                error("claude exited with code 0 without a result; it printed \"oops\"", false),
+            ),
+            (
+                garbage,
+                Exit::Code(1),
+                Reason::CannotStart {
+                    message: "claude exited with code 1 without a result; it printed \"oops\""
+                        .into(),
+                },
+            ),
+        ] {
+            assert_eq!(reason(&evidence, &ended(exit)), expected, "{evidence:?} {exit:?}");
+        }
+        assert_eq!(reason(&spoke(None), &ended(Exit::Lost)).status(), RunStatus::Failed);
+    }
+
+    #[test]
+    fn one_that_was_stopped_is_no_success() {
+        let mut stopped = ended(Exit::Code(0));
+        stopped.stop = Some(Rung::Asked);
+        let mut evidence = spoke(Some(result("success", false)));
+        assert_eq!(reason(&evidence, &stopped).code(), "cancelled");
+        evidence.lingered = true;
+        assert_eq!(reason(&evidence, &stopped).code(), "completed", "it had answered long before");
+        evidence.broken = Some("no tools".into());
+        assert_eq!(reason(&evidence, &stopped), error("no tools", false));
+    }
+
+    #[test]
+    fn only_what_passes_is_tried_again() {
+        for (error, status, expected) in [
+            (Some("rate_limit"), None, true),
+            (Some("overloaded"), None, true),
+            (Some("server_error"), None, true),
+            (Some("unknown"), Some(529), true),
+            (Some("unknown"), Some(400), false),
+            (Some("authentication_failed"), Some(401), false),
+            (Some("billing_error"), None, false),
+            (Some("invalid_request"), Some(400), false),
+            (Some("model_not_found"), Some(404), false),
+            (Some("max_output_tokens"), None, false),
+            (None, None, false),
+        ] {
+            assert_eq!(is_retryable(error, status), expected, "{error:?} {status:?}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_what_it_complained_about() {
+        assert_eq!(diagnostics(b" \n\n"), None);
+        let many: String = (0..30).map(|n| format!("line {n}\n")).collect();
+        let last = diagnostics(many.as_bytes()).expect("text");
+        assert!(last.starts_with("line 20\n") && last.ends_with("line 29"), "{last}");
+    }
+}

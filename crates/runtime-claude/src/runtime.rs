@@ -1,0 +1,284 @@
+//! The adapter between the contract and the program.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use offshoot_model::{ProcessIdentity, Reason};
+use offshoot_process::{
+    Capture, Identity, Keep, Kept, NeverStop, Processes, Program, ProgramError, Stdin,
+    resolve_program,
+};
+use offshoot_runtime::{Abilities, CostKnowledge, Finished, Launch, RunContext, Runtime};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::argv::{Files, Parts, Session, argv};
+use crate::check::{CheckError, Found, OLDEST, Version};
+use crate::environment::{self, Variable};
+use crate::session::{self, Ear};
+use crate::system_prompt::system_prompt;
+use crate::talk::Talk;
+use crate::tools::{OWN_SERVER, permits_server};
+use crate::{ClaudeOptions, OwnServer, prompt};
+
+/// How much of standard error is kept for the explanation of a failure.
+const DIAGNOSTIC_BYTES: usize = 8 * 1024;
+
+/// To say its version it takes a fraction of a second; on a loaded machine some.
+const VERSION_LIMIT: Duration = Duration::from_secs(30);
+
+/// Runs Claude Code. Cheap to clone.
+#[derive(Clone)]
+pub struct ClaudeRuntime {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    processes: Processes,
+    options: ClaudeOptions,
+    inherited: Vec<Variable>,
+    search_path: Option<OsString>,
+    superuser: bool,
+}
+
+/// A file that is nobody's business after the run: it holds a ticket.
+struct Secret(Option<PathBuf>);
+
+impl ClaudeRuntime {
+    /// A runtime that starts the program through these processes.
+    pub fn new(processes: Processes, options: ClaudeOptions) -> Self {
+        let inherited = environment::inherited(&options.environment, &options.more);
+        let search_path =
+            inherited.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
+        let superuser = rustix::process::geteuid().is_root();
+        let inner = Inner { processes, options, inherited, search_path, superuser };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Looks whether the program is there and recent enough, as a run in this folder would find it.
+    pub async fn check(&self, folder: &Path) -> Result<Found, CheckError> {
+        let command = || self.inner.options.command.clone();
+        let cannot = |error: &dyn std::error::Error| CheckError::CannotStart {
+            command: command(),
+            message: explain(error),
+        };
+        let path = self.locate(&command(), folder).map_err(|error| match error {
+            ProgramError::NotFound { .. } => CheckError::NotFound { command: command() },
+            other => cannot(&other),
+        })?;
+        let program = Program {
+            path: path.clone(),
+            args: vec!["--version".into()],
+            env: self.inner.inherited.clone(),
+            cwd: folder.to_owned(),
+            stdin: Stdin::Null,
+            stdout: Keep::First(DIAGNOSTIC_BYTES).into(),
+            stderr: Keep::First(DIAGNOSTIC_BYTES).into(),
+        };
+        let child = self.inner.processes.spawn(program).map_err(|error| cannot(&error))?;
+        // Whoever stops waiting for a child kills it.
+        let said = match timeout(VERSION_LIMIT, child.wait(NeverStop)).await {
+            Ok(ended) => match (ended.stdout.kept, ended.stderr.kept) {
+                (Kept::Memory(out), Kept::Memory(err)) => {
+                    String::from_utf8_lossy(if out.is_empty() { &err } else { &out }).into_owned()
+                }
+                _ => String::new(),
+            },
+            Err(_) => String::new(),
+        };
+        match Version::parse(&said) {
+            None => Err(CheckError::NoVersion { path, said: said.trim().to_owned() }),
+            Some(version) if version < OLDEST => {
+                Err(CheckError::TooOld { found: Found { path, version } })
+            }
+            Some(version) => Ok(Found { path, version }),
+        }
+    }
+
+    /// One run; an error is the reason why nothing was started.
+    async fn run(&self, launch: Launch, cx: RunContext) -> Result<Finished, Reason> {
+        let Inner { processes, options, superuser, .. } = &*self.inner;
+        let own_server = options.own_server.is_some() && launch.pass.is_some();
+        let (prompt, files) = prepare(&launch, options)
+            .map_err(|error| cannot_start(format!("its files: {error}")))?;
+        let _secret = Secret(files.servers.clone());
+        let args = argv(Parts {
+            launch: &launch,
+            options,
+            files: &files,
+            session: &Session::New,
+            own_server,
+            superuser: *superuser,
+        })?;
+        let (feed, lines) = session::feed();
+        let program = self.program(&launch, args, own_server, feed)?;
+        let mut child = processes.spawn(program).map_err(|error| cannot_start(explain(&error)))?;
+        let Identity { pid, start_time } = child.identity();
+        cx.host.started(Some(ProcessIdentity { pid, start_time }));
+
+        let stdin = child.take_stdin().expect("it was started with a pipe, and nobody took it");
+        let (end, ear) = Ear::new(cx.stop.clone());
+        let session = session::Session {
+            lines,
+            stdin: Some(stdin),
+            host: cx.host,
+            stop: cx.stop,
+            end,
+            grace: Duration::from_secs(launch.grant.grace_seconds),
+            linger: options.linger,
+            talk: Talk::new(own_server),
+        };
+        let (ended, talk) = tokio::join!(child.wait(ear), session.run(prompt));
+        Ok(talk.finish(ended, launch.output))
+    }
+
+    fn program(
+        &self,
+        launch: &Launch,
+        args: Vec<OsString>,
+        own_server: bool,
+        mut feed: session::Feed,
+    ) -> Result<Program, Reason> {
+        let Inner { options, inherited, .. } = &*self.inner;
+        let folder = &*launch.working_folder;
+        let words = options.wrap.iter().chain([&options.command]).map(String::as_str);
+        let [first, rest @ ..] = &words.collect::<Vec<_>>()[..] else {
+            unreachable!("the command itself is a word");
+        };
+        let path = self.locate(first, folder).map_err(|error| {
+            let hint = CheckError::NotFound { command: options.command.clone() }.hint();
+            match error {
+                ProgramError::NotFound { .. } => {
+                    cannot_start(format!("{first} not found on PATH; {hint}"))
+                }
+                other => cannot_start(explain(&other)),
+            }
+        })?;
+        let mut env = inherited.clone();
+        env.extend(environment::own(launch, own_server));
+        Ok(Program {
+            path,
+            args: rest.iter().map(OsString::from).chain(args).collect(),
+            env,
+            cwd: folder.clone(),
+            stdin: Stdin::Pipe,
+            // The lines are read as they come; what is kept of them is what they said.
+            stdout: Capture {
+                keep: Keep::Nothing,
+                tap: Some(Box::new(move |block: &[u8]| feed.feed(block))),
+            },
+            stderr: Keep::Last(DIAGNOSTIC_BYTES).into(),
+        })
+    }
+
+    fn locate(&self, program: &str, folder: &Path) -> Result<PathBuf, ProgramError> {
+        resolve_program(program.as_ref(), self.inner.search_path.as_deref(), folder)
+    }
+}
+
+impl Runtime for ClaudeRuntime {
+    fn name(&self) -> &str {
+        "claude"
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities { cost: CostKnowledge::Reported, turns: false, resumes: false, enforces: None }
+    }
+
+    fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished> {
+        let claude = self.clone();
+        async move { claude.run(launch, cx).await.unwrap_or_else(Finished::of) }.boxed()
+    }
+}
+
+/// Writes what the program is to find, and answers the first prompt.
+fn prepare(launch: &Launch, options: &ClaudeOptions) -> io::Result<(String, Files)> {
+    let (prompt, piece) = prompt::first(launch)?;
+    let servers = servers(launch, options);
+    let may_spawn = servers.contains_key(OWN_SERVER)
+        && launch.grant.may_spawn
+        && launch.depth < launch.grant.max_depth
+        && launch.grant.tools.permits("spawn");
+    let mut files = Files { piece, ..Files::default() };
+    if let Some(text) = system_prompt(launch, may_spawn, &[]) {
+        files.system_prompt = Some(write(launch, "system-prompt", text.as_bytes())?);
+    }
+    if let Some(settings) = &options.settings {
+        let text = settings.to_string();
+        files.settings = Some(write(launch, "settings.json", text.as_bytes())?);
+    }
+    if !servers.is_empty() {
+        let text = json!({"mcpServers": servers}).to_string();
+        files.servers = Some(write(launch, "servers.json", text.as_bytes())?);
+    }
+    Ok((prompt, files))
+}
+
+fn servers(launch: &Launch, options: &ClaudeOptions) -> BTreeMap<String, Value> {
+    let permitted = |(name, _): &(&String, &Value)| permits_server(&launch.grant.tools, name);
+    let others = options.servers.iter().filter(permitted);
+    let mut servers: BTreeMap<_, _> =
+        others.map(|(name, server)| (name.clone(), server.clone())).collect();
+    if let (Some(OwnServer { command, args }), Some(pass)) = (&options.own_server, &launch.pass) {
+        // Said here too, because a client may keep its environment to itself.
+        let env: serde_json::Map<_, _> = environment::pass(pass)
+            .map(|(name, value)| (name.to_owned(), value.to_string_lossy().into()))
+            .into_iter()
+            .collect();
+        let server = json!({"type": "stdio", "command": command, "args": args, "env": env});
+        servers.insert(OWN_SERVER.to_owned(), server);
+    }
+    servers
+}
+
+/// A file in the run's own folder that only its owner can read.
+fn write(launch: &Launch, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+    fs::create_dir_all(&launch.run_folder)?;
+    let path = launch.run_folder.join(name);
+    // Of an earlier attempt, perhaps: the mode is that of its making.
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+    file.write_all(bytes)?;
+    Ok(path)
+}
+
+fn cannot_start(message: String) -> Reason {
+    Reason::CannotStart { message }
+}
+
+fn explain(error: &dyn std::error::Error) -> String {
+    let mut message = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        message = format!("{message}: {cause}");
+        source = cause.source();
+    }
+    message
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        if let Some(path) = self.0.take() {
+            // It may be gone with its folder; a ticket is void when its run has ended in any case.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+impl fmt::Debug for ClaudeRuntime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClaudeRuntime").field("command", &self.inner.options.command).finish()
+    }
+}

@@ -1,0 +1,232 @@
+//! What is known of a session while it runs: a fold of its lines. Pure.
+
+use offshoot_model::{JsonText, Reason};
+use offshoot_process::{Finished as Ended, Kept};
+use offshoot_runtime::{Finished, Output, OutputFormat};
+
+use crate::lines::{Assistant, Init, Line, Retry, TurnResult};
+use crate::outcome::{self, Evidence};
+use crate::tools::OWN_SERVER;
+use crate::usage::Meter;
+
+/// What is known of a session.
+#[derive(Clone, Debug, Default)]
+pub struct Talk {
+    meter: Meter,
+    evidence: Evidence,
+    /// What it said last, which is not always its answer.
+    last_text: Option<String>,
+    /// Whether it came so far that it may have used something.
+    began: bool,
+    /// Whether our own tools must be there.
+    needs_own_server: bool,
+}
+
+/// What a line asks of whoever runs the session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// To tell people.
+    Progress(String),
+    /// To tell what has been used.
+    Used,
+    /// To decide how it goes on.
+    TurnEnded,
+    /// To end it.
+    End,
+}
+
+/// Of what it says, this many characters are told to people.
+const PROGRESS_CHARS: usize = 200;
+
+impl Talk {
+    /// A session that has said nothing yet.
+    pub fn new(needs_own_server: bool) -> Self {
+        Self { needs_own_server, ..Self::default() }
+    }
+
+    /// The account so far.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// The answer of the last turn, where it was one.
+    pub fn answer(&self) -> Option<&str> {
+        let result = self.evidence.result.as_ref().filter(|result| is_success(result))?;
+        result.structured_output.as_deref().or(result.result.as_deref())
+    }
+
+    /// A further turn begins: what ended the last one is no evidence any more.
+    pub fn turn_begins(&mut self) {
+        self.evidence.result = None;
+        self.evidence.assistant_error = None;
+    }
+
+    /// It is being ended because it did not go by itself.
+    pub fn lingers(&mut self) {
+        self.evidence.lingered = true;
+    }
+
+    /// Takes one line.
+    pub fn hear(&mut self, line: Line) -> Option<Effect> {
+        if let Line::Garbage(garbage) = line {
+            self.evidence.garbage.get_or_insert(garbage);
+            return None;
+        }
+        self.evidence.spoke = true;
+        match line {
+            Line::Init(init) => self.init(init),
+            Line::Assistant(assistant) => self.assistant(assistant),
+            Line::Retry(retry) => Some(Effect::Progress(again(&retry))),
+            Line::CallBegan(read) => {
+                self.meter.call_began(read);
+                Some(Effect::Used)
+            }
+            Line::CallEnded { output } => {
+                self.meter.call_ended(output);
+                Some(Effect::Used)
+            }
+            Line::Result(result) => {
+                self.meter.result(result.spent, result.since_last);
+                self.evidence.result = Some(*result);
+                Some(Effect::TurnEnded)
+            }
+            Line::Other | Line::Garbage(_) => None,
+        }
+    }
+
+    /// How the run came out, now that the process is gone.
+    pub fn finish(self, ended: Ended, format: OutputFormat) -> Finished {
+        let reason = match &ended.stdout.error {
+            Some(error) => Reason::RuntimeError {
+                message: format!("its output cannot be read: {error}"),
+                retryable: false,
+            },
+            None => outcome::reason(&self.evidence, &ended),
+        };
+        let (usage, cost) = self.meter.finish(self.began, self.evidence.result.is_some());
+        let diagnostics = match &ended.stderr.kept {
+            Kept::Memory(stderr) if !reason.status().is_success() => outcome::diagnostics(stderr),
+            _ => None,
+        };
+        let output = self.output(format);
+        Finished { reason, output, diagnostics, usage, cost }
+    }
+
+    fn init(&mut self, init: Init) -> Option<Effect> {
+        self.began = true;
+        if !self.needs_own_server {
+            return None;
+        }
+        let state = init.servers.iter().find(|(name, _)| name == OWN_SERVER);
+        match state.map(|(_, state)| state.as_str()) {
+            // One that is still starting is there by the time the model calls it, or the call says so.
+            Some("connected" | "pending") => None,
+            state => {
+                let state = state.unwrap_or("missing");
+                let message = format!("the tools for sub-agents did not come up: {state}");
+                self.evidence.broken = Some(message);
+                Some(Effect::End)
+            }
+        }
+    }
+
+    fn assistant(&mut self, assistant: Assistant) -> Option<Effect> {
+        let Assistant { text, calls, error } = assistant;
+        if error.is_some() {
+            // Not the model's words: they come again as the result.
+            self.evidence.assistant_error = error;
+            return None;
+        }
+        let line = match (text.lines().find(|line| !line.trim().is_empty()), &calls[..]) {
+            (Some(line), _) => line.trim().chars().take(PROGRESS_CHARS).collect(),
+            (None, []) => return None,
+            (None, calls) => format!("uses {}", calls.join(", ")),
+        };
+        if !text.trim().is_empty() {
+            self.last_text = Some(text);
+        }
+        Some(Effect::Progress(line))
+    }
+
+    fn output(self, format: OutputFormat) -> Output {
+        match self.evidence.result {
+            Some(result) if is_success(&result) => {
+                match (result.structured_output, result.result) {
+                    (Some(json), _) => json_or_text(json),
+                    (None, Some(text)) if format == OutputFormat::Json && opens_json(&text) => {
+                        json_or_text(text)
+                    }
+                    (None, Some(text)) => Output::Text(text.into()),
+                    (None, None) => Output::None,
+                }
+            }
+            _ => self.last_text.map_or(Output::None, |text| Output::Text(text.into())),
+        }
+    }
+}
+
+fn is_success(result: &TurnResult) -> bool {
+    result.subtype == "success" && !result.is_error
+}
+
+/// Whether it begins like an object or an array; a bare number or word stays text.
+fn opens_json(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '['])
+}
+
+fn json_or_text(text: String) -> Output {
+    match JsonText::parse(text.clone()) {
+        Ok(json) => Output::Json(json),
+        Err(_) => Output::Text(text.into()),
+    }
+}
+
+fn again(retry: &Retry) -> String {
+    let Retry { attempt, max_retries, delay_ms, error } = retry;
+    let seconds = *delay_ms as f64 / 1000.0;
+    format!("{error}: tries again in {seconds:.1} s ({attempt} of {max_retries})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lines::parse;
+
+    #[test]
+    fn our_own_tools_must_come_up() {
+        let init = |servers: &str| {
+            let line = format!(r#"{{"type":"system","subtype":"init","mcp_servers":[{servers}]}}"#);
+            Talk::new(true).hear(parse(line.as_bytes()))
+        };
+        assert_eq!(init(r#"{"name":"offshoot","status":"connected"}"#), None);
+        assert_eq!(init(r#"{"name":"offshoot","status":"pending"}"#), None);
+        assert_eq!(init(r#"{"name":"offshoot","status":"failed"}"#), Some(Effect::End));
+        assert_eq!(init(r#"{"name":"git","status":"connected"}"#), Some(Effect::End));
+        assert_eq!(Talk::new(false).hear(parse(br#"{"type":"system","subtype":"init"}"#)), None);
+    }
+
+    #[test]
+    fn a_further_turn_owes_a_result_of_its_own() {
+        let mut talk = Talk::default();
+        talk.hear(parse(br#"{"type":"result","subtype":"success","is_error":false,"result":"a"}"#));
+        assert_eq!(talk.answer(), Some("a"));
+        talk.turn_begins();
+        assert_eq!(talk.answer(), None);
+    }
+
+    #[test]
+    fn progress_is_one_line() {
+        let mut talk = Talk::default();
+        let mut hear = |content: &str| {
+            let line = format!(r#"{{"type":"assistant","message":{{"content":[{content}]}}}}"#);
+            talk.hear(parse(line.as_bytes()))
+        };
+        let progress = |text: &str| Some(Effect::Progress(text.to_owned()));
+        let call = r#"{"type":"tool_use","name":"Bash"}"#;
+        assert_eq!(hear(call), progress("uses Bash"));
+        assert_eq!(hear(r#"{"type":"text","text":"\n first\nsecond"}"#), progress("first"));
+        assert_eq!(hear(r#"{"type":"thinking"}"#), None);
+        let long = format!(r#"{{"type":"text","text":"{}"}}"#, "x".repeat(500));
+        assert_eq!(hear(&long), progress(&"x".repeat(200)));
+    }
+}

@@ -1,0 +1,341 @@
+//! The real program against a scripted service.
+
+mod common;
+
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use common::Place;
+use offshoot_fake_model_api::{Condition, FakeModelApi, Reply, Rule, Script};
+use offshoot_model::{BudgetGrant, Grant, InputRange, MicroUsd, Reason, Rights};
+use offshoot_real_clients::{Clients, install};
+use offshoot_runtime::{Input, Launch, Output, Pass, RunEvent, Stop, check_contract};
+use offshoot_runtime_claude::{ClaudeOptions, OwnServer};
+use offshoot_test_support::Watched;
+use serde_json::json;
+
+/// The program, the service and a place for both.
+struct Stage {
+    api: FakeModelApi,
+    place: Place,
+}
+
+impl Stage {
+    fn new(clients: &Clients, rules: impl IntoIterator<Item = Rule>) -> Self {
+        Self::with(clients, rules, |_| {})
+    }
+
+    fn with(
+        clients: &Clients,
+        rules: impl IntoIterator<Item = Rule>,
+        change: impl FnOnce(&mut ClaudeOptions),
+    ) -> Self {
+        let api = FakeModelApi::start(Script::new(rules)).expect("a free port");
+        let environment = [
+            ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+            ("ANTHROPIC_BASE_URL", &api.url()),
+            ("ANTHROPIC_API_KEY", "none"),
+            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+            ("CLAUDE_CODE_MAX_RETRIES", "2"),
+            ("DISABLE_TELEMETRY", "1"),
+        ];
+        let mut options = ClaudeOptions {
+            command: clients.claude().to_str().expect("UTF-8").to_owned(),
+            environment: environment.map(|(name, value)| (name.into(), value.into())).into(),
+            ..ClaudeOptions::default()
+        };
+        change(&mut options);
+        Self { api, place: Place::new(options) }
+    }
+
+    /// Runs one task, and answers how it came out.
+    async fn reason(&self, task: &str) -> Reason {
+        self.place.run(self.place.launch(task)).await.0.reason
+    }
+
+    /// Runs one launch that answers.
+    async fn says(&self, launch: Launch) -> String {
+        match self.place.run(launch).await.0 {
+            finished if !finished.reason.status().is_success() => panic!("{finished:?}"),
+            finished => match finished.output {
+                Output::Text(text) => text.to_string(),
+                other => panic!("{other:?}"),
+            },
+        }
+    }
+
+    fn granted(&self, task: &str, change: impl FnOnce(&mut Grant)) -> Launch {
+        let mut launch = self.place.launch(task);
+        let mut grant = (*launch.grant).clone();
+        change(&mut grant);
+        launch.grant = Arc::new(grant);
+        launch
+    }
+}
+
+fn only(rights: &[&str]) -> Rights {
+    Rights { allow: Some(rights.iter().map(ToString::to_string).collect()), ..Rights::all() }
+}
+
+fn hang() -> Rule {
+    Rule::when(Condition::Prompt("hang".into()), Reply::Hang)
+}
+
+fn echo() -> Rule {
+    Rule::always(Reply::text("you said {{prompt}}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_runtime_passes_the_contract() {
+    let Some(clients) = install("every_runtime_passes_the_contract") else { return };
+    let stage = Stage::new(clients, [hang(), echo()]);
+    let (answers, hangs) = (|| stage.place.launch("answer"), || stage.place.launch("hang"));
+    let broken = check_contract(&stage.place.claude, answers, hangs).await;
+    assert_eq!(broken, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_pinned_version_is_known_to_work() {
+    let Some(clients) = install("the_pinned_version_is_known_to_work") else { return };
+    let stage = Stage::new(clients, []);
+    let found = stage.place.claude.check(stage.place.folder.path()).await;
+    assert_eq!(found.expect("it is installed").path, clients.claude());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_task_arrives_as_it_is() {
+    let Some(clients) = install("the_task_arrives_as_it_is") else { return };
+    let stage = Stage::new(clients, [echo()]);
+    let secret = stage.place.folder.path().join("secret");
+    std::fs::write(&secret, "SECRET").expect("a file");
+    let task = format!("say \"ä\"\n\n--print -p @{} \u{1f600}", secret.display());
+    let launch = stage.granted(&task, |grant| grant.tools = only(&[]));
+    assert_eq!(stage.says(launch).await, format!("you said {task}"));
+    let asked =
+        stage.api.requests().iter().map(|request| request.body.to_string()).collect::<String>();
+    assert!(!asked.contains("SECRET"), "a file that a task names is not read for it");
+    // What looks like one of the program's own commands is a task.
+    assert_eq!(stage.says(stage.place.launch("/compact")).await, "you said  /compact");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_piece_of_the_input_arrives() {
+    let Some(clients) = install("a_piece_of_the_input_arrives") else { return };
+    let stage = Stage::new(clients, [echo()]);
+    let path = stage.place.folder.path().join("input");
+    std::fs::write(&path, "0123456789".repeat(20_000)).expect("a file");
+    let piece = |offset, length| {
+        let path = Arc::new(path.clone());
+        let mut launch = stage.place.launch("count");
+        launch.input = Input::Piece(InputRange { path, offset, length, hash: None });
+        launch
+    };
+    assert_eq!(stage.says(piece(3, 4)).await, "you said count\n\n3456");
+    let large = piece(5, 150_000);
+    let file = large.run_folder.join("piece");
+    let said = stage.says(large).await;
+    assert!(said.contains(&format!("(150000 bytes):\nRead {}\n", file.display())), "{said}");
+    assert!(std::fs::read_to_string(file).is_ok_and(|piece| piece.starts_with("56789")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rights_are_the_tools_on_offer() {
+    let Some(clients) = install("rights_are_the_tools_on_offer") else { return };
+    let stage = Stage::new(clients, [echo()]);
+    let offered = async |rights: Rights| {
+        stage.says(stage.granted("x", |grant| grant.tools = rights)).await;
+        let mut tools = stage.api.conversations().pop().expect("it asked").tools;
+        tools.sort_unstable();
+        tools
+    };
+    assert_eq!(offered(only(&["read", "search"])).await, ["Glob", "Grep", "Read"]);
+    assert_eq!(offered(only(&[])).await, [""; 0]);
+    let mut no_exec = Rights::all();
+    no_exec.deny.insert("exec".into());
+    let left = offered(no_exec).await;
+    assert!(left.contains(&"Edit".into()) && !left.contains(&"Bash".into()), "{left:?}");
+    let all = offered(Rights::all()).await;
+    assert!(all.contains(&"Bash".into()), "{all:?}");
+    for inner in ["Agent", "Task", "Workflow", "SendMessage", "ListAgents", "ScheduleWakeup"] {
+        assert!(!all.contains(&inner.to_owned()), "{all:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_granted_tool_works_and_another_does_not() {
+    let Some(clients) = install("a_granted_tool_works_and_another_does_not") else { return };
+    let call = Reply::call("Bash", json!({"command": "echo $((40 + 2)) ${OFFSHOOT_DEPTH}"}));
+    let rules = [Rule::when(Condition::Step(1), call), Rule::always(Reply::text("{{result}}"))];
+    let stage = Stage::new(clients, rules);
+    let launch = |rights| stage.granted("x", |grant| grant.tools = rights);
+    assert_eq!(stage.says(launch(only(&["exec"]))).await, "42 1");
+    let refused = stage.says(launch(only(&["read"]))).await;
+    assert!(refused.contains("No such tool available: Bash"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn use_and_cost_are_told() {
+    let Some(clients) = install("use_and_cost_are_told") else { return };
+    let stage = Stage::new(clients, [Rule::always(Reply::text("done"))]);
+    let (finished, events) = stage.place.run(stage.place.launch("x")).await;
+    assert_eq!(finished.usage.total().known(), Some(15));
+    assert!(finished.cost.known_usd > MicroUsd::default(), "{:?}", finished.cost);
+    let told: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            RunEvent::Used { usage, .. } => usage.total().known(),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told, [10, 15, 15], "when a call begins, when it ends, and with the result");
+    assert!(events.contains(&RunEvent::Progress("done".into())), "{events:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_are_reasons() {
+    let Some(clients) = install("limits_are_reasons") else { return };
+    let call = Reply::call("Bash", json!({"command": "true"}));
+    let stage = Stage::with(clients, [Rule::always(call)], |options| options.max_turns = Some(3));
+    assert_eq!(stage.reason("x").await, Reason::TurnLimit);
+    let usd = Some(MicroUsd::from_micros(200));
+    let launch = stage.granted("x", |grant| grant.budget = BudgetGrant { tokens: None, usd });
+    let (finished, _) = stage.place.run(launch).await;
+    assert_eq!(finished.reason, Reason::Budget { unit: "usd".into() });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_is_not_logged_in_has_failed() {
+    let Some(clients) = install("one_that_is_not_logged_in_has_failed") else { return };
+    let stage = Stage::with(clients, [echo()], |options| {
+        options.environment.retain(|(name, _)| name != "ANTHROPIC_API_KEY");
+    });
+    let (finished, _) = stage.place.run(stage.place.launch("x")).await;
+    let message = "Not logged in · Please run /login".to_owned();
+    assert_eq!(finished.reason, Reason::RuntimeError { message, retryable: false });
+    assert_eq!(finished.output, Output::None, "what went wrong is not the answer");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pressure_passes_or_is_worth_another_attempt() {
+    let Some(clients) = install("pressure_passes_or_is_worth_another_attempt") else { return };
+    let limit = Reply::rate_limit(Duration::ZERO);
+    let stage = Stage::new(clients, [Rule::always(limit).times(1), echo()]);
+    let (finished, events) = stage.place.run(stage.place.launch("x")).await;
+    assert_eq!(finished.output, Output::Text("you said x".into()));
+    let waits = |event: &RunEvent| matches!(event, RunEvent::Progress(text) if text.starts_with("rate_limit: tries again"));
+    assert!(events.iter().any(waits), "{events:?}");
+    stage.api.set_script(Script::new([Rule::always(Reply::overloaded())]));
+    assert!(stage.reason("x").await.is_retryable());
+    stage.api.set_script(Script::new([Rule::always(Reply::unauthorized())]));
+    let reason = stage.reason("x").await;
+    assert!(reason.is_runtime_fault() && !reason.is_retryable(), "{reason}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_hangs_is_gone_when_it_is_stopped() {
+    let Some(clients) = install("one_that_hangs_is_gone_when_it_is_stopped") else { return };
+    let call = Reply::call("Bash", json!({"command": "echo $$ > pid; sleep 600"}));
+    let stage = Stage::new(clients, [Rule::always(call)]);
+    let launch = stage.granted("x", |grant| grant.tools = only(&["exec"]));
+    let calls = AtomicU32::new(0);
+    let stop = move |event: &RunEvent, ask: &dyn Fn(Stop)| {
+        // The tool is called: the program has a child of its own by now, or is about to.
+        let called = matches!(event, RunEvent::Progress(text) if text.starts_with("uses Bash"));
+        if called && calls.fetch_add(1, Ordering::Relaxed) == 0 {
+            ask(Stop::Soft { grace: Duration::from_secs(2) });
+        }
+    };
+    let (finished, events) = stage.place.run_with(launch, stop).await;
+    assert_eq!(finished.reason.code(), "cancelled");
+    let Some(RunEvent::Started(Some(process))) = events.first() else { panic!("{events:?}") };
+    assert!(Watched::new(process.pid).is_gone());
+    let pid = stage.place.folder.path().join("project/pid");
+    if let Ok(pid) = std::fs::read_to_string(pid) {
+        // The number may belong to nobody by now, which is what is wanted.
+        assert!(Watched::new(pid.trim().parse().expect("a number")).is_gone());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_has_the_form_that_was_asked_for() {
+    let Some(clients) = install("an_answer_has_the_form_that_was_asked_for") else { return };
+    let rules = [Rule::always(Reply::call("StructuredOutput", json!({"n": 3})))];
+    let schema = json!({"type": "object", "properties": {"n": {"type": "number"}}});
+    let stage = Stage::with(clients, rules, |options| {
+        options.json_schema = Some(schema.to_string());
+    });
+    match stage.place.run(stage.place.launch("x")).await.0.output {
+        Output::Json(json) => assert_eq!(json.as_str(), r#"{"n":3}"#),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A server of tools in a few lines of the official library.
+const SERVER: &str = r#"
+import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
+const server = new McpServer({ name: "offshoot", version: "1" });
+server.registerTool("whoami", { description: "tells" }, async () => ({
+    content: [{ type: "text", text: `ticket ${process.env.OFFSHOOT_TICKET}` }],
+}));
+await server.connect(new StdioServerTransport());
+"#;
+
+fn own_server(command: &str, args: &[&str]) -> OwnServer {
+    let args = args.iter().map(ToString::to_string).collect();
+    OwnServer { command: command.into(), args }
+}
+
+fn with_pass(launch: Launch) -> Launch {
+    let pass = Pass { socket: Arc::new("/nowhere".into()), ticket: "t-123".into() };
+    Launch { pass: Some(pass), ..launch }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn our_own_tools_are_attached_and_the_ticket_stays_in_its_file() {
+    let name = "our_own_tools_are_attached_and_the_ticket_stays_in_its_file";
+    let Some(clients) = install(name) else { return };
+    let script = clients.folder().join("whoami.mjs");
+    std::fs::write(&script, SERVER).expect("a script beside its libraries");
+    let rules = [
+        Rule::when(Condition::Step(1), Reply::call("mcp__offshoot__whoami", json!({}))),
+        Rule::always(Reply::text("{{result}}")),
+    ];
+    let server = own_server("node", &[script.to_str().expect("UTF-8")]);
+    let stage = Stage::with(clients, rules, |options| options.own_server = Some(server));
+    let launch = with_pass(stage.granted("x", |grant| grant.tools = only(&["read"])));
+    let file = launch.run_folder.join("servers.json");
+    let at_start = file.clone();
+    let look = move |event: &RunEvent, _ask: &dyn Fn(Stop)| {
+        if let RunEvent::Started(Some(process)) = event {
+            let mode = at_start.metadata().expect("the file").permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+            let argv = std::fs::read(format!("/proc/{}/cmdline", process.pid)).expect("it runs");
+            assert!(!String::from_utf8_lossy(&argv).contains("t-123"));
+            // It may start no program, so nobody but the server gets it.
+            let env = std::fs::read(format!("/proc/{}/environ", process.pid)).expect("it runs");
+            assert!(!String::from_utf8_lossy(&env).contains("t-123"));
+        }
+    };
+    let (finished, _) = stage.place.run_with(launch, look).await;
+    assert_eq!(finished.output, Output::Text("ticket t-123".into()), "{:?}", finished.reason);
+    assert!(!file.exists(), "it is of no use after the run");
+    let first = &stage.api.conversations()[0];
+    assert_eq!(first.tools, ["Read", "mcp__offshoot__whoami"]);
+    assert!(first.system.contains("You are a sub-agent"), "{}", first.system);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_our_own_tools_a_run_that_needs_them_fails() {
+    let Some(clients) = install("without_our_own_tools_a_run_that_needs_them_fails") else {
+        return;
+    };
+    let server = own_server("false", &[]);
+    let stage = Stage::with(clients, [echo()], |options| options.own_server = Some(server));
+    let message = "the tools for sub-agents did not come up: failed".to_owned();
+    let (finished, _) = stage.place.run(with_pass(stage.place.launch("x"))).await;
+    assert_eq!(finished.reason, Reason::RuntimeError { message, retryable: false });
+    assert_eq!(stage.reason("x").await.code(), "completed", "without a pass it needs none");
+}
