@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::Place;
 use offshoot_model::{Reason, RunStatus, Usage};
 use offshoot_process::{Options, Processes};
-use offshoot_runtime::{Output, RunEvent, Stop};
+use offshoot_runtime::{Output, RunEvent, Stop, StopHandle};
 use offshoot_runtime_claude::{CheckError, ClaudeOptions, ClaudeRuntime, Version};
 use offshoot_test_support::Watched;
 use tempfile::TempDir;
@@ -94,12 +94,13 @@ async fn one_that_reads_nothing_can_be_stopped() {
     let script = Script::new(&["trap '' TERM", INIT, "while :; do sleep 60; done"]);
     // More than fits into the pipe.
     let launch = script.place.launch(&"x".repeat(1_000_000));
-    let stop = |event: &RunEvent, ask: &dyn Fn(Stop)| {
+    let (handle, stop) = StopHandle::new();
+    let at_start = move |event: &RunEvent| {
         if matches!(event, RunEvent::Started(_)) {
-            ask(Stop::Soft { grace: Duration::from_millis(50) });
+            handle.stop(Stop::Soft { grace: Duration::from_millis(50) });
         }
     };
-    let (finished, events) = script.place.run_with(launch, stop).await;
+    let (finished, events) = script.place.listen(launch, stop, at_start).await;
     assert_eq!(finished.reason.code(), "cancelled");
     let Some(RunEvent::Started(Some(process))) = events.first() else { panic!("{events:?}") };
     assert!(Watched::new(process.pid).is_gone(), "the program has ended");

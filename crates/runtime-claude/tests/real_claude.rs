@@ -4,16 +4,16 @@ mod common;
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use common::Place;
 use offshoot_fake_model_api::{Condition, FakeModelApi, Reply, Rule, Script};
 use offshoot_model::{BudgetGrant, Grant, InputRange, MicroUsd, Reason, Rights};
 use offshoot_real_clients::{Clients, install};
-use offshoot_runtime::{Input, Launch, Output, Pass, RunEvent, Stop, check_contract};
+use offshoot_runtime::{Input, Launch, Output, Pass, RunEvent, Stop, StopHandle, check_contract};
 use offshoot_runtime_claude::{ClaudeOptions, OwnServer};
 use offshoot_test_support::Watched;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::json;
 
 /// The program, the service and a place for both.
@@ -234,28 +234,29 @@ async fn pressure_passes_or_is_worth_another_attempt() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_hangs_is_gone_when_it_is_stopped() {
-    let Some(clients) = install("one_that_hangs_is_gone_when_it_is_stopped") else { return };
-    let call = Reply::call("Bash", json!({"command": "echo $$ > pid; sleep 600"}));
+async fn one_that_is_stopped_takes_its_tools_along() {
+    let Some(clients) = install("one_that_is_stopped_takes_its_tools_along") else { return };
+    // Opening the pipe to read waits for the tool to open it to write.
+    let call = Reply::call("Bash", json!({"command": "echo $$ > pipe; exec sleep 600"}));
     let stage = Stage::new(clients, [Rule::always(call)]);
+    let pipe = stage.place.folder.path().join("project/pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).expect("a pipe");
     let launch = stage.granted("x", |grant| grant.tools = only(&["exec"]));
-    let calls = AtomicU32::new(0);
-    let stop = move |event: &RunEvent, ask: &dyn Fn(Stop)| {
-        // The tool is called: the program has a child of its own by now, or is about to.
-        let called = matches!(event, RunEvent::Progress(text) if text.starts_with("uses Bash"));
-        if called && calls.fetch_add(1, Ordering::Relaxed) == 0 {
-            ask(Stop::Soft { grace: Duration::from_secs(2) });
-        }
+    let (handle, stop) = StopHandle::new();
+    let when_it_runs = async {
+        let pid = tokio::task::spawn_blocking(move || std::fs::read_to_string(pipe)).await;
+        let pid = pid.expect("reading does not panic").expect("the tool writes");
+        let tool = Watched::new(pid.trim().parse().expect("a number"));
+        assert!(!tool.is_gone());
+        handle.stop(Stop::Soft { grace: Duration::from_secs(5) });
+        tool
     };
-    let (finished, events) = stage.place.run_with(launch, stop).await;
+    let ((finished, events), tool) =
+        tokio::join!(stage.place.run_until(launch, stop), when_it_runs);
     assert_eq!(finished.reason.code(), "cancelled");
     let Some(RunEvent::Started(Some(process))) = events.first() else { panic!("{events:?}") };
     assert!(Watched::new(process.pid).is_gone());
-    let pid = stage.place.folder.path().join("project/pid");
-    if let Ok(pid) = std::fs::read_to_string(pid) {
-        // The number may belong to nobody by now, which is what is wanted.
-        assert!(Watched::new(pid.trim().parse().expect("a number")).is_gone());
-    }
+    assert!(tool.is_gone_within(Duration::from_secs(5)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -308,7 +309,7 @@ async fn our_own_tools_are_attached_and_the_ticket_stays_in_its_file() {
     let launch = with_pass(stage.granted("x", |grant| grant.tools = only(&["read"])));
     let file = launch.run_folder.join("servers.json");
     let at_start = file.clone();
-    let look = move |event: &RunEvent, _ask: &dyn Fn(Stop)| {
+    let look = move |event: &RunEvent| {
         if let RunEvent::Started(Some(process)) = event {
             let mode = at_start.metadata().expect("the file").permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
@@ -319,7 +320,7 @@ async fn our_own_tools_are_attached_and_the_ticket_stays_in_its_file() {
             assert!(!String::from_utf8_lossy(&env).contains("t-123"));
         }
     };
-    let (finished, _) = stage.place.run_with(launch, look).await;
+    let (finished, _) = stage.place.listen(launch, StopHandle::new().1, look).await;
     assert_eq!(finished.output, Output::Text("ticket t-123".into()), "{:?}", finished.reason);
     assert!(!file.exists(), "it is of no use after the run");
     let first = &stage.api.conversations()[0];

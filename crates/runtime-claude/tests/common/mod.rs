@@ -8,8 +8,8 @@ use offshoot_model::{
 };
 use offshoot_process::{Options, Processes};
 use offshoot_runtime::{
-    Finished, Host, Input, Launch, OutputFormat, RunContext, RunEvent, RunHost, Runtime, Stop,
-    StopHandle, WaitAnswer, WaitFor,
+    Finished, Host, Input, Launch, OutputFormat, RunContext, RunEvent, RunHost, Runtime,
+    StopHandle, StopSignal, WaitAnswer, WaitFor,
 };
 use offshoot_runtime_claude::{ClaudeOptions, ClaudeRuntime};
 use tempfile::TempDir;
@@ -60,18 +60,27 @@ impl Place {
 
     /// Runs to the end, with nobody who stops it.
     pub(crate) async fn run(&self, launch: Launch) -> (Finished, Vec<RunEvent>) {
-        self.run_with(launch, |_, _| {}).await
+        self.run_until(launch, StopHandle::new().1).await
     }
 
-    /// Runs to the end; at each event somebody may ask to stop.
-    pub(crate) async fn run_with(
+    /// Runs until it ends or has been stopped.
+    pub(crate) async fn run_until(
         &self,
         launch: Launch,
-        at: impl Fn(&RunEvent, &dyn Fn(Stop)) + Send + Sync + 'static,
+        stop: StopSignal,
+    ) -> (Finished, Vec<RunEvent>) {
+        self.listen(launch, stop, |_| {}).await
+    }
+
+    /// Runs to the end; at each event somebody looks.
+    pub(crate) async fn listen(
+        &self,
+        launch: Launch,
+        stop: StopSignal,
+        at: impl Fn(&RunEvent) + Send + Sync + 'static,
     ) -> (Finished, Vec<RunEvent>) {
         let heard = Arc::new(Mutex::new(Vec::new()));
-        let (handle, stop) = StopHandle::new();
-        let listener = Listener { heard: Arc::clone(&heard), handle, at: Box::new(at) };
+        let listener = Listener { heard: Arc::clone(&heard), at: Box::new(at) };
         let cx = RunContext { host: RunHost::new(listener), stop };
         let finished = self.claude.start(launch, cx).await;
         let events = heard.lock().expect("no listener panics").clone();
@@ -79,17 +88,14 @@ impl Place {
     }
 }
 
-type At = dyn Fn(&RunEvent, &dyn Fn(Stop)) + Send + Sync;
-
 struct Listener {
     heard: Arc<Mutex<Vec<RunEvent>>>,
-    handle: StopHandle,
-    at: Box<At>,
+    at: Box<dyn Fn(&RunEvent) + Send + Sync>,
 }
 
 impl Host for Listener {
     fn hear(&self, event: RunEvent) {
-        (self.at)(&event, &|stop| self.handle.stop(stop));
+        (self.at)(&event);
         self.heard.lock().expect("no listener panics").push(event);
     }
 
