@@ -1,0 +1,50 @@
+//! What is measured: one file for each row, with the same rooms in each. What is set up, what our side does, what the
+//! peers do, what the numbers should be.
+
+mod append;
+mod concatenate;
+mod cut;
+mod growth;
+mod hand_over;
+mod in_process;
+mod key;
+mod memory;
+mod process;
+mod recursion;
+mod reopen;
+mod start_up;
+mod structured;
+mod variable;
+mod vote;
+
+use crate::Result;
+use crate::outcome::Outcome;
+use crate::setting::Setting;
+
+/// Something to measure.
+pub(crate) struct Row {
+    /// One word, for the command line.
+    pub(crate) name: &'static str,
+    /// In a few words.
+    pub(crate) what: &'static str,
+    pub(crate) measure: fn(&Setting) -> Result<Outcome>,
+}
+
+/// From the whole to its parts.
+pub(crate) const ALL: &[Row] = &[
+    process::ROW,
+    in_process::ROW,
+    hand_over::ROW,
+    recursion::ROW,
+    memory::ROW,
+    growth::ROW,
+    variable::ROW,
+    concatenate::ROW,
+    cut::ROW,
+    append::ROW,
+    reopen::ROW,
+    vote::ROW,
+    structured::ROW,
+    key::ROW,
+    start_up::ROW,
+];

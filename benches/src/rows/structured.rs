@@ -1,0 +1,63 @@
+//! Collecting results under their names beside an ordered table that keeps whatever it is given.
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::sync::Arc;
+
+use offshoot_merge::{Fold, OnFailure, Strategy};
+use offshoot_model::Payload;
+
+use super::{Row, vote};
+use crate::Result;
+use crate::comparison::{Side, compare, per};
+use crate::outcome::{Outcome, Unit};
+use crate::setting::Setting;
+
+pub(crate) const ROW: Row =
+    Row { name: "structured", what: "one object of results of up to 32 bytes", measure };
+
+fn measure(setting: &Setting) -> Result<Outcome> {
+    let count = setting.pick(1_000_000, 10_000);
+    let keys = vote::keys(count);
+    let values: Vec<Payload> =
+        (0..count).map(|number| Payload::text(format!("the answer is {number}"))).collect();
+    let tenth = count as usize / 10;
+    let samples = compare(
+        setting,
+        setting.rounds(),
+        vec![
+            Side::new("texts", || ours(&keys, &values)),
+            Side::new("texts, a tenth of them", || ours(&keys[..tenth], &values[..tenth])),
+            Side::new("texts in a BTreeMap", || peer(&keys, &values)),
+        ],
+    )?;
+    Ok(Outcome::new(Unit::Seconds("push"), samples)
+        .at_most("texts", 1e-6)
+        .beside("texts", "texts, a tenth of them")
+        .beside("texts", "texts in a BTreeMap"))
+}
+
+fn ours(keys: &[Arc<str>], values: &[Payload]) -> Result<f64> {
+    let results: Vec<_> = keys.iter().cloned().zip(values.iter().cloned()).collect();
+    let count = results.len();
+    per(count as u64, || {
+        let mut fold = Fold::new(Strategy::Structured, OnFailure::Fail);
+        for (index, (key, value)) in (0..).zip(results) {
+            fold.push(index, key, Ok(value));
+        }
+        black_box(fold.finish(count as u32)?);
+        Ok(())
+    })
+}
+
+fn peer(keys: &[Arc<str>], values: &[Payload]) -> Result<f64> {
+    let results: Vec<_> = keys.iter().cloned().zip(values.iter().cloned()).collect();
+    per(results.len() as u64, || {
+        let mut table = BTreeMap::new();
+        for (index, (key, value)) in (0_u32..).zip(results) {
+            table.insert(index, (key, value));
+        }
+        black_box(table);
+        Ok(())
+    })
+}
