@@ -65,10 +65,15 @@ pub(crate) fn own(launch: &Launch, task_file: &Path, offshoot: Option<&PathBuf>)
 
 fn matches(pattern: &str, name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
-    match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
+    let (end, start) = (pattern.strip_prefix('*'), pattern.strip_suffix('*'));
+    match (end, start) {
         (Some(end), None) => name.ends_with(end.as_bytes()),
         (None, Some(start)) => name.starts_with(start.as_bytes()),
-        _ => name == pattern.as_bytes(),
+        (None, None) => name == pattern.as_bytes(),
+        (Some(end), Some(_)) => {
+            let part = end.strip_suffix('*').unwrap_or_default().as_bytes();
+            part.is_empty() || name.windows(part.len()).any(|window| window == part)
+        }
     }
 }
 
@@ -103,5 +108,9 @@ mod tests {
         let usual = &all[..7];
         assert_eq!(kept(&[]), usual);
         assert_eq!(kept(&["MY_TOOL_*"]), [usual, &["MY_TOOL_KEY"]].concat());
+        assert_eq!(kept(&["*TOOL*"]), [usual, &["MY_TOOL_KEY"]].concat());
+        assert_eq!(kept(&["*"]), all);
+        assert_eq!(kept(&["**"]), all);
+        assert_eq!(kept(&[""]), usual);
     }
 }

@@ -63,7 +63,7 @@ impl Place {
             thinking: None,
             system_prompt: None,
             grant: Arc::new(Grant::unbounded()),
-        pass: None,
+            pass: None,
         }
     }
 
