@@ -21,8 +21,8 @@
 //! ```
 //! use futures_util::future::{BoxFuture, FutureExt};
 //! use offshoot_door::{
-//!     CallError, Caller, Client, DoorSocket, Done, Limits, ProgressSink, Registry, Report, Request,
-//!     Response, Roster, Server, Service, Status,
+//!     Ask, CallError, Caller, Client, DoorSocket, Done, Limits, ProgressSink, Registry, Report,
+//!     Request, Response, Roster, Server, Service, Status,
 //! };
 //!
 //! struct Notes;
@@ -35,7 +35,7 @@
 //!         _progress: ProgressSink,
 //!     ) -> BoxFuture<'static, Result<Response, CallError>> {
 //!         let answer = match request {
-//!             Request::Report(_) => Ok(Response::Reported(Box::new(Done {}))),
+//!             Request::Report(_) => Ok(Report::respond(Done {})),
 //!             other => Err(CallError::failed(format!("`{}` is not for notes", other.method()))),
 //!         };
 //!         async { answer }.boxed()

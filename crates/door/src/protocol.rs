@@ -18,6 +18,8 @@ mod name;
 mod node;
 mod notification;
 mod outcome;
+#[cfg(test)]
+mod page;
 mod progress;
 mod refused;
 mod spawn;

@@ -56,7 +56,8 @@ pub struct Limits {
     pub message_bytes: usize,
     /// The longest line that is written. A longer answer becomes an error.
     pub answer_bytes: usize,
-    /// For how long a connection may be silent before it says who it is.
+    /// For how long a connection may be silent before it says who it is, and for how long the engine may be silent about a
+    /// run that has called already.
     pub hello: Duration,
 }
 

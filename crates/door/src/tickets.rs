@@ -36,13 +36,14 @@ enum Start {
 }
 
 impl Tickets {
-    /// A run is about to start, and this is its ticket. One that had a ticket before has this one from now on.
+    /// A run is about to start, and this is its ticket. One that had a ticket before has this one from now on; said again
+    /// with the same one when a run is about to go on in another process.
     pub fn admit(&mut self, run: RunId, ticket: Ticket) {
         self.ended(run);
         self.entries.insert(run, Entry { ticket, start: Start::Expected });
     }
 
-    /// It runs: in this process, or in none of its own. Said again when it goes on in another one.
+    /// It runs: in this process, or in none of its own.
     pub fn started(&mut self, run: RunId, process: Option<ProcessIdentity>) {
         let Some(entry) = self.entries.get_mut(&run) else { return };
         if let Start::Process(earlier) = entry.start {
@@ -94,6 +95,11 @@ impl Tickets {
     /// Whether a run was admitted of which nobody has said yet that it runs, and where.
     pub fn expects_a_start(&self) -> bool {
         self.entries.values().any(|entry| matches!(entry.start, Start::Expected))
+    }
+
+    /// Whether that is so of this run.
+    pub fn expects_start_of(&self, run: RunId) -> bool {
+        self.entries.get(&run).is_some_and(|entry| matches!(entry.start, Start::Expected))
     }
 }
 
@@ -161,9 +167,9 @@ mod tests {
     fn a_process_is_its_number_and_its_start() {
         let mut tickets = Tickets::default();
         tickets.admit(run(1), Ticket::mint().unwrap());
-        assert!(tickets.expects_a_start());
+        assert!(tickets.expects_a_start() && tickets.expects_start_of(run(1)));
         tickets.started(run(1), Some(process(10, 5)));
-        assert!(!tickets.expects_a_start());
+        assert!(!tickets.expects_a_start() && !tickets.expects_start_of(run(1)));
         assert_eq!(tickets.of_process(process(10, 5)), Some(run(1)));
         assert_eq!(tickets.of_process(process(10, 6)), None, "the number was used again");
         assert_eq!(tickets.of_group(10), Some(run(1)));

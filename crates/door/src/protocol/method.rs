@@ -14,6 +14,9 @@ pub trait Ask: Into<Request> {
     /// The type of the answer.
     type Answer;
 
+    /// The answer as a response.
+    fn respond(answer: Self::Answer) -> Response;
+
     /// Takes the answer out of a response; none where it is that of another method.
     fn answer(response: Response) -> Option<Self::Answer>;
 }
@@ -103,6 +106,10 @@ macro_rules! methods {
 
             impl Ask for $Request {
                 type Answer = $Answer;
+
+                fn respond(answer: $Answer) -> Response {
+                    Response::$Response(Box::new(answer))
+                }
 
                 fn answer(response: Response) -> Option<$Answer> {
                     match response {

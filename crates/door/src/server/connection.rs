@@ -50,9 +50,8 @@ pub(super) async fn serve(visitor: Visitor, shared: Arc<Shared>) {
     let (reader, writer) = stream.into_split();
     let mut lines = Lines::new(reader, shared.limits.message_bytes);
     let mut outbox = Outbox::new(writer);
-    let greeting = greet(&mut lines, peer, lineage.as_ref(), &shared);
-    match tokio::time::timeout(shared.limits.hello, greeting).await {
-        Ok(Greeting::Welcome(caller, welcome)) => {
+    match greet(&mut lines, peer, lineage.as_ref(), &shared).await {
+        Greeting::Welcome(caller, welcome) => {
             outbox.push(welcome);
             let (sink, heard) = mpsc::channel(UNHEARD);
             let (calls, open, latest) = Default::default();
@@ -60,12 +59,8 @@ pub(super) async fn serve(visitor: Visitor, shared: Arc<Shared>) {
                 Connection { caller, shared, lines, outbox, calls, open, sink, heard, latest };
             connection.run().await;
         }
-        Ok(Greeting::Refused(reason)) => outbox.push_last(reason, &shared).await,
-        Ok(Greeting::Gone) => {}
-        Err(_) => {
-            let error = Malformed::request("a connection says `hello` at once").into();
-            outbox.push_last(line(&Answer::error(None, error)), &shared).await;
-        }
+        Greeting::Refused(reason) => outbox.push_last(reason, &shared).await,
+        Greeting::Gone => {}
     }
 }
 

@@ -4,7 +4,7 @@ use offshoot_model::Refusal;
 use tokio::io::AsyncRead;
 
 use super::Shared;
-use crate::caller::{PeerFacts, TicketFact, decide};
+use crate::caller::{PeerFacts, Supervised, TicketFact, decide};
 use crate::lineage::Lineage;
 use crate::lines::{LineError, Lines};
 use crate::protocol::{
@@ -29,12 +29,12 @@ pub(super) async fn greet<R: AsyncRead + Unpin>(
     lineage: Option<&Lineage>,
     shared: &Shared,
 ) -> Greeting {
-    let text = loop {
-        match lines.next().await {
-            Ok(Some(text)) if text.trim_ascii().is_empty() => {}
-            Ok(Some(text)) => break text,
-            Ok(None) | Err(LineError::Broken) => return Greeting::Gone,
-            Err(LineError::TooLong) => return refused(None, shared.too_long()),
+    let text = match tokio::time::timeout(shared.limits.hello, first(lines)).await {
+        Ok(Ok(Some(text))) => text,
+        Ok(Ok(None) | Err(LineError::Broken)) => return Greeting::Gone,
+        Ok(Err(LineError::TooLong)) => return refused(None, shared.too_long()),
+        Err(_) => {
+            return refused(None, Malformed::request("a connection says `hello` at once").into());
         }
     };
     let (id, hello) = match read(&text) {
@@ -62,6 +62,16 @@ pub(super) async fn greet<R: AsyncRead + Unpin>(
     }
 }
 
+/// The first line that is not blank.
+async fn first<R: AsyncRead + Unpin>(lines: &mut Lines<R>) -> Result<Option<Vec<u8>>, LineError> {
+    loop {
+        match lines.next().await {
+            Ok(Some(text)) if text.trim_ascii().is_empty() => {}
+            other => return other,
+        }
+    }
+}
+
 /// The greeting in the first line, or what is wrong with it.
 fn read(text: &[u8]) -> Result<(RequestId, Hello), (Option<RequestId>, RawError)> {
     let incoming = Incoming::parse(text).map_err(|malformed| (None, malformed.into()))?;
@@ -83,7 +93,7 @@ fn read(text: &[u8]) -> Result<(RequestId, Hello), (Option<RequestId>, RawError)
 }
 
 /// Decides as whom the connection asks. A process may call before the engine has said that it runs; then the decision is
-/// made again with each thing that is said, as long as something is still to be said.
+/// made again with each thing that is said, while something is still to be said that could change it.
 async fn identify(
     hello: &Hello,
     peer: Peer,
@@ -92,29 +102,31 @@ async fn identify(
 ) -> Result<CallerKind, Refusal> {
     let same_user = peer.uid == rustix::process::getuid().as_raw();
     let presented = hello.ticket();
-    let ticket = |tickets: &Tickets| match &presented {
-        None => TicketFact::Absent,
-        Some(Err(_)) => TicketFact::Worthless,
-        Some(Ok(ticket)) => tickets.owner(ticket).map_or(TicketFact::Worthless, TicketFact::Of),
-    };
     let others: Vec<_> =
         shared.registry.supervisors().into_iter().map(|other| other.process).collect();
-    let place = |tickets: &Tickets| match (lineage, &shared.own) {
-        (Some(lineage), Some(own)) => lineage.place(same_user, tickets, own, &others),
-        _ => PeerFacts::of_nobody(same_user),
+    let look = |tickets: &Tickets| {
+        let ticket = match &presented {
+            None => TicketFact::Absent,
+            Some(Err(_)) => TicketFact::Worthless,
+            Some(Ok(ticket)) => tickets.owner(ticket).map_or(TicketFact::Worthless, TicketFact::Of),
+        };
+        let facts = match (lineage, &shared.own) {
+            (Some(lineage), Some(own)) => lineage.place(same_user, tickets, own, &others),
+            _ => PeerFacts::of_nobody(same_user),
+        };
+        let may_change = match ticket {
+            TicketFact::Worthless => false,
+            TicketFact::Of(run) => tickets.expects_start_of(run),
+            TicketFact::Absent => facts.supervised == Supervised::Here && tickets.expects_a_start(),
+        };
+        let decision = decide(ticket, &facts);
+        (decision.is_err() && may_change, decision)
     };
     let mut roster = shared.roster.watch();
-    loop {
-        let (decision, settled) = {
-            let tickets = roster.borrow_and_update();
-            let decision = decide(ticket(&tickets), &place(&tickets));
-            (decision, !tickets.expects_a_start())
-        };
-        // The roster cannot close: the server holds it.
-        if decision.is_ok() || settled || roster.changed().await.is_err() {
-            return decision;
-        }
-    }
+    // The roster cannot close, since the server holds it; and whatever was decided last holds.
+    let settled = roster.wait_for(|tickets| !look(tickets).0);
+    let _ = tokio::time::timeout(shared.limits.hello, settled).await;
+    look(&roster.borrow()).1
 }
 
 fn refused(id: Option<&RequestId>, error: RawError) -> Greeting {

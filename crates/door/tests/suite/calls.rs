@@ -181,6 +181,22 @@ async fn a_process_may_call_before_it_is_said_to_run() {
     never.ends().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_never_said_to_run_is_nobody_in_the_end() {
+    let house = House::new();
+    let ticket = offshoot_door::Ticket::mint().unwrap();
+    house.roster.admit(run(1), ticket.clone());
+    let mut raw = house.raw().await;
+    raw.say(&format!(
+        r#"{{"jsonrpc":"2.0","id":0,"method":"hello","params":{{"protocol":1,"ticket":"{}"}}}}"#,
+        ticket.expose()
+    ))
+    .await;
+    let answer = raw.line().await.unwrap();
+    assert!(answer.contains("unknown_caller") && answer.contains(r#""id":0"#), "{answer}");
+    assert!(!answer.contains(&ticket.expose()), "{answer}");
+}
+
 #[tokio::test]
 async fn bounds_are_told_before_anything_breaks() {
     let limits =

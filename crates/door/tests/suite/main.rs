@@ -10,11 +10,14 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use offshoot_door::{
-    CallError, Caller, CallerKind, Client, Done, DoorSocket, HistoryPage, Limits, Progress,
-    ProgressSink, Registry, Request, Response, Roster, Runs, Server, Service, Spawned, Standing,
-    Value, Variable, VariableKind, Waited,
+    Ask, CallError, Caller, CallerKind, Client, ContextPut, Done, DoorSocket, History, HistoryPage,
+    Limits, List, Outcome, Progress, ProgressSink, Registry, Report, Request, Response, Roster,
+    Runs, Server, Service, Spawn, Spawned, Standing, Status, Value, Variable, VariableKind, Wait,
+    Waited,
 };
-use offshoot_model::{ContentHash, Refusal, RefusalCode, RunId, SessionKey};
+use offshoot_model::{
+    AgentId, ContentHash, Ending, Envelope, Payload, Refusal, RefusalCode, RunId, SessionKey,
+};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -64,19 +67,19 @@ impl Service for Fake {
             Ok(match request {
                 Request::Report(report) => {
                     heard.send(Heard::Report(kind, report.text)).expect("the test listens");
-                    Response::Reported(Box::new(Done {}))
+                    Report::respond(Done {})
                 }
                 Request::Spawn(spawn) if &*spawn.task == "too deep" => {
                     let refusal = Refusal::new(RefusalCode::DepthLimit, "Maximum subagent depth");
                     return Err(refusal.with_hint("do it yourself").into());
                 }
-                Request::Spawn(_) => Response::Spawned(Box::new(Spawned {
+                Request::Spawn(_) => Spawn::respond(Spawned {
                     run_id: run(7),
                     session_key: SessionKey::parse("agent:main:subagent:7").expect("a key"),
-                })),
+                }),
                 // At once, after some signs of life, or never.
                 Request::Wait(wait) if wait.timeout_ms == Some(0) => {
-                    Response::Waited(Box::new(Waited::default()))
+                    Wait::respond(Waited::default())
                 }
                 Request::Wait(wait) if wait.timeout_ms == Some(1) => {
                     progress.tell(Progress { ended: 1, total: 2, ..Progress::default() });
@@ -85,33 +88,37 @@ impl Service for Fake {
                     for _ in 0..100 {
                         tokio::task::yield_now().await;
                     }
-                    Response::Waited(Box::new(Waited::default()))
+                    Wait::respond(Waited::default())
+                }
+                Request::Wait(wait) if !wait.runs.is_empty() => {
+                    let ended = wait.runs.iter().map(|_| completed("42")).collect();
+                    Wait::respond(Waited { ended, ..Waited::default() })
                 }
                 Request::Wait(_) => {
                     let _dropped = WaitGuard(heard.clone());
                     heard.send(Heard::WaitBegan).expect("the test listens");
                     std::future::pending().await
                 }
-                Request::Status(_) => Response::Status(Box::new(standing(kind))),
+                Request::Status(_) => Status::respond(standing(kind)),
                 Request::History(_) => {
                     let entries = vec![entry(&"x".repeat(1000)); 1000];
-                    Response::History(Box::new(HistoryPage { entries, more: false }))
+                    History::respond(HistoryPage { entries, more: false })
                 }
-                Request::List(_) => Response::List(Box::new(Runs::default())),
+                Request::List(_) => List::respond(Runs::default()),
                 Request::ContextPut(put) => {
                     let (kind, size) = match &put.value {
                         Value::Text(text) => (VariableKind::Text, text.len()),
                         Value::Json(json) => (VariableKind::Json, json.as_str().len()),
                         Value::Base64(_) | Value::Path(_) => (VariableKind::Bytes, 0),
                     };
-                    Response::ContextPut(Box::new(Variable {
+                    ContextPut::respond(Variable {
                         name: put.name,
                         kind,
                         size: size as u64,
                         hash: ContentHash::of(b""),
                         path: None,
                         created_at: None,
-                    }))
+                    })
                 }
                 other => return Err(CallError::failed(format!("no {} here", other.method()))),
             })
@@ -141,6 +148,12 @@ fn entry(text: &str) -> offshoot_door::HistoryEntry {
         from: None,
         text: text.into(),
     }
+}
+
+fn completed(text: &str) -> Outcome {
+    let key = SessionKey::parse("agent:main:subagent:7").expect("a key");
+    let ending = Ending::completed(Payload::text(text));
+    Outcome::from(&Envelope::of(&ending, key, run(7), AgentId::main(), 1))
 }
 
 fn standing(kind: CallerKind) -> Standing {

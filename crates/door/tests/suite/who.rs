@@ -77,14 +77,15 @@ async fn knock(
     let mut command = shell(script);
     let knock = format!(
         "{} --quiet --nocapture --exact who::the_child",
-        std::env::current_exe().unwrap().display()
+        std::env::current_exe().expect("a test knows its own file").display()
     );
     command.env_clear().env("PATH", "/usr/bin:/bin").env("KNOCK", knock);
     command.env("SOCKET", house.path()).env("USER_FOLDER", &house.registry.folders()[0]);
     if let Some(ticket) = ticket {
         command.env("TICKET", ticket.expose());
     }
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("there is a shell");
     if registered {
         house.roster.started(run(1), process_identity(child.id()));
     }
@@ -92,12 +93,12 @@ async fn knock(
     let said = tokio::task::spawn_blocking(move || {
         let mut said = String::new();
         // The orphan holds the pipe until it has said everything.
-        output.read_to_string(&mut said).unwrap();
+        output.read_to_string(&mut said).expect("it says words");
         said
     });
-    let said = said.await.unwrap();
+    let said = said.await.expect("reading does not panic");
     // Reaped last, so that its number means it and its group as long as anybody may call.
-    child.wait().unwrap();
+    child.wait().expect("it is ours");
     let words = said.lines().filter_map(|line| line.split_once('='));
     words.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
@@ -137,5 +138,5 @@ fn wait_for_the_end_of(process: Pid) {
     use rustix::event::{PollFd, PollFlags, poll};
     use rustix::process::{PidfdFlags, pidfd_open};
     let Ok(process) = pidfd_open(process, PidfdFlags::empty()) else { return };
-    poll(&mut [PollFd::new(&process, PollFlags::IN)], None).unwrap();
+    poll(&mut [PollFd::new(&process, PollFlags::IN)], None).expect("it can be waited for");
 }
