@@ -40,6 +40,9 @@ pub(crate) async fn run(
         let message = format!("the runtime panicked: {}", panic_text(&*panic));
         Finished::of(Reason::RuntimeError { message, retryable: false })
     });
+    if let Some(doorkeeper) = &shared.doorkeeper {
+        doorkeeper.ended(run);
+    }
     let Finished { mut reason, output, diagnostics, usage, cost } = finished;
     let output = match keep(&shared, output).await {
         Ok(output) => output,
@@ -86,7 +89,7 @@ async fn launch(
             .and_then(|agent| agent.system_prompt.as_ref())
             .map(|prompt| prompt.value.as_str().into()),
         grant,
-        pass: None,
+        pass: shared.doorkeeper.as_ref().and_then(|keeper| keeper.admit(shared.root, run)),
     })
 }
 

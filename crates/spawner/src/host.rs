@@ -17,6 +17,7 @@ use crate::supervisor::{Ask, Message, Waited};
 pub(crate) struct AgentHost {
     shared: Arc<Shared>,
     run: RunIndex,
+    id: RunId,
     agent: AgentId,
     sender: mpsc::UnboundedSender<Message>,
 }
@@ -25,10 +26,11 @@ impl AgentHost {
     pub(crate) fn new(
         shared: Arc<Shared>,
         run: RunIndex,
+        id: RunId,
         agent: AgentId,
         sender: mpsc::UnboundedSender<Message>,
     ) -> Self {
-        Self { shared, run, agent, sender }
+        Self { shared, run, id, agent, sender }
     }
 }
 
@@ -36,6 +38,9 @@ impl Host for AgentHost {
     fn hear(&self, event: RunEvent) {
         if matches!(event, RunEvent::Progress(_)) && !self.shared.progress.send() {
             return;
+        }
+        if let (RunEvent::Started(process), Some(doorkeeper)) = (&event, &self.shared.doorkeeper) {
+            doorkeeper.started(self.id, *process);
         }
         // The supervisor outlives its runs; only a run that tells something after its end finds nobody.
         let _ = self.sender.send(Message::Told { run: self.run, event });

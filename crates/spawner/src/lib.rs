@@ -38,7 +38,9 @@
 //! ```
 
 mod agent;
+mod agents;
 mod clock;
+mod doorkeeper;
 mod error;
 mod fan;
 mod follow;
@@ -54,7 +56,9 @@ mod supervisor;
 mod values;
 mod work;
 
+pub use agents::{Accepted, Agents, Asking};
 pub use clock::{Clock, SystemClock, TestClock};
+pub use doorkeeper::Doorkeeper;
 pub use error::SpawnerError;
 pub use fan::{Fan, FanAnswer, FanOut, Piece, Refused};
 pub use follow::EventStream;

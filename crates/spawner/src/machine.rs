@@ -127,6 +127,13 @@ pub(crate) enum Reach {
     Below,
 }
 
+impl Reach {
+    /// The run alone, or with everything below.
+    pub(crate) const fn of(only: bool) -> Self {
+        if only { Self::Only } else { Self::Subtree }
+    }
+}
+
 /// Names the one who asked, for the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ReplyId(pub(crate) u64);

@@ -13,6 +13,7 @@ use offshoot_store::NewValue;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::agent::INLINE_BYTES;
+use crate::agents::Agents;
 use crate::error::SpawnerError;
 use crate::fan::{Fan, FanAnswer, FanOut};
 use crate::follow::EventStream;
@@ -105,6 +106,11 @@ impl Session {
     /// A handle that can stop the tree, for signal handlers. It does not keep the tree alive.
     pub fn stopper(&self) -> Stopper {
         Stopper { sender: self.sender.downgrade() }
+    }
+
+    /// What running agents may ask of this tree, for whatever listens to them.
+    pub fn agents(&self) -> Agents {
+        Agents::new(Arc::clone(&self.shared), self.sender.downgrade())
     }
 
     /// How full the tree is.

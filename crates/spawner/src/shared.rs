@@ -9,6 +9,7 @@ use offshoot_model::{AgentId, Envelope, Payload, RootId, RunId, ValueKind};
 use offshoot_store::{DataFolder, NewValue, Store, StoreError};
 
 use crate::clock::Clock;
+use crate::doorkeeper::Doorkeeper;
 use crate::machine::WaitId;
 use crate::runtimes::Runtimes;
 use crate::supervisor::FanId;
@@ -33,6 +34,7 @@ pub(crate) struct Shared {
     pub(crate) runtimes: Arc<Runtimes>,
     pub(crate) minted: AtomicU64,
     pub(crate) active: Arc<Gauge>,
+    pub(crate) doorkeeper: Option<Arc<dyn Doorkeeper>>,
     pub(crate) progress: Progress,
 }
 

@@ -14,6 +14,7 @@ use offshoot_store::{DataFolder, Store, StoreError};
 use tokio::sync::{broadcast, mpsc, watch};
 
 use crate::clock::{Clock, SystemClock};
+use crate::doorkeeper::Doorkeeper;
 use crate::error::SpawnerError;
 use crate::follow::FOLLOW_BUFFER;
 use crate::machine::{Machine, Opening, RunIndex};
@@ -38,6 +39,7 @@ pub struct SpawnerBuilder {
     folder: Option<Arc<DataFolder>>,
     runtimes: Runtimes,
     clock: Option<Arc<dyn Clock>>,
+    doorkeeper: Option<Arc<dyn Doorkeeper>>,
 }
 
 /// A root to open.
@@ -66,6 +68,7 @@ struct Surroundings {
     runtimes: Arc<Runtimes>,
     clock: Arc<dyn Clock>,
     active: Arc<Gauge>,
+    doorkeeper: Option<Arc<dyn Doorkeeper>>,
 }
 
 impl Spawner {
@@ -122,6 +125,7 @@ impl Spawner {
             work: Arc::clone(&work),
             runtimes: Arc::clone(&around.runtimes),
             active: Arc::clone(&around.active),
+            doorkeeper: around.doorkeeper.clone(),
             progress: Progress::default(),
             // The root itself is followed under number 0.
             minted: AtomicU64::new(1),
@@ -217,9 +221,16 @@ impl SpawnerBuilder {
         self
     }
 
+    /// Who gives running agents a way to ask; nobody where this is not called.
+    #[must_use]
+    pub fn doorkeeper(mut self, doorkeeper: Arc<dyn Doorkeeper>) -> Self {
+        self.doorkeeper = Some(doorkeeper);
+        self
+    }
+
     /// The spawner. Fails where a temporary folder is needed and cannot be made.
     pub fn build(self) -> Result<Spawner, SpawnerError> {
-        let Self { config, store, folder, runtimes, clock } = self;
+        let Self { config, store, folder, runtimes, clock, doorkeeper } = self;
         let (folder, temporary) = match folder {
             Some(folder) => (folder, None),
             None => {
@@ -238,6 +249,7 @@ impl SpawnerBuilder {
             runtimes: Arc::new(runtimes),
             clock,
             active: Arc::default(),
+            doorkeeper,
         };
         Ok(Spawner { surroundings: Arc::new(surroundings) })
     }

@@ -23,8 +23,11 @@ use offshoot_store::StoreError;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinSet};
 
+use crate::agents::Asking;
 use crate::host::AgentHost;
-use crate::machine::{Effect, Input, Machine, NewWait, Reach, ReplyId, RunIndex, Spawn, WaitId};
+use crate::machine::{
+    Effect, Input, Machine, NewWait, Reach, ReplyId, RunIndex, Session, Spawn, WaitId,
+};
 use crate::shared::Shared;
 
 pub(crate) use message::{Ask, FanEvent, FanId, Message, Waited};
@@ -260,6 +263,16 @@ impl Supervisor {
                 self.step(Input::StopAll { firm: false }, effects);
                 self.abandon(effects);
             }
+            Message::Find { run, reply } => {
+                let index = self.machine.find(run);
+                let found = index.and_then(|index| Some((index, self.machine.session(index)?)));
+                let asking = found.map(|(index, session)| {
+                    let Session { key, agent, depth, grant } = session;
+                    Asking { index, key, agent, depth, grant }
+                });
+                // Whoever asked may have gone.
+                let _ = reply.send(asking);
+            }
             Message::Count { reply } => {
                 let counts = Counts {
                     active: self.machine.active() as usize,
@@ -305,7 +318,8 @@ impl Supervisor {
 
     /// The host of one run: it knows who speaks, so no argument has to say it.
     fn host(&self, run: RunIndex, agent: AgentId) -> RunHost {
-        RunHost::new(AgentHost::new(Arc::clone(&self.shared), run, agent, self.sender.clone()))
+        let id = self.machine.id(run);
+        RunHost::new(AgentHost::new(Arc::clone(&self.shared), run, id, agent, self.sender.clone()))
     }
 }
 

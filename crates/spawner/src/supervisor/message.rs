@@ -11,6 +11,7 @@ use offshoot_runtime::{RunEvent, Runtime, WaitFor};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Counts;
+use crate::agents::Asking;
 use crate::machine::{Reach, RunIndex, WaitId};
 use crate::work::Work;
 
@@ -42,6 +43,8 @@ pub(crate) enum Message {
     Close { ending: Box<Ending> },
     /// Whoever held the root has gone: everything stops, and the root ends with it.
     Abandon,
+    /// Somebody who knows a run by its id wants its session; none where it is over or unknown.
+    Find { run: RunId, reply: oneshot::Sender<Option<Asking>> },
     /// How many hold a slot, how many stand in line.
     Count { reply: oneshot::Sender<Counts> },
 }

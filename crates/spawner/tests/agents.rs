@@ -1,0 +1,100 @@
+//! Running agents that are reached from outside, by the run that asks.
+
+use std::sync::{Arc, Mutex};
+
+use offshoot_config::Loader;
+use offshoot_model::{
+    Payload, ProcessIdentity, RefusalCode, RootId, RunId, RunStatus, SpawnRequest,
+};
+use offshoot_runtime::{Finished, FnRuntime, Pass, WaitFor};
+use offshoot_spawner::{Doorkeeper, RootSpec, Session, Spawner};
+use tokio::sync::mpsc;
+
+/// Notes who was let in, started and ended.
+#[derive(Default)]
+struct Notes(Mutex<Vec<(&'static str, RunId)>>);
+
+impl Notes {
+    fn note(&self, what: &'static str, run: RunId) {
+        self.0.lock().expect("nobody panics while noting").push((what, run));
+    }
+}
+
+impl Doorkeeper for Notes {
+    fn admit(&self, _root: RootId, run: RunId) -> Option<Pass> {
+        self.note("admitted", run);
+        Some(Pass { socket: Arc::new("/door".into()), ticket: run.to_string().into() })
+    }
+
+    fn started(&self, run: RunId, _process: Option<ProcessIdentity>) {
+        self.note("started", run);
+    }
+
+    fn ended(&self, run: RunId) {
+        self.note("ended", run);
+    }
+}
+
+fn ask(task: &str) -> SpawnRequest {
+    SpawnRequest { task: task.into(), ..SpawnRequest::default() }
+}
+
+/// A tree whose agents tell their pass, and end when they are told to or at once.
+async fn tree(notes: &Arc<Notes>) -> (Session, mpsc::UnboundedReceiver<Pass>) {
+    let (told, passes) = mpsc::unbounded_channel();
+    let runtime = FnRuntime::new("held", move |launch, _cx| {
+        told.send(launch.pass.clone().expect("the doorkeeper lets everybody in")).ok();
+        async move {
+            if &*launch.task == "hold" {
+                std::future::pending::<()>().await;
+            }
+            Finished::text(&*launch.task)
+        }
+    });
+    let key = "agents.defaults.subagents.allowRecursiveSpawn";
+    let config = Loader::new().flag(key, "true", "test").load().expect("a setting");
+    let spawner = Spawner::builder()
+        .config(config)
+        .doorkeeper(Arc::<Notes>::clone(notes))
+        .runtime(runtime)
+        .build()
+        .expect("a spawner");
+    (spawner.open(RootSpec::new("root")).await.expect("a root"), passes)
+}
+
+fn run_of(pass: Option<Pass>) -> RunId {
+    pass.expect("it has started").ticket.parse().expect("the ticket of this test is the run")
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_is_an_argument_and_what_it_may_is_not() {
+    let notes = Arc::new(Notes::default());
+    let (session, mut passes) = tree(&notes).await;
+    let agents = session.agents();
+    session.spawn(ask("hold")).await.expect("a piece");
+    let parent = run_of(passes.recv().await);
+    session.spawn(ask("hold")).await.expect("another piece");
+    let other = run_of(passes.recv().await);
+
+    let child = agents.spawn(parent, ask("answer"), None).await.expect("a child");
+    assert!(child.key.as_str().starts_with("agent:main:subagent:"), "{}", child.key);
+    assert_eq!(child.key.depth(), 2);
+    let answer = agents.wait(parent, WaitFor::default()).await.expect("an answer");
+    assert_eq!(answer.ended[0].data, Some(Payload::text("answer")));
+    assert_eq!(agents.subtree(parent).expect("a record"), [child.run]);
+
+    let refusal = agents.cancel(other, child.run, false).await.expect_err("it is not below");
+    assert_eq!(refusal.code, RefusalCode::InvalidRequest);
+    let nobody = RunId::from_bytes([7; 16]);
+    let refusal = agents.session(nobody).await.expect_err("nobody knows it");
+    assert_eq!(refusal.code, RefusalCode::CallerEnded);
+
+    let held = agents.spawn(parent, ask("hold"), None).await.expect("a child");
+    agents.cancel(parent, held.run, false).await.expect("it is below");
+    let answer = agents.wait(parent, WaitFor { runs: vec![held.run], ..WaitFor::default() });
+    assert_eq!(answer.await.expect("an answer").ended[0].status, RunStatus::Cancelled);
+
+    drop(session);
+    let noted = |what| notes.0.lock().expect("notes").contains(&(what, child.run));
+    assert!(noted("admitted") && noted("started") && noted("ended"));
+}
