@@ -61,6 +61,7 @@ pub(crate) const LAYERS: &[Layer] = &[
         // A map's input is cut where it lies instead of being copied first.
         Files::In("split"),
     ),
+    layer("door", &["model"], Async::Yes, Files::Yes),
     layer("display", &["model"], Async::No, Files::No),
     layer(
         "cli",
