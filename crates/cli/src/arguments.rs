@@ -1,5 +1,6 @@
 //! The command line as types: one file for each command.
 
+mod cancel;
 mod completions;
 mod config;
 mod events;
@@ -12,12 +13,16 @@ mod list;
 mod manual;
 mod map;
 mod merge;
+mod report;
 mod run;
 mod show;
+mod spawn;
 mod tree;
 mod trust;
+mod wait;
 mod work;
 
+pub(crate) use cancel::CancelArguments;
 pub(crate) use completions::CompletionsArguments;
 pub(crate) use config::{ConfigArguments, ConfigCommand, InitArguments, ResolveArguments};
 pub(crate) use events::EventsArguments;
@@ -30,10 +35,13 @@ pub(crate) use list::ListArguments;
 pub(crate) use manual::ManualArguments;
 pub(crate) use map::MapArguments;
 pub(crate) use merge::MergeArguments;
+pub(crate) use report::ReportArguments;
 pub(crate) use run::RunArguments;
 pub(crate) use show::ShowArguments;
+pub(crate) use spawn::SpawnArguments;
 pub(crate) use tree::TreeArguments;
 pub(crate) use trust::TrustArguments;
+pub(crate) use wait::WaitArguments;
 pub(crate) use work::{
     ContextArgument, OnFailureArgument, OutputArgument, PieceArguments, WorkArguments,
 };
@@ -81,6 +89,10 @@ pub(crate) enum Command {
     Run(RunArguments),
     Map(MapArguments),
     Fanout(FanoutArguments),
+    Spawn(SpawnArguments),
+    Wait(WaitArguments),
+    Report(ReportArguments),
+    Cancel(CancelArguments),
     Merge(MergeArguments),
     Tree(TreeArguments),
     List(ListArguments),

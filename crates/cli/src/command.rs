@@ -1,5 +1,6 @@
 //! The commands: one file for each, as in [`arguments`](crate::arguments).
 
+mod cancel;
 mod completions;
 mod config;
 mod events;
@@ -9,10 +10,13 @@ mod list;
 mod manual;
 mod map;
 mod merge;
+mod report;
 mod run;
 mod show;
+mod spawn;
 mod tree;
 mod trust;
+mod wait;
 
 pub(crate) use key::malformed as malformed_key;
 pub(crate) use merge::strategy as merge_strategy;
@@ -52,6 +56,10 @@ fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
         Command::Run(arguments) => run::run(&arguments, cx),
         Command::Map(arguments) => map::run(&arguments, cx),
         Command::Fanout(arguments) => fanout::run(&arguments, cx),
+        Command::Spawn(arguments) => spawn::run(&arguments, cx),
+        Command::Wait(arguments) => wait::run(&arguments, cx),
+        Command::Report(arguments) => report::run(&arguments, cx),
+        Command::Cancel(arguments) => cancel::run(&arguments, cx),
         Command::Merge(arguments) => merge::run(&arguments, cx),
         Command::List(arguments) => list::run(&arguments, cx),
         Command::Show(arguments) => show::run(&arguments, cx),

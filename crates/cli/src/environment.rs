@@ -15,6 +15,8 @@ pub(crate) struct Environment {
     pub(crate) config_home: Option<PathBuf>,
     /// The folder for what the user's programs remember; none where there is no home.
     pub(crate) state_home: Option<PathBuf>,
+    /// `XDG_RUNTIME_DIR`.
+    pub(crate) runtime_folder: Option<PathBuf>,
     /// `OFFSHOOT_DATA_DIR`.
     pub(crate) data_folder: Option<PathBuf>,
     /// Every variable, for settings and for what agents may see.
@@ -48,6 +50,7 @@ impl Environment {
         Ok(Self {
             config_home: folder("XDG_CONFIG_HOME").or_else(|| below_home(".config")),
             state_home: folder("XDG_STATE_HOME").or_else(|| below_home(".local/state")),
+            runtime_folder: folder("XDG_RUNTIME_DIR"),
             data_folder: value(&variables, "OFFSHOOT_DATA_DIR").map(PathBuf::from),
             working_folder,
             variables,

@@ -11,6 +11,7 @@
 
 mod arguments;
 mod command;
+mod door;
 mod environment;
 mod exit;
 mod failure;

@@ -88,7 +88,7 @@ pub(crate) struct ContextArgument {
 }
 
 impl ContextArgument {
-    fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
         match text.split_once('=') {
             Some((name, path)) if !name.is_empty() && !path.is_empty() => {
                 Ok(Self { name: name.to_owned(), path: path.into() })

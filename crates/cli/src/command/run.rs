@@ -42,6 +42,7 @@ pub(crate) fn run(arguments: &RunArguments, cx: &Invocation) -> Result<Exit, Fai
             plan: Some(plan.recorded()?),
         };
         let mut session = engine.spawner.run(spec).await.map_err(|error| broken(&error))?;
+        let door = engine.listen(&session)?;
         let (root, stopper) = (session.root(), session.stopper());
         let follow = progress::follow(session.events(), 1, cx.output);
         let work = async {
@@ -53,6 +54,7 @@ pub(crate) fn run(arguments: &RunArguments, cx: &Invocation) -> Result<Exit, Fai
             (envelope, ()) = async { tokio::join!(work, follow) } => envelope?,
             never = interrupts.pass_on(&stopper, cx.output) => match never {},
         };
+        door.stop().await;
         report::run(&engine, root, &envelope, interrupts.interrupted(), cx)
     })
 }

@@ -1,14 +1,16 @@
 //! The engine with everything it stands on: data folder, record, runtime.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use offshoot_config::Config;
+use offshoot_door::Server;
 use offshoot_process::{KeeperCommand, MARK_VARIABLE, Options, Processes};
 use offshoot_runtime_exec::{ExecOptions, ExecRuntime};
-use offshoot_spawner::{Spawner, SpawnerError};
+use offshoot_spawner::{Session, Spawner, SpawnerError};
 use offshoot_store::{DataFolder, SqliteStore, Store};
 
 use super::preflight::EXEC;
+use crate::door::Door;
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -21,6 +23,8 @@ pub(crate) struct Engine {
     pub(crate) spawner: Spawner,
     /// Keeps what happens.
     pub(crate) store: Arc<dyn Store>,
+    /// Where agents knock, until a tree answers.
+    door: Mutex<Option<Door>>,
 }
 
 impl Engine {
@@ -33,14 +37,22 @@ impl Engine {
         let store: Arc<dyn Store> =
             Arc::new(SqliteStore::open(&folder).map_err(|error| failed(&error))?);
         let runtime = exec(&config, cx)?;
+        let door = Door::bind(&folder, &cx.environment)?;
         let spawner = Spawner::builder()
             .config(config)
             .store(Arc::clone(&store))
             .folder(Arc::new(folder))
             .runtime(runtime)
+            .doorkeeper(Arc::new(door.porter.clone()))
             .build()
             .map_err(|error| broken(&error))?;
-        Ok(Self { spawner, store })
+        Ok(Self { spawner, store, door: Mutex::new(Some(door)) })
+    }
+
+    /// Lets the agents of this tree ask for children, for as long as the answer is kept.
+    pub(crate) fn listen(&self, session: &Session) -> Result<Server, Failure> {
+        let door = self.door.lock().unwrap_or_else(PoisonError::into_inner).take();
+        door.expect("a command opens one tree").open(session.agents())
     }
 }
 

@@ -72,6 +72,7 @@ pub(crate) async fn run(
     let context = Vec::new();
     let spec = RootSpec { agent: prepared.agent, task, label, context, work: prepared.work, plan };
     let mut session = engine.spawner.open(spec).await.map_err(|error| broken(&error))?;
+    let door = engine.listen(&session)?;
     let root = session.root();
     let stopper = session.stopper();
     let follow = progress::follow(session.events(), pieces.len(), cx.output);
@@ -99,6 +100,7 @@ pub(crate) async fn run(
         (outcome, ()) = async { tokio::join!(work, follow) } => outcome.map_err(|error| broken(&error))?,
         never = interrupts.pass_on(&stopper, cx.output) => match never {},
     };
+    door.stop().await;
     // An answer that could not be recorded is still an answer: it is printed before that is said.
     let exit = report::pieces(engine, root, &answer, terms, interrupts.interrupted(), cx)?;
     concluded.map_err(|error| broken(&error))?;

@@ -1,0 +1,22 @@
+//! `offshoot wait`.
+
+use clap::Args;
+
+/// Wait for children, from inside an agent
+///
+/// Prints their answers in the order asked. The slot of the waiting agent is lent meanwhile, so a tree of any depth
+/// finishes with a single slot.
+#[derive(Debug, Args)]
+pub(crate) struct WaitArguments {
+    /// Which runs [default: all children so far]
+    #[arg(value_name = "RUN")]
+    pub(crate) runs: Vec<String>,
+
+    /// Until one of them has ended
+    #[arg(long)]
+    pub(crate) any: bool,
+
+    /// Give up after so many seconds; the children go on
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<u64>,
+}

@@ -1,0 +1,21 @@
+//! `offshoot cancel`.
+
+use offshoot_door::{Cancel, RunName};
+
+use super::spawn::call;
+use crate::arguments::CancelArguments;
+use crate::door::visit;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::work::engine::block_on;
+
+/// Ends a run below the caller.
+pub(crate) fn run(arguments: &CancelArguments, cx: &Invocation) -> Result<Exit, Failure> {
+    let CancelArguments { run, only } = arguments;
+    block_on(async {
+        let supervisor = visit(cx).await?;
+        call(&supervisor, Cancel { run: RunName(run.clone()), only: *only }).await?;
+        Ok(Exit::Done)
+    })
+}

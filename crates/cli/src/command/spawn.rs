@@ -1,0 +1,63 @@
+//! `offshoot spawn`.
+
+use offshoot_door::{Client, ContextGrant, ContextPut, Spawn, Spawned, Value, Wait};
+use offshoot_model::AgentId;
+
+use super::wait;
+use crate::arguments::{ContextArgument, SpawnArguments};
+use crate::door::{refused, visit};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::work::engine::block_on;
+
+/// Asks for a child.
+pub(crate) fn run(arguments: &SpawnArguments, cx: &Invocation) -> Result<Exit, Failure> {
+    let agent = arguments.agent.as_deref().map(AgentId::parse).transpose();
+    let agent = agent.map_err(|error| Failure::of(Exit::BadInput, &error).hint(error.hint()))?;
+    block_on(async {
+        let supervisor = visit(cx).await?;
+        let mut context = Vec::with_capacity(arguments.context.len());
+        for ContextArgument { name, path } in &arguments.context {
+            let path = cx.environment.working_folder.join(path);
+            let text = path.to_str().ok_or_else(|| {
+                Failure::input(format_args!("the path {} is not UTF-8", path.display()))
+            })?;
+            let value = Value::Path(text.to_owned());
+            call(&supervisor, ContextPut { name: name.clone(), value }).await?;
+            context.push(ContextGrant { name: name.clone(), from: None });
+        }
+        let command = &arguments.command;
+        let spawn = Spawn {
+            agent,
+            label: arguments.label.clone(),
+            context,
+            command: (!command.is_empty()).then(|| command.clone()),
+            cwd: cx.environment.working_folder.to_str().map(str::to_owned),
+            run_timeout_seconds: arguments.timeout,
+            ..Spawn::task(&arguments.task)
+        };
+        let Spawned { run_id, session_key } = call(&supervisor, spawn).await?;
+        if arguments.wait {
+            let wait = Wait { runs: vec![run_id.into()], ..Wait::default() };
+            return wait::print(&supervisor, wait, wait::Form::One, cx).await;
+        }
+        if cx.output.wants_json() {
+            let accepted = serde_json::json!({
+                "status": "accepted", "runId": run_id, "sessionKey": session_key,
+            });
+            cx.output.json(&accepted)?;
+        } else {
+            cx.output.line(run_id)?;
+        }
+        Ok(Exit::Done)
+    })
+}
+
+/// One question; a refusal is exit 3.
+pub(super) async fn call<A: offshoot_door::Ask>(
+    supervisor: &Client,
+    ask: A,
+) -> Result<A::Answer, Failure> {
+    supervisor.call(ask).await.map_err(|error| refused(&error))
+}

@@ -1,0 +1,115 @@
+//! `offshoot wait`.
+
+use std::fs::File;
+
+use offshoot_door::{
+    Client, ContextGet, Outcome, OutcomeError, RunName, Value, Wait, WaitMode, Waited,
+};
+
+use super::spawn::call;
+use crate::arguments::WaitArguments;
+use crate::door::visit;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::work::engine::block_on;
+
+/// How outcomes are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// The envelope of one run.
+    One,
+    /// An array of envelopes.
+    List,
+}
+
+/// Waits, and prints what came.
+pub(crate) fn run(arguments: &WaitArguments, cx: &Invocation) -> Result<Exit, Failure> {
+    block_on(async {
+        let supervisor = visit(cx).await?;
+        let wait = Wait {
+            runs: arguments.runs.iter().cloned().map(RunName).collect(),
+            mode: arguments.any.then_some(WaitMode::Any),
+            timeout_ms: arguments.timeout.map(|seconds| seconds.saturating_mul(1000)),
+            merge: None,
+        };
+        print(&supervisor, wait, Form::List, cx).await
+    })
+}
+
+/// Waits with a supervisor at hand. What is still pending when the patience is over is named, and exit 1.
+pub(super) async fn print(
+    supervisor: &Client,
+    wait: Wait,
+    form: Form,
+    cx: &Invocation,
+) -> Result<Exit, Failure> {
+    let any = wait.mode == Some(WaitMode::Any);
+    let Waited { ended, pending, .. } = call(supervisor, wait).await?;
+    if cx.output.wants_json() {
+        match (form, &ended[..]) {
+            (Form::One, [outcome]) => cx.output.json(outcome)?,
+            _ => cx.output.json(&ended)?,
+        }
+    } else {
+        for outcome in &ended {
+            print_answer(supervisor, outcome, cx).await?;
+        }
+    }
+    for outcome in &ended {
+        if let Some(OutcomeError { message, recovery_suggestion, .. }) = &outcome.error {
+            cx.output.note(format_args!("run {}: {message}", outcome.run_id));
+            if let Some(hint) = recovery_suggestion {
+                cx.output.hint(hint);
+            }
+        }
+    }
+    let waited_in_vain = !pending.is_empty() && !(any && !ended.is_empty());
+    if waited_in_vain {
+        let ids: Vec<String> = pending.iter().map(ToString::to_string).collect();
+        cx.output.note(format_args!("still running: {}", ids.join(" ")));
+    }
+    let all_well = ended.iter().all(|outcome| outcome.status.is_success());
+    Ok(if all_well && !waited_in_vain { Exit::Done } else { Exit::AgentFailed })
+}
+
+/// The answer as it is: text without quotes, JSON as it came, large ones out of their file.
+async fn print_answer(
+    supervisor: &Client,
+    outcome: &Outcome,
+    cx: &Invocation,
+) -> Result<(), Failure> {
+    let Some(data) = &outcome.data else { return Ok(()) };
+    if let Some(text) = outcome.text() {
+        return cx.output.line(text);
+    }
+    if !is_reference(data.as_str()) {
+        return cx.output.line(data.as_str());
+    }
+    let name = format!("sub-result-{}", outcome.run_id);
+    let read = call(supervisor, ContextGet { name, ..ContextGet::default() }).await?;
+    match read.value {
+        Value::Text(text) => cx.output.line(text),
+        Value::Json(json) => cx.output.line(json.as_str()),
+        Value::Path(path) => {
+            let file = File::open(&path)
+                .map_err(|error| Failure::file("read the answer", path.as_ref(), &error))?;
+            cx.output.copy(file)
+        }
+        Value::Base64(_) => Err(Failure::new(
+            Exit::AgentFailed,
+            "the supervisor sent bytes where a file was expected",
+        )),
+    }
+}
+
+/// Whether a value is `{"ref": …}` and nothing else.
+fn is_reference(json: &str) -> bool {
+    #[derive(serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Reference {
+        #[serde(rename = "ref")]
+        _ref: offshoot_model::VariableRef,
+    }
+    serde_json::from_str::<Reference>(json).is_ok()
+}

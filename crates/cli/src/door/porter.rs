@@ -1,0 +1,46 @@
+//! Hands out passes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use offshoot_door::{Roster, Ticket};
+use offshoot_model::{ProcessIdentity, RootId, RunId};
+use offshoot_runtime::Pass;
+use offshoot_spawner::Doorkeeper;
+
+/// Gives each run a ticket, and tells the door which process shows it. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Porter {
+    roster: Roster,
+    socket: Arc<PathBuf>,
+}
+
+impl Porter {
+    /// Passes to this socket.
+    pub(crate) fn new(socket: &Path) -> Self {
+        Self { roster: Roster::new(), socket: Arc::new(socket.to_owned()) }
+    }
+
+    /// Who has a pass, for the door.
+    pub(crate) fn roster(&self) -> Roster {
+        self.roster.clone()
+    }
+}
+
+impl Doorkeeper for Porter {
+    fn admit(&self, _root: RootId, run: RunId) -> Option<Pass> {
+        // Without random numbers there is no ticket that nobody can guess, and so no way to ask.
+        let ticket = Ticket::mint().ok()?;
+        let text = ticket.expose().into();
+        self.roster.admit(run, ticket);
+        Some(Pass { socket: Arc::clone(&self.socket), ticket: text })
+    }
+
+    fn started(&self, run: RunId, process: Option<ProcessIdentity>) {
+        self.roster.started(run, process);
+    }
+
+    fn ended(&self, run: RunId) {
+        self.roster.ended(run);
+    }
+}
