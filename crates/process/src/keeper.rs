@@ -16,6 +16,8 @@
 mod link;
 mod record;
 mod sweep;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use link::Link;
 pub(crate) use record::TOKEN_BYTES;

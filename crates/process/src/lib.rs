@@ -24,7 +24,8 @@
 //! use offshoot_process::{Capture, Exit, Keep, Kept, Options, Processes, Program, Stdin};
 //! use offshoot_process::{Stop, StopHandle, resolve_program};
 //!
-//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+//! # runtime.block_on(async {
 //! let folder = Path::new("/");
 //! let processes = Processes::start(Options::default())?;
 //! let child = processes.spawn(Program {
@@ -43,7 +44,8 @@
 //! // Whoever has the handle could have asked at any time.
 //! handle.stop(Stop::Soft { grace: Duration::from_secs(5) });
 //! # Ok::<(), Box<dyn std::error::Error>>(())
-//! # }).unwrap();
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod capture;

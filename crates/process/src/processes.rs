@@ -1,6 +1,6 @@
 //! The one place that starts processes, and knows which of them live.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -76,6 +76,9 @@ struct State {
     starting: usize,
     /// Children so far, for their marks.
     serial: u64,
+    /// Children that are nobody's program and were found to belong to no run. They are not looked at again. True for
+    /// those which nobody else will reap.
+    strangers: HashMap<u32, bool>,
     keeper: Option<Link>,
 }
 
@@ -159,7 +162,7 @@ impl Processes {
         let start_time = sys::stat(process.get()).map_err(system)?.start_time;
         let identity = Identity { pid: process.get(), start_time };
         starting.enter(identity)?;
-        unborn.is_held();
+        unborn.held();
         let group = Group::new(Arc::clone(&self.0), process, identity, mark, exit);
         Ok(Child { group, input, stdout: out_reader, stderr: err_reader })
     }
@@ -181,7 +184,7 @@ impl Inner {
     /// reaped last: until then its number, which is its group's, belongs to nobody else.
     pub(crate) fn settle(&self, leader: Identity) -> Option<Exit> {
         let mut state = self.state();
-        let nothing_else = self.list(&state).is_ok_and(|orphans| orphans.pids.is_empty());
+        let nothing_else = self.list(&mut state).is_ok_and(|orphans| orphans.pids.is_empty());
         nothing_else.then(|| Self::reap(&mut state, leader))
     }
 
@@ -197,22 +200,38 @@ impl Inner {
         !state.live.contains_key(&orphan.get()) && matches!(orphan.reap(), Ok(Some(_)))
     }
 
-    /// Children that are nobody's program.
+    /// Children that are nobody's program, except known strangers.
     pub(crate) fn orphans(&self) -> io::Result<Orphans> {
-        self.list(&self.state())
+        self.list(&mut self.state())
     }
 
-    fn list(&self, state: &State) -> io::Result<Orphans> {
-        let keeper = state.keeper.as_ref().map(Link::pid);
-        let mut pids = Vec::new();
+    /// A child that is nobody's program belongs to no run.
+    pub(crate) fn leave(&self, stranger: ProcessId, reap: bool) {
+        self.state().strangers.insert(stranger.get(), reap);
+    }
+
+    fn list(&self, state: &mut State) -> io::Result<Orphans> {
+        let State { live, starting, strangers, keeper, .. } = state;
+        let keeper = keeper.as_ref().map(Link::pid);
+        let (mut pids, mut present) = (Vec::new(), 0);
         if let Some(children) = &self.children {
-            children.for_each(|pid| {
-                if !state.live.contains_key(&pid) && keeper != Some(pid) {
-                    pids.push(pid);
-                }
+            children.for_each(|pid| match strangers.contains_key(&pid) {
+                true => present += 1,
+                false if live.contains_key(&pid) || keeper == Some(pid) => {}
+                false => pids.push(pid),
             })?;
+            // One that is gone may have its number given to somebody else.
+            if present < strangers.len() {
+                let mut children_now = HashSet::new();
+                children.for_each(|pid| {
+                    children_now.insert(pid);
+                })?;
+                strangers.retain(|pid, _| children_now.contains(pid));
+            }
+            let ended = |pid| matches!(ProcessId::new(pid).map(ProcessId::reap), Some(Ok(Some(_))));
+            strangers.retain(|&pid, reap| !(*reap && !live.contains_key(&pid) && ended(pid)));
         }
-        Ok(Orphans { pids, quiet: state.starting == 0 })
+        Ok(Orphans { pids, quiet: *starting == 0 })
     }
 
     fn reap(state: &mut State, leader: Identity) -> Exit {
@@ -280,7 +299,7 @@ impl Drop for Starting<'_> {
 struct Unborn(Option<ProcessId>);
 
 impl Unborn {
-    fn is_held(mut self) {
+    fn held(mut self) {
         self.0 = None;
     }
 }

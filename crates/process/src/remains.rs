@@ -52,7 +52,7 @@ fn clear_orphans(group: &Burial, ended: &mut Ended) {
     for _ in 0..ROUNDS {
         group.process.kill_group();
         let Ok(orphans) = group.inner.orphans() else { return };
-        let (mut killed, mut unclear) = (Vec::new(), None);
+        let (mut killed, mut unclear) = (Vec::new(), Vec::new());
         for orphan in orphans.pids.into_iter().filter_map(ProcessId::new) {
             let Ok(found) = stat(orphan.get()) else { continue };
             match judge(group, orphan, found) {
@@ -60,38 +60,55 @@ fn clear_orphans(group: &Burial, ended: &mut Ended) {
                     let reaped = group.inner.reap_orphan(orphan);
                     ended.stragglers += u32::from(reaped && found.group == group.identity.pid);
                 }
+                // It may be a program that has just been started: whoever starts it will reap it.
+                Judgement::Reap | Judgement::Another => {}
                 Judgement::Kill => killed.extend(kill(orphan, found)),
-                Judgement::Unclear => unclear = orphan.open().ok(),
-                Judgement::Leave | Judgement::Reap => {}
+                Judgement::Unclear => unclear.push(orphan),
+                Judgement::Elsewhere => group.inner.leave(orphan, false),
             }
         }
-        if let (true, Some(unclear)) = (killed.is_empty(), &unclear)
-            && second_looks > 0
-        {
+        if !killed.is_empty() {
+            if !wait_for_all(group, killed, ended) {
+                return;
+            }
+        } else if let Some(first) = unclear.first() {
+            if second_looks == 0 {
+                // Unless it may be a program of ours that is just being started.
+                if orphans.quiet {
+                    unclear.into_iter().for_each(|orphan| group.inner.leave(orphan, true));
+                }
+                return;
+            }
             second_looks -= 1;
-            sys::wait_readable(unclear, MOMENT);
-            continue;
-        }
-        if killed.is_empty() || !wait_for_all(group, killed, ended) {
+            if let Ok(descriptor) = first.open() {
+                sys::wait_readable(descriptor, MOMENT);
+            }
+        } else {
             return;
         }
     }
 }
 
-/// What is to be done with a child that is nobody's program.
+/// What a child is that is nobody's program.
 enum Judgement {
     /// It has ended, and nobody else will take its status.
     Reap,
+    /// It belongs to the group that ends.
     Kill,
+    /// It belongs to another run.
+    Another,
     /// It has no environment, or not yet.
     Unclear,
-    Leave,
+    /// Other code of this process has started it and will reap it.
+    Elsewhere,
 }
 
 fn judge(group: &Burial, orphan: ProcessId, found: Stat) -> Judgement {
-    if found.parent != std::process::id() || found.group == own_group() {
-        // Other code of this process has started it and waits for it, or it is no child at all.
-        Judgement::Leave
+    if found.parent != std::process::id() {
+        // Its number has been given away since.
+        Judgement::Another
+    } else if found.group == own_group() {
+        Judgement::Elsewhere
     } else if found.zombie {
         Judgement::Reap
     } else if found.group == group.identity.pid {
@@ -99,7 +116,7 @@ fn judge(group: &Burial, orphan: ProcessId, found: Stat) -> Judgement {
     } else {
         match environment_has(orphan.get(), MARK_VARIABLE, &group.mark) {
             Some(true) => Judgement::Kill,
-            Some(false) => Judgement::Leave,
+            Some(false) => Judgement::Another,
             None => Judgement::Unclear,
         }
     }

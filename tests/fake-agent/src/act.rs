@@ -20,7 +20,10 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> io::Result<ExitCode> 
             "exit" => return Ok(number::<u8>(args.next())?.into()),
             "signal" => {
                 let signal = Signal::from_named_raw(number(args.next())?);
-                kill_process(getpid(), signal.ok_or_else(|| bad("no such signal"))?)?;
+                let signal = signal.ok_or_else(|| bad("no such signal"))?;
+                // Rust's own handler of SIGSEGV takes the first one, and sets itself aside.
+                kill_process(getpid(), signal)?;
+                kill_process(getpid(), signal)?;
                 hang();
             }
             "hang" => hang(),

@@ -1,83 +1,169 @@
 //! A supervisor of one agent, in a process of its own: for what concerns the whole process, and to be killed.
 //!
-//! `supervise [--subreaper] [--keeper] [--keeper-pid] [--mark MARK] ARGUMENT…` starts `fake-agent ARGUMENT…` and prints
+//! `supervise [FLAG…] ARGUMENT…` starts `fake-agent ARGUMENT…` and prints
 //!
 //! ```text
-//! keeper 123               with --keeper-pid
+//! keeper 123               with --keeper
 //! child 124
 //! …                        what the agent prints, as it comes
 //! finished Code(0) stop=None stragglers=0 lost=0 held=false
+//! peak 5432                with --spool: the most memory it ever had, in KiB
 //! ```
+//!
+//! | flag | does |
+//! |---|---|
+//! | `--subreaper` | adopts orphans |
+//! | `--keeper` | has a keeper |
+//! | `--again` | after the agent's first output, kills its own keeper and starts a second agent beside the first |
+//! | `--mark MARK` | as if it had been started by that supervisor; else the one it was started by |
+//! | `--spool FILE` | the agent's output goes there, and is not printed |
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use offshoot_process::{
-    Capture, Keep, KeeperCommand, NeverStop, Options, Processes, Program, Stdin,
+    Capture, Child, Finished, Keep, KeeperCommand, MARK_VARIABLE, NeverStop, Options, Processes,
+    Program, Stdin,
 };
+use tokio::sync::Notify;
 
 use crate::act::bad;
 
+#[derive(Default)]
+struct Flags {
+    options: Options,
+    again: bool,
+    spool: Option<PathBuf>,
+}
+
 pub(crate) fn run(args: impl Iterator<Item = OsString>) -> io::Result<ExitCode> {
-    let own = std::env::current_exe()?;
     let mut args = args.peekable();
-    let (mut options, mut keeper_pid) = (Options::default(), false);
+    let mut flags = Flags::default();
+    flags.options.inherited_mark =
+        std::env::var_os(MARK_VARIABLE).and_then(|mark| mark.into_string().ok());
     while let Some(flag) = args.next_if(|arg| arg.to_str().is_some_and(|arg| arg.starts_with("--")))
     {
         match flag.to_str() {
-            Some("--subreaper") => options.subreaper = true,
+            Some("--subreaper") => flags.options.subreaper = true,
             Some("--keeper") => {
-                let (program, args) = (own.clone(), vec!["keeper".into()]);
-                options.keeper = Some(KeeperCommand { program, args });
+                let (program, args) = (std::env::current_exe()?, vec!["keeper".into()]);
+                flags.options.keeper = Some(KeeperCommand { program, args });
             }
-            Some("--keeper-pid") => keeper_pid = true,
+            Some("--again") => flags.again = true,
             Some("--mark") => {
                 let mark = args.next().and_then(|mark| mark.into_string().ok());
-                options.inherited_mark = Some(mark.ok_or_else(|| bad("which mark?"))?);
+                flags.options.inherited_mark = Some(mark.ok_or_else(|| bad("which mark?"))?);
             }
-            _ => {
-                return Err(bad("supervise takes --subreaper, --keeper, --keeper-pid, --mark MARK"));
+            Some("--spool") => {
+                flags.spool = Some(args.next().ok_or_else(|| bad("which file?"))?.into());
             }
+            _ => return Err(bad("no such flag of supervise")),
         }
     }
+    let args: Vec<OsString> = args.collect();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(supervise(flags, args))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn supervise(flags: Flags, args: Vec<OsString>) -> io::Result<()> {
+    let kept = flags.options.keeper.is_some();
+    let processes = Processes::start(flags.options).map_err(io::Error::other)?;
+    let mut keeper = if kept { Some(say_keeper(&[])?) } else { None };
+    let printed = Arc::new(Notify::new());
+    let mut child = start(&processes, &args, flags.spool.clone(), &printed)?;
+    if flags.again {
+        let first = child.identity().pid;
+        let (finished, ()) = tokio::join!(child.wait(NeverStop), async {
+            printed.notified().await;
+            let again = async {
+                end_keeper(keeper.take().ok_or_else(|| bad("which keeper?"))?)?;
+                let second = start(&processes, &args, None, &printed)?;
+                say_keeper(&[first, second.identity().pid])?;
+                io::Result::Ok(second)
+            };
+            match again.await {
+                Ok(second) => drop(second.wait(NeverStop).await),
+                Err(error) => say(&format!("{error}\n")).expect("somebody reads"),
+            }
+        });
+        return say_finished(&finished);
+    }
+    let _ = child.take_stdin();
+    say_finished(&child.wait(NeverStop).await)?;
+    if flags.spool.is_some() {
+        let status = std::fs::read_to_string("/proc/self/status")?;
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        say(&format!("peak {}\n", peak.unwrap_or_default().trim().trim_end_matches(" kB")))?;
+    }
+    Ok(())
+}
+
+fn start(
+    processes: &Processes,
+    args: &[OsString],
+    spool: Option<PathBuf>,
+    printed: &Arc<Notify>,
+) -> io::Result<Child> {
+    let printed = Arc::clone(printed);
+    let stdout = match spool {
+        Some(file) => Keep::Whole { memory: 16 * 1024, file, limit: None }.into(),
+        None => Capture {
+            keep: Keep::First(1000),
+            tap: Some(Box::new(move |block| {
+                say(&String::from_utf8_lossy(block)).expect("somebody reads what it prints");
+                printed.notify_one();
+            })),
+        },
+    };
     let program = Program {
-        path: own,
-        args: args.collect(),
+        path: std::env::current_exe()?,
+        args: args.to_vec(),
         env: vec![],
         cwd: std::env::current_dir()?,
         stdin: Stdin::Null,
-        stdout: Capture {
-            keep: Keep::First(1000),
-            tap: Some(Box::new(|block| {
-                say(block).expect("the test reads what the supervisor prints");
-            })),
-        },
+        stdout,
         stderr: Capture::nothing(),
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let processes = Processes::start(options).map_err(io::Error::other)?;
-        if keeper_pid {
-            let pid = std::process::id();
-            let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
-            say(format!("keeper {}\n", children.trim()).as_bytes())?;
-        }
-        let child = processes.spawn(program).map_err(io::Error::other)?;
-        say(format!("child {}\n", child.identity().pid).as_bytes())?;
-        let finished = child.wait(NeverStop).await;
-        let offshoot_process::Finished { exit, stop, stragglers, lost, stdout, .. } = finished;
-        let held = stdout.held_open;
-        say(format!(
-            "finished {exit:?} stop={stop:?} stragglers={stragglers} lost={lost} held={held}\n"
-        )
-        .as_bytes())?;
-        Ok(ExitCode::SUCCESS)
-    })
+    let child = processes.spawn(program).map_err(io::Error::other)?;
+    say(&format!("child {}\n", child.identity().pid))?;
+    Ok(child)
 }
 
-fn say(line: &[u8]) -> io::Result<()> {
+/// Prints and answers the only child that is no agent.
+fn say_keeper(agents: &[u32]) -> io::Result<u32> {
+    let own = std::process::id();
+    let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children"))?;
+    let mut children = children.split_whitespace().filter_map(|pid| pid.parse().ok());
+    let keeper = children.find(|pid| !agents.contains(pid));
+    let keeper = keeper.ok_or_else(|| bad("there is no keeper"))?;
+    say(&format!("keeper {keeper}\n"))?;
+    Ok(keeper)
+}
+
+/// Kills its own keeper and waits until it has closed its pipe. It stays for whoever started it to be reaped.
+fn end_keeper(keeper: u32) -> io::Result<()> {
+    use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+    let raw = i32::try_from(keeper).ok().filter(|raw| *raw > 1).and_then(Pid::from_raw);
+    let keeper = raw.ok_or_else(|| bad("no number of a process"))?;
+    kill_process(keeper, Signal::KILL)?;
+    waitid(WaitId::Pid(keeper), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
+    Ok(())
+}
+
+fn say_finished(finished: &Finished) -> io::Result<()> {
+    let Finished { exit, stop, stragglers, lost, stdout, .. } = finished;
+    let held = stdout.held_open;
+    say(&format!(
+        "finished {exit:?} stop={stop:?} stragglers={stragglers} lost={lost} held={held}\n"
+    ))
+}
+
+fn say(line: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(line)?;
+    stdout.write_all(line.as_bytes())?;
     stdout.flush()
 }

@@ -79,6 +79,13 @@ impl Link {
         self.process.get()
     }
 
+    /// Goes without a word, as a killed supervisor does, and waits until the keeper has done its work.
+    #[cfg(test)]
+    pub(super) fn break_off(mut self) {
+        self.pipe = None;
+        assert!(sys::wait_readable(&self.descriptor, LIMIT));
+    }
+
     fn tell(&mut self, record: Record) -> Result<(), KeeperError> {
         self.write(&record.to_bytes())
     }

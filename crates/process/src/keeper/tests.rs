@@ -1,0 +1,65 @@
+//! A keeper whose supervisor goes without a word.
+
+use offshoot_test_support::{Watched, fake_agent};
+
+use super::*;
+use crate::{Capture, Child, Options, Processes, Program, Stdin};
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+const FAR: std::time::Duration = std::time::Duration::from_secs(60);
+
+fn hanging(processes: &Processes) -> Child {
+    let program = Program {
+        path: fake_agent().into(),
+        args: vec!["hang".into()],
+        env: vec![],
+        cwd: "/".into(),
+        stdin: Stdin::Null,
+        stdout: Capture::nothing(),
+        stderr: Capture::nothing(),
+    };
+    processes.spawn(program).expect("it can be started")
+}
+
+#[tokio::test]
+async fn only_what_is_recorded_is_killed() {
+    let processes = Processes::start(Options::default()).expect("processes can be held");
+    let command = KeeperCommand { program: fake_agent().into(), args: vec!["keeper".into()] };
+    let children: Vec<Child> = (0..5).map(|_| hanging(&processes)).collect();
+    let [known, told, removed, reused, unknown] =
+        [0, 1, 2, 3, 4].map(|index: usize| children[index].identity());
+    // Started a moment later under the same number: another process.
+    let reused = Identity { start_time: reused.start_time + 1, ..reused };
+
+    let mut link = Link::start(&command, TOKEN, [known].into_iter()).expect("a keeper comes up");
+    link.add(told).expect("it listens");
+    link.add(removed).expect("it listens");
+    link.add(reused).expect("it listens");
+    link.remove(removed).expect("it listens");
+    let watch = |identity: Identity| Watched::new(identity.pid);
+    let [known, told, removed, reused, unknown] =
+        [known, told, removed, reused, unknown].map(watch);
+    link.break_off();
+
+    assert!(known.is_gone_within(FAR) && told.is_gone_within(FAR));
+    assert!(!removed.is_gone() && !reused.is_gone() && !unknown.is_gone());
+}
+
+#[tokio::test]
+async fn whoever_carries_the_token_is_killed() {
+    let processes = Processes::start(Options::default()).expect("processes can be held");
+    let (carrier, other) = (hanging(&processes), hanging(&processes));
+    let [carrier, other] = [carrier.identity(), other.identity()].map(|child| child.pid);
+    let mark = std::fs::read(format!("/proc/{carrier}/environ")).expect("it lives");
+    let mark = String::from_utf8(mark).expect("a mark is text");
+    let token = &mark[MARK.len()..MARK.len() + TOKEN_BYTES];
+    // Both carry the token of `processes`: a keeper of another one kills neither.
+    let [carrier, other] = [carrier, other].map(Watched::new);
+    let command = KeeperCommand { program: fake_agent().into(), args: vec!["keeper".into()] };
+    Link::start(&command, TOKEN, [].into_iter()).expect("a keeper comes up").break_off();
+    assert!(!carrier.is_gone() && !other.is_gone());
+    Link::start(&command, token, [].into_iter()).expect("a keeper comes up").break_off();
+    assert!(carrier.is_gone_within(FAR) && other.is_gone_within(FAR));
+}
+
+const MARK: &str = "OFFSHOOT_SUPERVISOR=";

@@ -1,0 +1,152 @@
+//! Children never outlive their supervisor, not even when it is killed.
+
+use std::fs;
+use std::path::PathBuf;
+
+use offshoot_process::{KeeperCommand, KeeperError, NeverStop, Options, Processes, ProcessesError};
+use offshoot_test_support::{Watched, fake_agent};
+
+use super::leftovers::Supervisor;
+use super::{FAR, LIST_DESCRIPTORS, inherited, shell, text, within};
+
+fn kept() -> Options {
+    let keeper = KeeperCommand { program: fake_agent().into(), args: vec!["keeper".into()] };
+    Options { keeper: Some(keeper), ..Options::default() }
+}
+
+#[test]
+fn children_do_not_outlive_a_killed_supervisor() {
+    for (flags, actions) in [
+        (&["--keeper"][..], &["fork-grandchild", "hang"][..]),
+        (&["--keeper"], &["ignore-term", "fork-grandchild", "--setsid", "hang"]),
+        (&["--keeper", "--subreaper"], &["fork-grandchild", "--setsid", "--hold-stdout", "hang"]),
+        (&["--keeper"], &["fork-grandchild", "--no-env", "hang"]),
+    ] {
+        let mut supervisor = Supervisor::start(&[flags, actions].concat());
+        let keeper = Watched::new(supervisor.number("keeper "));
+        let child = Watched::new(supervisor.number("child "));
+        let grandchild = Watched::new(supervisor.number(""));
+        assert!(!child.is_gone() && !grandchild.is_gone());
+        supervisor.process.kill().expect("it is ours");
+        supervisor.process.wait().expect("it is ours");
+        assert!(child.is_gone_within(FAR), "{actions:?}");
+        assert!(grandchild.is_gone_within(FAR), "{actions:?}");
+        assert!(keeper.is_gone_within(FAR), "{actions:?}");
+    }
+}
+
+#[test]
+fn a_supervisor_inside_goes_with_the_one_outside() {
+    let actions = ["--keeper", "supervise", "--keeper", "fork-grandchild", "--setsid", "hang"];
+    let mut supervisor = Supervisor::start(&actions);
+    let processes = ["keeper ", "child ", "keeper ", "child ", ""]
+        .map(|word| Watched::new(supervisor.number(word)));
+    supervisor.process.kill().expect("it is ours");
+    supervisor.process.wait().expect("it is ours");
+    assert!(processes.iter().all(|process| process.is_gone_within(FAR)));
+}
+
+#[test]
+fn the_keeper_holds_nothing_and_nobody_reaches_it() {
+    let mut supervisor = Supervisor::start(&["--keeper", "pid", "hang"]);
+    let keeper = supervisor.number("keeper ");
+    let child = Watched::new(supervisor.number("child "));
+    supervisor.line();
+    let folder = PathBuf::from(format!("/proc/{keeper}"));
+    let stat = fs::read_to_string(folder.join("stat")).expect("it lives");
+    let fields: Vec<&str> =
+        stat.rsplit_once(") ").expect("a line of its form").1.split(' ').collect();
+    // Group and session are its own.
+    assert_eq!(fields[2..4], [keeper.to_string(), keeper.to_string()]);
+    assert_eq!(fs::read(folder.join("environ")).expect("it lives"), b"");
+    assert_eq!(fs::read_link(folder.join("cwd")).expect("it lives"), PathBuf::from("/"));
+    let mut open: Vec<(String, PathBuf)> = fs::read_dir(folder.join("fd"))
+        .expect("it lives")
+        .map(|entry| entry.expect("it can be listed"))
+        .map(|entry| (entry.file_name().into_string().expect("a number"), entry.path()))
+        .map(|(number, path)| (number, fs::read_link(path).expect("it is open")))
+        .collect();
+    open.sort();
+    let [(zero, pipe), one, two] = &open[..] else { panic!("{open:?}") };
+    assert!(zero == "0" && pipe.display().to_string().starts_with("pipe:"), "{open:?}");
+    assert_eq!([one, two], [&("1".into(), "/dev/null".into()), &("2".into(), "/dev/null".into())]);
+    supervisor.process.kill().expect("it is ours");
+    supervisor.process.wait().expect("it is ours");
+    assert!(child.is_gone_within(FAR));
+}
+
+#[test]
+fn what_the_supervisor_inherited_stays_with_it() {
+    // A shell hands descriptor 9 to whatever it starts, as a script under `flock` does.
+    let script =
+        format!("exec 9>/dev/null; exec {} supervise --keeper pid hang", fake_agent().display());
+    #[expect(clippy::disallowed_methods, reason = "the supervisor under test is not to be held")]
+    let mut shell = std::process::Command::new("/bin/sh")
+        .args(["-c", &script])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("it can be started");
+    let mut lines =
+        std::io::BufRead::lines(std::io::BufReader::new(shell.stdout.take().expect("it is piped")));
+    let mut number = |word: &str| -> u32 {
+        let line = lines.next().expect("it says more").expect("it is text");
+        line.strip_prefix(word).expect("the word").parse().expect("a number")
+    };
+    let (keeper, child) = (number("keeper "), Watched::new(number("child ")));
+    assert!(!PathBuf::from(format!("/proc/{keeper}/fd/9")).exists());
+    assert!(PathBuf::from(format!("/proc/{}/fd/9", shell.id())).exists());
+    shell.kill().expect("it is ours");
+    shell.wait().expect("it is ours");
+    assert!(child.is_gone_within(FAR));
+}
+
+#[test]
+fn a_keeper_goes_with_its_supervisor() {
+    let mut supervisor = Supervisor::start(&["--keeper", "exit", "7"]);
+    let keeper = supervisor.number("keeper ");
+    let child = Watched::new(supervisor.number("child "));
+    assert_eq!(supervisor.line(), "finished Code(7) stop=None stragglers=0 lost=0 held=false");
+    supervisor.end();
+    assert!(child.is_gone());
+    // Reaped by the supervisor, so that not even its number is left.
+    assert!(!PathBuf::from(format!("/proc/{keeper}")).exists());
+}
+
+#[test]
+fn a_dead_keeper_is_replaced_at_the_next_start() {
+    // In a process of its own, so that its only keeper is known.
+    let mut supervisor = Supervisor::start(&["--keeper", "--again", "fork-grandchild", "hang"]);
+    let first = supervisor.number("keeper ");
+    let older = Watched::new(supervisor.number("child "));
+    let oldest = Watched::new(supervisor.number(""));
+    // It has killed its keeper and started a second child.
+    let newer = Watched::new(supervisor.number("child "));
+    let second = supervisor.number("keeper ");
+    assert_ne!(first, second);
+    let newest = Watched::new(supervisor.number(""));
+    supervisor.process.kill().expect("it is ours");
+    supervisor.process.wait().expect("it is ours");
+    // The new one was told of the older child too.
+    for process in [older, oldest, newer, newest] {
+        assert!(process.is_gone_within(FAR));
+    }
+}
+
+#[test]
+fn a_keeper_that_is_none_is_an_error() {
+    let start = |program: &str| {
+        let keeper = KeeperCommand { program: program.into(), args: vec![] };
+        Processes::start(Options { keeper: Some(keeper), ..Options::default() })
+    };
+    let error = start("/bin/true").expect_err("it says nothing");
+    assert_eq!(error.to_string(), "keeper /bin/true does not answer");
+    let error = start("/no/such/program").expect_err("it is not there");
+    assert!(matches!(error, ProcessesError::Keeper(KeeperError::Start { .. })), "{error}");
+}
+
+#[tokio::test]
+async fn children_of_a_kept_supervisor_see_no_pipe_of_it() {
+    let processes = Processes::start(kept()).expect("a keeper comes up");
+    let child = processes.spawn(shell(LIST_DESCRIPTORS)).expect("it can be started");
+    assert_eq!(text(&within(child.wait(NeverStop)).await.stdout), inherited());
+}
