@@ -21,11 +21,13 @@ lines=$(printf '%s\n' "$files" | grep . | count || true)
 number=$(printf '%s\n' "$files" | grep -c . || true)
 
 for child in $below; do
-    if ! "$OFFSHOOT" -q spawn --label "${child##*/}" "$child" -- "$0" >/dev/null 2>&1; then
+    if ! "$OFFSHOOT" -q spawn --label "${child##*/}" "$child" -- sh "$0" >/dev/null 2>&1; then
         deeper=$(git ls-files -- "$child")
         number=$((number + $(printf '%s\n' "$deeper" | grep -c .)))
         lines=$((lines + $(printf '%s\n' "$deeper" | count)))
     fi
 done
 
-{ echo "$number $lines"; "$OFFSHOOT" wait; } | awk '{ files += $1; lines += $2 } END { print files, lines }'
+# A child that failed fails this one too: a count that lacks a part is no count.
+answers=$("$OFFSHOOT" wait)
+printf '%s\n' "$number $lines" "$answers" | awk '{ files += $1; lines += $2 } END { print files, lines }'

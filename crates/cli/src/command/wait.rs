@@ -64,13 +64,13 @@ pub(super) async fn print(
             }
         }
     }
-    let waited_in_vain = !pending.is_empty() && !(any && !ended.is_empty());
-    if waited_in_vain {
+    let satisfied = pending.is_empty() || any && !ended.is_empty();
+    if !satisfied {
         let ids: Vec<String> = pending.iter().map(ToString::to_string).collect();
         cx.output.note(format_args!("still running: {}", ids.join(" ")));
     }
     let all_well = ended.iter().all(|outcome| outcome.status.is_success());
-    Ok(if all_well && !waited_in_vain { Exit::Done } else { Exit::AgentFailed })
+    Ok(if all_well && satisfied { Exit::Done } else { Exit::AgentFailed })
 }
 
 /// The answer as it is: text without quotes, JSON as it came, large ones out of their file.

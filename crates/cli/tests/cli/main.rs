@@ -6,6 +6,7 @@ mod tmpfs;
 
 mod config;
 mod disk;
+mod door;
 mod fanout;
 mod interrupt;
 mod key;
