@@ -31,6 +31,7 @@ mod answer;
 mod environment;
 mod recent;
 mod runtime;
+mod signs;
 mod task_file;
 mod verdict;
 

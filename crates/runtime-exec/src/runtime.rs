@@ -9,17 +9,18 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use offshoot_model::{Cost, ProcessIdentity, Reason, Usage};
 use offshoot_process::{
-    Identity, Keep, Kept, Processes, Program, ProgramError, Stdin, Stop, StopSignal,
+    Capture, Identity, Keep, Kept, Processes, Program, ProgramError, Stdin, Stop, StopSignal,
     resolve_program,
 };
 use offshoot_runtime::{
-    Abilities, Finished, Input, Launch, Output, RunContext, Runtime, StopSignal as RunStop, prompt,
+    Abilities, Finished, Input, Launch, Output, RunContext, RunHost, Runtime,
+    StopSignal as RunStop, prompt,
 };
 
 use crate::environment::{self, Variable};
 use crate::recent::Recent;
 use crate::task_file::task_file;
-use crate::{answer, verdict};
+use crate::{answer, signs, verdict};
 
 /// Output up to this size stays in memory until it is recorded: with a thousand at once still only 64 MiB.
 const OUTPUT_BYTES: usize = 64 * 1024;
@@ -111,7 +112,7 @@ impl Runtime for ExecRuntime {
 impl ExecRuntime {
     /// One run; an error is the reason why nothing was started.
     async fn run(&self, launch: Launch, cx: RunContext) -> Result<Finished, Reason> {
-        let program = self.program(&launch)?;
+        let program = self.program(&launch, &cx.host)?;
         let child = self.inner.processes.spawn(program).map_err(|error| cannot_start(&error))?;
         let Identity { pid, start_time } = child.identity();
         cx.host.started(Some(ProcessIdentity { pid, start_time }));
@@ -139,7 +140,7 @@ impl ExecRuntime {
         Ok(Finished { reason, output, diagnostics, usage: Usage::default(), cost: Cost::NONE })
     }
 
-    fn program(&self, launch: &Launch) -> Result<Program, Reason> {
+    fn program(&self, launch: &Launch, host: &RunHost) -> Result<Program, Reason> {
         let Inner { inherited, wrap, offshoot, tasks, .. } = &*self.inner;
         let message = || "no command was given".to_owned();
         let command = launch
@@ -159,13 +160,18 @@ impl ExecRuntime {
             env,
             cwd: launch.working_folder.to_path_buf(),
             stdin: stdin(launch),
-            stdout: Keep::Whole {
-                memory: OUTPUT_BYTES,
-                file: launch.spool_folder.join(format!("output-{}", launch.run)),
-                limit: None,
-            }
-            .into(),
-            stderr: Keep::Last(DIAGNOSTIC_BYTES).into(),
+            stdout: Capture {
+                keep: Keep::Whole {
+                    memory: OUTPUT_BYTES,
+                    file: launch.spool_folder.join(format!("output-{}", launch.run)),
+                    limit: None,
+                },
+                tap: Some(signs::of_answer(host.clone())),
+            },
+            stderr: Capture {
+                keep: Keep::Last(DIAGNOSTIC_BYTES),
+                tap: Some(signs::of_remarks(host.clone())),
+            },
         })
     }
 

@@ -217,6 +217,61 @@ async fn one_that_is_stopped_is_no_success_whatever_it_says() {
     assert_eq!(finished.reason.code(), "cancelled");
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_a_program_prints_shows_that_it_lives() {
+    for (script, expected) in [
+        ("cat $GO >&2", "at work"),
+        ("cat $GO", "8 bytes of output"),
+        ("printf '%s' \"$(cat $GO)\" >&2", "at work"),
+    ] {
+        let place = Place::new();
+        let go = place.folder.path().join("go");
+        fifo(&go);
+        let (tx, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let (_handle, stop) = StopHandle::new();
+        let cx = RunContext { host: RunHost::new(Listener(tx)), stop };
+        let run = place.exec.start(place.shell(&format!("GO={}; {script}", go.display())), cx);
+        let write = async {
+            assert!(matches!(heard.recv().await, Some(RunEvent::Started(_))));
+            tokio::time::advance(Duration::from_secs(2)).await;
+            let written = tokio::task::spawn_blocking(|| std::fs::write(go, "at work\n")).await;
+            written.expect("no panic").expect("the program reads");
+        };
+        let (finished, ()) = tokio::join!(run, write);
+        assert_eq!(finished.reason, Reason::Completed { exit_code: Some(0) });
+        assert_eq!(heard.recv().await, Some(RunEvent::Progress(expected.into())), "{script}");
+        assert_eq!(heard.recv().await, None, "{script}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_program_that_is_soon_done_gives_no_sign() {
+    let place = Place::new();
+    let (tx, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let (_handle, stop) = StopHandle::new();
+    let cx = RunContext { host: RunHost::new(Listener(tx)), stop };
+    place.exec.start(place.shell("echo out; echo err >&2"), cx).await;
+    assert!(matches!(heard.recv().await, Some(RunEvent::Started(_))));
+    assert_eq!(heard.recv().await, None);
+}
+
+/// Passes on what it hears. A test asks for a few events and no more.
+struct Listener(tokio::sync::mpsc::UnboundedSender<RunEvent>);
+
+impl Host for Listener {
+    fn hear(&self, event: RunEvent) {
+        self.0.send(event).expect("the test listens to the end");
+    }
+
+    fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
+        Deaf.spawn(request)
+    }
+
+    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
+        Deaf.wait(wait)
+    }
+}
+
 struct StopOnStart(StopHandle);
 
 impl Host for StopOnStart {
@@ -233,6 +288,12 @@ impl Host for StopOnStart {
     fn wait(&self, wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
         Deaf.wait(wait)
     }
+}
+
+fn fifo(path: &Path) {
+    #[expect(clippy::disallowed_methods, reason = "a tool of the test, no agent")]
+    let made = std::process::Command::new("mkfifo").arg(path).status().expect("it is installed");
+    assert!(made.success());
 }
 
 fn length_of(path: &Path) -> u64 {
