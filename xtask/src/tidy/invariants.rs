@@ -31,7 +31,7 @@ const fn later(name: &'static str, missing: &'static str) -> Invariant {
 const INVARIANTS: &[Invariant] = &[
     now("one_tree_one_supervisor"),
     now("a_waiting_parent_lends_its_slot"),
-    later("lineage_comes_from_us", "a door at which agents ask"),
+    now("lineage_comes_from_us"),
     now("rights_only_shrink"),
     now("three_identities_apart"),
     now("a_malformed_key_is_an_error"),
