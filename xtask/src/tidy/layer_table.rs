@@ -79,7 +79,6 @@ pub(crate) const LAYERS: &[Layer] = &[
             "display",
             "door",
             "runtime-claude",
-            "mcp",
         ],
         Async::Yes,
         Files::Yes,
