@@ -114,7 +114,14 @@ fn bare_inserts(home: &Path, events: &[Event], transactions: u64) -> Result<Dura
             EventKind::Admitted(admitted) => Some(admitted.key.as_str().to_owned()),
             _ => None,
         };
-        Ok((event.seq, event.run, event.at, event.kind.name(), key, serde_json::to_string(&event.kind)?))
+        Ok((
+            event.seq,
+            event.run,
+            event.at,
+            event.kind.name(),
+            key,
+            serde_json::to_string(&event.kind)?,
+        ))
     };
     let rows = events.iter().map(bind).collect::<Result<Vec<_>>>()?;
     let begun = now();
