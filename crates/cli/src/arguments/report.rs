@@ -4,6 +4,9 @@ use clap::Args;
 
 /// Note how it goes, from inside an agent
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+    \"$OFFSHOOT\" report 'half of the files are read'")]
 pub(crate) struct ReportArguments {
     /// A line for the parent and for whoever watches
     #[arg(value_name = "TEXT")]

@@ -7,6 +7,12 @@ use clap::Args;
 /// Prints their answers in the order asked. The slot of the waiting agent is lent meanwhile, so a tree of any depth
 /// finishes with a single slot.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  All children, in the order in which they were asked for:
+    \"$OFFSHOOT\" wait
+  The first of two that ends, as JSON, for a minute at most:
+    \"$OFFSHOOT\" wait --any --timeout 60 --json 0198c7 0198c8")]
 pub(crate) struct WaitArguments {
     /// Which runs [default: all children so far]
     #[arg(value_name = "RUN")]
