@@ -1,0 +1,73 @@
+//! What was found out, as the result of a tool.
+
+use offshoot_door::{ClientError, Refused};
+use offshoot_model::{JsonText, Refusal};
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde::Serialize;
+
+/// Why a tool has no answer. For the model all of it is a result, with `isError`.
+#[derive(Debug)]
+pub(crate) enum CallFailure {
+    /// The answer is no, by the door or because of the arguments.
+    Refused(Box<Refused>),
+    /// It could not be done.
+    Failed { message: String, hint: Option<String> },
+}
+
+/// What could not be done, in the shape of a refusal.
+#[derive(Serialize)]
+struct FailedWords<'a> {
+    status: &'static str,
+    code: &'static str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
+}
+
+/// A result as structured content, and the same as text for clients that know only that.
+pub(crate) fn answer(result: Result<JsonText, CallFailure>) -> CallToolResult {
+    match result {
+        Ok(json) => both(CallToolResult::structured, json),
+        Err(failure) => both(CallToolResult::structured_error, failure.json()),
+    }
+}
+
+/// An answer of the door, as it is on the wire.
+pub(crate) fn json(answer: &impl Serialize) -> JsonText {
+    JsonText::of(answer).expect("answers are plain data")
+}
+
+impl CallFailure {
+    /// A call that is wrong in itself.
+    pub(crate) fn invalid(field: &str, message: impl ToString) -> Self {
+        Self::Refused(Box::new(Refused::from(&Refusal::invalid(field, message.to_string()))))
+    }
+
+    fn json(&self) -> JsonText {
+        match self {
+            Self::Refused(refused) => json(refused),
+            Self::Failed { message, hint } => {
+                let (status, code, hint) = ("error", "failed", hint.as_deref());
+                json(&FailedWords { status, code, message, hint })
+            }
+        }
+    }
+}
+
+impl From<ClientError> for CallFailure {
+    fn from(error: ClientError) -> Self {
+        let hint = error.hint().map(str::to_owned);
+        match error {
+            ClientError::Refused(refused) => Self::Refused(refused),
+            other => Self::Failed { message: other.to_string(), hint },
+        }
+    }
+}
+
+/// The text is the JSON as it came: numbers that a tree of values would round stay whole in it.
+fn both(result: fn(serde_json::Value) -> CallToolResult, json: JsonText) -> CallToolResult {
+    let value = serde_json::from_str(json.as_str()).expect("a JSON text is JSON");
+    let mut result = result(value);
+    result.content = vec![ContentBlock::text(json.as_str())];
+    result
+}

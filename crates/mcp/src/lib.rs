@@ -1,0 +1,41 @@
+//! The door for models: an MCP server, bound to the session that started it.
+//!
+//! ```text
+//!  model ──▶ its program ── MCP over stdin, stdout ──▶ serve ── Client ──▶ the door of the tree
+//!                              tools/call                 │
+//!                              progress, cancelled ◀──────┘
+//! ```
+//!
+//! Promise:
+//! - Who asks is whom the door recognised when the [`Client`](offshoot_door::Client) connected. No argument of a tool has a
+//!   say in it.
+//! - Only tools that the session may use are listed. A call of another one is passed on all the same, and the door says no.
+//! - The answer no is a result with `isError`, which holds the refusal as the door gave it; so is a call with wrong
+//!   arguments. Protocol errors are for what is no call at all.
+//! - A wait ends before the model's program loses its patience, and then names what is still pending. Meanwhile it
+//!   shows signs of life to whoever asked for them.
+//! - A call that is cancelled drops its question at the door. A child that was admitted goes on.
+//!
+//! ```no_run
+//! use offshoot_door::Client;
+//! use offshoot_mcp::{Options, serve_stdio};
+//!
+//! # async fn example(client: Client) -> Result<(), offshoot_mcp::ServeError> {
+//! serve_stdio(client, Options::default()).await?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod answer;
+mod options;
+mod patience;
+mod serve;
+mod server;
+mod tool;
+
+pub use options::Options;
+pub use serve::{ServeError, serve, serve_stdio};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,19 @@
+//! What depends on the program at the other end.
+
+use std::time::Duration;
+
+/// How patient the model's program is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The longest that a call blocks. A wait that takes longer is answered with what is still pending.
+    pub patience: Duration,
+    /// How often a call that blocks shows a sign of life, where the caller asked for progress. Not zero.
+    pub pulse: Duration,
+}
+
+impl Default for Options {
+    /// 45 seconds, since clients commonly give up after 60; a pulse of 5, so that several fit into any of their limits.
+    fn default() -> Self {
+        Self { patience: Duration::from_secs(45), pulse: Duration::from_secs(5) }
+    }
+}

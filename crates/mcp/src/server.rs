@@ -1,0 +1,68 @@
+//! The calling session, as MCP sees it.
+
+use offshoot_door::Client;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+
+use crate::Options;
+use crate::answer::answer;
+use crate::patience::Patience;
+use crate::tool::ToolKind;
+
+/// What a model is told before it is told of the tools.
+const INSTRUCTIONS: &str = "\
+These tools ask the supervisor of this session. Children run on their own; their results come by sessions_wait. \
+A refusal says why and what is allowed instead: do not repeat the same request.";
+
+/// One client's server.
+pub(crate) struct SessionServer {
+    client: Client,
+    options: Options,
+    may_spawn: bool,
+}
+
+impl SessionServer {
+    pub(crate) fn new(client: Client, options: Options, may_spawn: bool) -> Self {
+        Self { client, options, may_spawn }
+    }
+}
+
+impl ServerHandler for SessionServer {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new("offshoot", env!("CARGO_PKG_VERSION")))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _cx: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let usable = ToolKind::ALL.iter().filter(|tool| self.may_spawn || !tool.needs_children());
+        Ok(ListToolsResult::with_all_items(usable.map(|tool| tool.definition()).collect()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let name = request.name;
+        let tool = ToolKind::ALL
+            .iter()
+            .find(|tool| tool.name() == name)
+            .ok_or_else(|| ErrorData::invalid_params(format!("there is no tool `{name}`"), None))?;
+        let patience = Patience::new(self.options, &cx);
+        let arguments = request.arguments.unwrap_or_default();
+        tokio::select! {
+            result = tool.call(&self.client, arguments, &patience) => Ok(answer(result).into()),
+            // Nobody reads this answer.
+            () = cx.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
+        }
+    }
+}

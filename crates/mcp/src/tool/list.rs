@@ -1,0 +1,23 @@
+//! `sessions_list`.
+
+use offshoot_door::{Client, List};
+use offshoot_model::JsonText;
+use rmcp::schemars::{self, JsonSchema};
+use serde::Deserialize;
+
+use crate::answer::{CallFailure, json};
+
+pub(super) const WORDS: &str =
+    "This session and everything below it: runs with state, depth, usage and cost.";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// Only so many, the latest.
+    limit: Option<u32>,
+}
+
+pub(super) async fn call(client: &Client, arguments: Arguments) -> Result<JsonText, CallFailure> {
+    let Arguments { limit } = arguments;
+    Ok(json(&client.call(List { limit, ..List::default() }).await?))
+}

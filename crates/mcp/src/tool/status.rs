@@ -1,0 +1,21 @@
+//! `sessions_status`.
+
+use offshoot_door::{Client, Status};
+use offshoot_model::JsonText;
+use rmcp::schemars::{self, JsonSchema};
+use serde::Deserialize;
+
+use crate::answer::{CallFailure, json};
+
+pub(super) const WORDS: &str = "\
+What this session may do: its depth and the deepest there may be, whether it may have children, what is left of its \
+budget, its rights, and the agents that it may use.";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Arguments {}
+
+pub(super) async fn call(client: &Client, arguments: Arguments) -> Result<JsonText, CallFailure> {
+    let Arguments {} = arguments;
+    Ok(json(&client.call(Status {}).await?))
+}

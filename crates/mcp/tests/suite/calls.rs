@@ -1,0 +1,139 @@
+//! What a call asks the door, and what it answers.
+
+use offshoot_door::{Cancel, ContextGet, ContextInfo, ContextPut, List, Report, RunName, Spawn};
+use serde_json::{Value as Json, json};
+
+use super::*;
+
+#[tokio::test]
+async fn only_what_the_session_may_use_is_listed() {
+    async fn check(may_spawn: bool, expected: &[&str]) {
+        let house = House::with(may_spawn, Options::default()).await;
+        let tools = house.client.list_all_tools().await.expect("a list");
+        let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
+        assert_eq!(names, expected);
+        house.close().await;
+    }
+    let always =
+        ["sessions_report", "sessions_status", "context_put", "context_info", "context_read"];
+    check(false, &always).await;
+    let all = [
+        "sessions_spawn",
+        "sessions_wait",
+        "sessions_report",
+        "sessions_list",
+        "sessions_cancel",
+        "sessions_status",
+        "context_put",
+        "context_info",
+        "context_read",
+    ];
+    check(true, &all).await;
+}
+
+#[tokio::test]
+async fn a_hidden_tool_is_answered_by_the_door() {
+    let mut house = House::with(false, Options::default()).await;
+    let result = house.call("sessions_spawn", json!({ "task": "deeper" })).await;
+    assert_eq!(house.heard().await, Heard::Asked(Spawn::task("deeper").into()));
+    assert_eq!(result.is_error, Some(true));
+    let expected = json!({
+        "status": "forbidden",
+        "code": "depth_limit",
+        "message": "Maximum subagent depth reached (3).",
+        "hint": "do it yourself",
+        "governedBy": { "key": "maxDepth", "agent": "main", "value": 3, "origin": "built-in" },
+    });
+    assert_eq!(result.structured_content, Some(expected));
+    house.close().await;
+}
+
+#[tokio::test]
+async fn each_tool_asks_its_question() {
+    let mut house = House::new().await;
+    let spawn = Spawn { label: Some("l".into()), ..Spawn::task("count") };
+    let cancel = Cancel { run: RunName("0198".into()), only: true };
+    let put = ContextPut { name: "plan".into(), value: Value::Text("tea".into()) };
+    let get = ContextGet { name: "plan".into(), offset: Some(1), length: None };
+    let info = ContextInfo { name: Some("plan".into()) };
+    let report = Report { text: "half way".into() };
+    let list = List { limit: Some(2), ..List::default() };
+    let plan =
+        json!({ "name": "plan", "kind": "text", "size": 3, "hash": ContentHash::of(b"tea") });
+    let cases: Vec<(&str, Json, Request, Json)> = vec![
+        (
+            "sessions_spawn",
+            json!({ "task": "count", "label": "l" }),
+            spawn.into(),
+            json!({ "status": "accepted", "runId": run(7), "sessionKey": key() }),
+        ),
+        ("sessions_report", json!({ "text": "half way" }), report.into(), json!({})),
+        ("sessions_list", json!({ "limit": 2 }), list.into(), json!({ "runs": [] })),
+        ("sessions_cancel", json!({ "run": "0198", "only": true }), cancel.into(), json!({})),
+        ("context_put", json!({ "name": "plan", "text": "tea" }), put.into(), plan.clone()),
+        (
+            "context_info",
+            json!({ "name": "plan" }),
+            info.into(),
+            json!({ "variables": [plan.clone()] }),
+        ),
+        (
+            "context_read",
+            json!({ "name": "plan", "offset": 1 }),
+            get.into(),
+            json!({ "variable": plan, "value": { "text": "tea" }, "more": false }),
+        ),
+    ];
+    for (tool, arguments, asked, expected) in cases {
+        let result = house.call(tool, arguments).await;
+        assert_eq!(house.heard().await, Heard::Asked(asked), "{tool}");
+        assert_eq!(result.is_error, Some(false), "{tool}");
+        let [text] = &result.content[..] else { panic!("{tool}: one text") };
+        let text = &text.as_text().expect("a text").text;
+        let text: Json = serde_json::from_str(text).expect("JSON");
+        assert_eq!(text, expected, "{tool}: as text");
+        assert_eq!(result.structured_content, Some(expected), "{tool}");
+    }
+    let status = house.call("sessions_status", json!({})).await.structured_content;
+    assert_eq!(status.expect("a standing")["maxDepth"], 3);
+    house.close().await;
+}
+
+#[tokio::test]
+async fn what_goes_wrong_is_a_result() {
+    let house = House::new().await;
+    let cases = [
+        ("sessions_spawn", json!({}), "invalid_request", "missing field `task`"),
+        ("sessions_spawn", json!({ "task": 3 }), "invalid_request", "invalid type: integer `3`"),
+        ("sessions_wait", json!({ "mode": "most" }), "invalid_request", "unknown variant `most`"),
+        ("context_put", json!({ "name": "n" }), "invalid_request", "takes exactly one of"),
+        ("sessions_spawn", json!({ "task": "impossible" }), "failed", "out of paper"),
+    ];
+    for (tool, arguments, code, message) in cases {
+        let result = house.call(tool, arguments.clone()).await;
+        assert_eq!(result.is_error, Some(true), "{tool} {arguments}");
+        let found = result.structured_content.expect("a refusal");
+        assert_eq!(found["code"], code, "{tool} {arguments}");
+        let said = found["message"].as_str().expect("words");
+        assert!(said.contains(message), "{tool} {arguments}: {said}");
+    }
+    house.close().await;
+}
+
+#[tokio::test]
+async fn what_is_no_tool_is_a_protocol_error() {
+    let house = House::new().await;
+    let error = house.client.call_tool(params("sessions_dream", json!({}))).await.unwrap_err();
+    assert!(error.to_string().contains("there is no tool `sessions_dream`"), "{error}");
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_supervisor_that_is_gone_is_a_result() {
+    let House { client, door, served: _served, .. } = House::new().await;
+    door.stop().await;
+    let result = client.call_tool(params("sessions_list", json!({}))).await.expect("a result");
+    assert_eq!(result.is_error, Some(true));
+    let found = result.structured_content.expect("words");
+    assert_eq!(found["message"], "the supervisor closed the connection");
+}
