@@ -6,7 +6,7 @@
 //!   RunEvent, spawn ◀  └── Stop                           told and asked through the host / softly, then firmly
 //! ```
 //!
-//! Promise asked of every implementation, and checked by [`contract`]:
+//! Promise asked of every implementation, and checked by [`check_contract`]:
 //! 1. The future ends exactly once, and only after everything the run started is gone.
 //! 2. A request to stop is heard at any moment; a second, firmer one shortens the first.
 //! 3. No event follows the end. Usage is cumulative.
