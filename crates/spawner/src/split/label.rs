@@ -8,21 +8,22 @@ use super::InputFile;
 /// The longest name of a file, in characters. A label has at most 100, and two numbers may follow the name.
 const LONGEST: usize = 72;
 
-/// A name for each file, different for each: the file's own, with its folders where two files share it, and with a
-/// number where one file comes twice. Without control characters, cut at the front where it is too long.
+/// A name for each file, different for each: the file's own, with the folders that are not common to all where two files
+/// share it, and with a number where one file comes twice. Without control characters, cut at the front where it is too long.
 pub(super) fn names(files: &[InputFile]) -> Vec<String> {
     let own: Vec<String> = files.iter().map(|file| own_name(&file.path)).collect();
     let mut uses: HashMap<&str, usize> = HashMap::new();
     for name in &own {
         *uses.entry(name).or_default() += 1;
     }
+    let common = common_folder(files);
     let mut taken = HashSet::new();
     let mut names = Vec::with_capacity(files.len());
     for (file, name) in files.iter().zip(&own) {
         let name = if uses[name.as_str()] == 1 {
             name.clone()
         } else {
-            plain(&file.path.to_string_lossy())
+            plain(&file.path.strip_prefix(common).unwrap_or(&file.path).to_string_lossy())
         };
         let mut unique = name.clone();
         let mut number = 2;
@@ -33,6 +34,18 @@ pub(super) fn names(files: &[InputFile]) -> Vec<String> {
         names.push(unique);
     }
     names
+}
+
+/// The deepest folder that all files are in.
+fn common_folder(files: &[InputFile]) -> &Path {
+    let mut folders = files.iter().map(|file| file.path.parent().unwrap_or(&file.path));
+    let Some(mut common) = folders.next() else { return Path::new("") };
+    for folder in folders {
+        while !folder.starts_with(common) {
+            common = common.parent().unwrap_or(Path::new(""));
+        }
+    }
+    common
 }
 
 fn own_name(path: &Path) -> String {
@@ -73,8 +86,9 @@ mod tests {
         check(&[], &[]);
         check(&["/a/big.log"], &["big.log"]);
         check(&["/a/x", "/a/y"], &["x", "y"]);
-        check(&["/a/x", "/b/x", "/b/y"], &["/a/x", "/b/x", "y"]);
-        check(&["/a/x", "/a/x", "/a/x"], &["/a/x", "/a/x#2", "/a/x#3"]);
+        check(&["/a/x", "/b/x", "/b/y"], &["a/x", "b/x", "y"]);
+        check(&["/a/x", "/a/x", "/a/x"], &["x", "x#2", "x#3"]);
+        check(&["/r/a/s/x", "/r/b/s/x"], &["a/s/x", "b/s/x"]);
         check(&["/a/x\ny"], &["x\u{fffd}y"]);
         let long = format!("/a/{}end", "x".repeat(100));
         check(&[&long], &[&format!("…{}end", "x".repeat(68))]);
