@@ -17,8 +17,13 @@ use crate::invocation::Invocation;
 use crate::project::{Project, config_in};
 use crate::trusted::{Trust, Trusted};
 
-/// Reads all layers. What is ignored is named on standard error.
+/// Finds and reads all layers. What is ignored is named on standard error.
 pub(crate) fn config(cx: &Invocation, limits: &LimitArguments) -> Result<Config, Failure> {
+    finish(layers(cx, limits)?)
+}
+
+/// Finds all layers. What is ignored is named on standard error.
+pub(crate) fn layers(cx: &Invocation, limits: &LimitArguments) -> Result<Loader, Failure> {
     let mut loader = Loader::new();
     for (kind, path) in user_files(cx)? {
         loader = loader.file(read(cx, kind, &path)?);
@@ -45,6 +50,11 @@ pub(crate) fn config(cx: &Invocation, limits: &LimitArguments) -> Result<Config,
         let key = format!("agents.defaults.subagents.{}", flag.key);
         loader = loader.flag(key, flag.value, flag.flag);
     }
+    Ok(loader)
+}
+
+/// Reads what was found.
+pub(crate) fn finish(loader: Loader) -> Result<Config, Failure> {
     loader.load().map_err(|errors| wrong(&errors))
 }
 

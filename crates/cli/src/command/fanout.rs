@@ -13,7 +13,6 @@ use crate::arguments::FanoutArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::load;
 use crate::work::context;
 use crate::work::engine::{self, Engine};
 use crate::work::interrupt::Interrupts;
@@ -36,8 +35,7 @@ struct Task {
 pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, Failure> {
     let work = &arguments.work;
     let terms = Terms::of(&arguments.pieces)?;
-    let config = load::config(cx, &work.limits)?;
-    let prepared = preflight::prepare(work, &arguments.command, &config, cx)?;
+    let (config, prepared) = preflight::prepare(work, &arguments.command, cx)?;
     let files = context::look(&work.context, cx)?;
     let tasks = tasks(arguments)?;
     let plan = Plan::of("fanout", &prepared).merging(terms);
@@ -53,7 +51,7 @@ pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, 
     }
     engine::block_on(async {
         let interrupts = Interrupts::listen()?;
-        let engine = Engine::start(config, engine::data_folder(cx)?, cx)?;
+        let engine = Engine::start(config, engine::data_folder(cx)?, &prepared.work, cx).await?;
         let context = context::store(files, &*engine.store).await?;
         let order = Order {
             label: work.label.as_deref().map(Into::into),

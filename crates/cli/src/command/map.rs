@@ -9,7 +9,6 @@ use crate::arguments::MapArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::load;
 use crate::work::context;
 use crate::work::engine::{self, Engine};
 use crate::work::input::{self, Cut, Spool};
@@ -24,8 +23,8 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
     let split: split::Split =
         arguments.split.parse().map_err(|error| Failure::of(Exit::BadInput, &error))?;
     let terms = Terms::of(&arguments.pieces)?;
-    let config = load::config(cx, &work.limits)?;
-    let prepared = preflight::prepare(work, &arguments.command, &config, cx)?;
+    let (config, prepared) = preflight::prepare(work, &arguments.command, cx)?;
+    let task = task(arguments, &prepared)?;
     let files = context::look(&work.context, cx)?;
     let spool = match input::has_standard_input(&arguments.inputs)? {
         true => Some(Spool::standard_input(&engine::data_folder(cx)?)?),
@@ -45,7 +44,7 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
     }
     engine::block_on(async {
         let interrupts = Interrupts::listen()?;
-        let engine = Engine::start(config, engine::data_folder(cx)?, cx)?;
+        let engine = Engine::start(config, engine::data_folder(cx)?, &prepared.work, cx).await?;
         let cut = match spool {
             Some(spool) => {
                 let unnamed = spool.path().to_owned();
@@ -55,7 +54,6 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
         };
         let context = context::store(files, &*engine.store).await?;
         let plan = plan(&prepared, split, &cut, terms);
-        let task = task(arguments, &prepared);
         let order = Order {
             label: work.label.as_deref().map(Into::into),
             pieces: pieces(cut, &task, &prepared, &context),
@@ -77,10 +75,12 @@ fn plan(prepared: &Prepared, split: split::Split, cut: &Cut, terms: Terms) -> Pl
 }
 
 /// What the pieces are to do; a task of its own, or what the command line says.
-fn task(arguments: &MapArguments, prepared: &Prepared) -> Arc<str> {
+fn task(arguments: &MapArguments, prepared: &Prepared) -> Result<Arc<str>, Failure> {
     match &arguments.task {
-        Some(task) => task.as_str().into(),
-        None => prepared.command_line().into(),
+        Some(task) => Ok(task.as_str().into()),
+        None if prepared.work.command.is_some() => Ok(prepared.command_line().into()),
+        None => Err(Failure::input("nothing says what to do with each piece")
+            .hint("say it with --task, or give a command after `--`")),
     }
 }
 

@@ -6,7 +6,6 @@ use crate::arguments::RunArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::load;
 use crate::work::context;
 use crate::work::engine::{self, Engine, broken};
 use crate::work::interrupt::Interrupts;
@@ -21,8 +20,7 @@ pub(crate) fn run(arguments: &RunArguments, cx: &Invocation) -> Result<Exit, Fai
     if task.is_empty() {
         return Err(Failure::input("the task is empty"));
     }
-    let config = load::config(cx, &work.limits)?;
-    let prepared = preflight::prepare(work, command, &config, cx)?;
+    let (config, prepared) = preflight::prepare(work, command, cx)?;
     let files = context::look(&work.context, cx)?;
     let plan = Plan::of("run", &prepared);
     if work.dry_run {
@@ -32,7 +30,7 @@ pub(crate) fn run(arguments: &RunArguments, cx: &Invocation) -> Result<Exit, Fai
     }
     engine::block_on(async {
         let mut interrupts = Interrupts::listen()?;
-        let engine = Engine::start(config, engine::data_folder(cx)?, cx)?;
+        let engine = Engine::start(config, engine::data_folder(cx)?, &prepared.work, cx).await?;
         let spec = RootSpec {
             agent: prepared.agent,
             task: task.as_str().into(),

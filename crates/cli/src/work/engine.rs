@@ -5,10 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use offshoot_config::Config;
 use offshoot_door::Server;
 use offshoot_process::{KeeperCommand, MARK_VARIABLE, Options, Processes};
+use offshoot_runtime_claude::ClaudeRuntime;
 use offshoot_runtime_exec::{ExecOptions, ExecRuntime};
-use offshoot_spawner::{Session, Spawner, SpawnerError};
+use offshoot_spawner::{Session, Spawner, SpawnerError, Work};
 use offshoot_store::{DataFolder, SqliteStore, Store};
 
+use super::claude::{self, CLAUDE};
 use super::preflight::EXEC;
 use crate::door::Door;
 use crate::environment::Environment;
@@ -28,21 +30,26 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Puts it together. Must be called inside [`block_on`].
-    pub(crate) fn start(
+    /// Puts it together, for this work.
+    pub(crate) async fn start(
         config: Config,
         folder: DataFolder,
+        work: &Work,
         cx: &Invocation,
     ) -> Result<Self, Failure> {
         let store: Arc<dyn Store> =
             Arc::new(SqliteStore::open(&folder).map_err(|error| failed(&error))?);
-        let runtime = exec(&config, cx)?;
+        let processes = processes(cx)?;
+        let claude = claude(&config, &processes, work, cx).await?;
         let door = Door::bind(&folder, &cx.environment)?;
-        let spawner = Spawner::builder()
+        let mut builder = Spawner::builder().runtime(exec(&config, processes, cx));
+        if let Some(claude) = claude {
+            builder = builder.runtime(claude);
+        }
+        let spawner = builder
             .config(config)
             .store(Arc::clone(&store))
             .folder(Arc::new(folder))
-            .runtime(runtime)
             .doorkeeper(Arc::new(door.porter.clone()))
             .build()
             .map_err(|error| broken(&error))?;
@@ -61,16 +68,20 @@ pub(crate) fn data_folder(cx: &Invocation) -> Result<DataFolder, Failure> {
     DataFolder::open(cx.data_folder()).map_err(|error| failed(&error))
 }
 
-/// The runtime for programs, with a keeper that outlives us by a moment.
-fn exec(config: &Config, cx: &Invocation) -> Result<ExecRuntime, Failure> {
-    let Environment { executable, variables, .. } = &cx.environment;
-    let keeper = KeeperCommand { program: executable.clone(), args: vec!["keeper".into()] };
+/// What starts programs, with a keeper that outlives us by a moment.
+fn processes(cx: &Invocation) -> Result<Processes, Failure> {
+    let program = cx.environment.executable.clone();
+    let keeper = KeeperCommand { program, args: vec!["keeper".into()] };
     let inherited_mark = cx.environment.text(MARK_VARIABLE).map(str::to_owned);
     // Every process of this program is started by that one crate, as adopting orphans demands.
     let options =
         Options { keeper: Some(keeper), subreaper: true, inherited_mark, ..Options::default() };
-    let processes =
-        Processes::start(options).map_err(|error| Failure::of(Exit::NoRuntime, &error))?;
+    Processes::start(options).map_err(|error| Failure::of(Exit::NoRuntime, &error))
+}
+
+/// The runtime for programs.
+fn exec(config: &Config, processes: Processes, cx: &Invocation) -> ExecRuntime {
+    let Environment { executable, variables, .. } = &cx.environment;
     let settings = config.runtime(EXEC);
     let more = settings.and_then(|settings| settings.env.as_ref());
     let wrap = settings.and_then(|settings| settings.wrap.as_ref());
@@ -80,7 +91,25 @@ fn exec(config: &Config, cx: &Invocation) -> Result<ExecRuntime, Failure> {
         wrap: wrap.map(|wrap| wrap.value.to_vec()).unwrap_or_default(),
         offshoot: Some(executable.clone()),
     };
-    Ok(ExecRuntime::new(processes, options))
+    ExecRuntime::new(processes, options)
+}
+
+/// The runtime for Claude Code, where that is there: an agent of a tree of programs may ask for it too.
+async fn claude(
+    config: &Config,
+    processes: &Processes,
+    work: &Work,
+    cx: &Invocation,
+) -> Result<Option<ClaudeRuntime>, Failure> {
+    let options = claude::options(config, cx)?;
+    if claude::find(&options, &work.working_folder, cx).is_err() {
+        return Ok(None);
+    }
+    let runtime = ClaudeRuntime::new(processes.clone(), options.clone());
+    if work.runtime.as_deref() == Some(CLAUDE) {
+        claude::check(&runtime, &options, &work.working_folder).await?;
+    }
+    Ok(Some(runtime))
 }
 
 /// Runs the one future of this process to its end.

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::pieces::Terms;
-use super::preflight::Prepared;
+use super::preflight::{EXEC, Prepared};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -27,6 +27,8 @@ pub(crate) struct Plan {
     pub(crate) command: &'static str,
     /// The agent.
     pub(crate) agent: AgentId,
+    /// What runs it.
+    pub(crate) runtime: Arc<str>,
     /// The program and its arguments.
     pub(crate) program: Arc<[String]>,
     /// Where it works.
@@ -70,7 +72,7 @@ struct DryRun<'a> {
     bytes: u64,
     pieces: &'a [PlannedAgent],
     limits: &'a IndexMap<String, Valued<Value>>,
-    /// Commands of the operator cost nothing that we know of.
+    /// What a model costs shows only while it runs, and commands of the operator cost nothing that we know of.
     cost: Option<f64>,
 }
 
@@ -80,10 +82,11 @@ const SHOWN: usize = 20;
 impl Plan {
     /// What is to run, without what becomes of it.
     pub(crate) fn of(command: &'static str, prepared: &Prepared) -> Self {
-        let Prepared { agent, work, command: program } = prepared;
+        let Prepared { agent, work, runtime, command: program } = prepared;
         Self {
             command,
             agent: agent.clone(),
+            runtime: (*runtime).into(),
             program: Arc::clone(program),
             working_folder: Arc::clone(&work.working_folder),
             ok_exit: Arc::clone(&work.ok_exit),
@@ -156,7 +159,10 @@ impl Plan {
             [format!("  {key}"), valued.value.to_string(), valued.origin.to_string()]
         };
         cx.output.table(&limits.iter().map(row).collect::<Vec<_>>())?;
-        cx.output.line("cost: none that is known, because the program is yours")?;
+        cx.output.line(match &*self.runtime {
+            EXEC => "cost: none that is known, because the program is yours",
+            _ => "cost: not known before; budget.usd is the most",
+        })?;
         Ok(Exit::Done)
     }
 }

@@ -4,19 +4,21 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use offshoot_config::Config;
+use offshoot_config::{AgentDefinition, Config, Loader};
 use offshoot_model::AgentId;
 use offshoot_process::resolve_program;
 use offshoot_runtime::OutputFormat;
 use offshoot_spawner::Work;
 
+use super::claude::{self, CLAUDE};
 use crate::arguments::{OutputArgument, WorkArguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::load;
 use crate::wording;
 
-/// The runtime for programs, and the only one so far.
+/// The runtime for programs.
 pub(crate) const EXEC: &str = "exec";
 
 /// What is to run.
@@ -26,6 +28,8 @@ pub(crate) struct Prepared {
     pub(crate) agent: AgentId,
     /// How.
     pub(crate) work: Work,
+    /// What runs it.
+    pub(crate) runtime: &'static str,
     /// The program and its arguments, for people and for the record.
     pub(crate) command: Arc<[String]>,
 }
@@ -37,22 +41,74 @@ impl Prepared {
     }
 }
 
-/// Chooses agent and runtime, and looks for the program.
+/// Reads the configuration, chooses agent and runtime, and looks for the program.
 pub(crate) fn prepare(
     arguments: &WorkArguments,
     command: &[String],
-    config: &Config,
     cx: &Invocation,
-) -> Result<Prepared, Failure> {
+) -> Result<(Config, Prepared), Failure> {
+    let layers = load::layers(cx, &arguments.limits)?;
+    let config = load::finish(layers.clone())?;
     let agent = match &arguments.agent {
         Some(id) => AgentId::parse(id)
             .map_err(|error| Failure::of(Exit::BadInput, &error).hint(error.hint()))?,
         None => config.default_agent().clone(),
     };
     let definition = config.agent(&agent);
+    let folder = match definition.and_then(|agent| agent.cwd.as_ref()) {
+        Some(folder) => cx.absolute(&folder.value),
+        None => cx.environment.working_folder.clone(),
+    };
+    if !folder.is_dir() {
+        return Err(Failure::input(format_args!(
+            "there is no folder {} to work in",
+            folder.display()
+        )));
+    }
+    let runtime = choose(arguments, command, &config, &agent)?;
+    let program: Arc<[String]> = match runtime {
+        EXEC => program(command, &config, &agent, &folder, cx)?,
+        _ => {
+            let options = claude::options(&config, cx)?;
+            claude::find(&options, &folder, cx).map_err(|error| {
+                match chosen(arguments, definition) {
+                    true => claude::unusable(&error),
+                    false => no_runtime(format_args!(
+                        "nothing says what runs the agent `{agent}`, and {error}"
+                    )),
+                }
+            })?;
+            [options.command].into()
+        }
+    };
+    let work = Work {
+        runtime: Some(runtime.into()),
+        command: (runtime == EXEC).then(|| Arc::clone(&program)),
+        ok_exit: arguments.ok_exit.as_slice().into(),
+        output: match arguments.output {
+            OutputArgument::Text => OutputFormat::Text,
+            OutputArgument::Json => OutputFormat::Json,
+        },
+        ..Work::in_folder(folder)
+    };
+    let config = match runtime {
+        EXEC => config,
+        _ => capped(config, layers, &agent, cx)?,
+    };
+    Ok((config, Prepared { agent, work, runtime, command: program }))
+}
+
+/// The runtime: what the command line says, then the agent, then Claude Code.
+fn choose(
+    arguments: &WorkArguments,
+    command: &[String],
+    config: &Config,
+    agent: &AgentId,
+) -> Result<&'static str, Failure> {
+    let definition = config.agent(agent);
     let configured = definition.and_then(|agent| agent.runtime.as_ref());
     let own = definition.and_then(|agent| agent.command.as_ref());
-    let runtime = match (&arguments.runtime, command.is_empty()) {
+    let name = match (&arguments.runtime, command.is_empty()) {
         (Some(name), false) if name != EXEC => {
             return Err(Failure::input(format_args!(
                 "a command after `--` is run by the runtime `{EXEC}`, not by `{name}`"
@@ -63,11 +119,27 @@ pub(crate) fn prepare(
         (None, false) => Some(EXEC),
         (None, true) => configured.map(|name| name.value.as_str()).or(own.map(|_| EXEC)),
     };
-    match runtime {
-        Some(EXEC) => {}
-        Some(other) => return Err(no_runtime(format_args!("there is no runtime `{other}` here"))),
-        None => return Err(no_runtime(format_args!("nothing says what runs the agent `{agent}`"))),
+    match name {
+        Some(EXEC) => Ok(EXEC),
+        Some(CLAUDE) | None => Ok(CLAUDE),
+        Some(other) => Err(no_runtime(format_args!("there is no runtime `{other}` here"))),
     }
+}
+
+/// Whether somebody named a runtime.
+fn chosen(arguments: &WorkArguments, definition: Option<&AgentDefinition>) -> bool {
+    arguments.runtime.is_some() || definition.is_some_and(|agent| agent.runtime.is_some())
+}
+
+/// The command for the runtime of programs.
+fn program(
+    command: &[String],
+    config: &Config,
+    agent: &AgentId,
+    folder: &Path,
+    cx: &Invocation,
+) -> Result<Arc<[String]>, Failure> {
+    let own = config.agent(agent).and_then(|agent| agent.command.as_ref());
     let general = config.runtime(EXEC).and_then(|settings| settings.command.as_ref());
     let command: Arc<[String]> = match own.or(general) {
         _ if !command.is_empty() => command.into(),
@@ -76,22 +148,25 @@ pub(crate) fn prepare(
             return Err(no_runtime(format_args!("the runtime `{EXEC}` has no command to run")));
         }
     };
-    let folder = match definition.and_then(|agent| agent.cwd.as_ref()) {
-        Some(folder) => cx.absolute(&folder.value),
-        None => cx.environment.working_folder.clone(),
-    };
-    find_program(&command, &folder, config, cx)?;
-    let work = Work {
-        runtime: Some(EXEC.into()),
-        command: Some(Arc::clone(&command)),
-        ok_exit: arguments.ok_exit.as_slice().into(),
-        output: match arguments.output {
-            OutputArgument::Text => OutputFormat::Text,
-            OutputArgument::Json => OutputFormat::Json,
-        },
-        ..Work::in_folder(folder)
-    };
-    Ok(Prepared { agent, work, command })
+    find_program(&command, folder, config, cx)?;
+    Ok(command)
+}
+
+/// The configuration with a budget in dollars: where nobody set one, the runtime's own, which is then said.
+fn capped(
+    config: Config,
+    layers: Loader,
+    agent: &AgentId,
+    cx: &Invocation,
+) -> Result<Config, Failure> {
+    if config.root_settings(agent).budget.usd.is_some() {
+        return Ok(config);
+    }
+    let usd = claude::default_usd(&config);
+    cx.output.note(format_args!(
+        "no budget in dollars is set, so this may cost up to ${usd}; change that with --budget-usd or runtimes.{CLAUDE}.defaultUsd"
+    ));
+    load::finish(layers.set("agents.defaults.subagents.budget.usd", usd.to_string()))
 }
 
 /// Whether the program is there. Behind a wrapper only the wrapper can know.
@@ -101,12 +176,6 @@ fn find_program(
     config: &Config,
     cx: &Invocation,
 ) -> Result<(), Failure> {
-    if !folder.is_dir() {
-        return Err(Failure::input(format_args!(
-            "there is no folder {} to work in",
-            folder.display()
-        )));
-    }
     let wrapper = config.runtime(EXEC).and_then(|settings| settings.wrap.as_ref());
     let program = wrapper.map_or(command[0].as_str(), |wrap| wrap.value.program());
     let path = cx.environment.path().map(std::ffi::OsString::as_os_str);
@@ -117,6 +186,6 @@ fn find_program(
 
 fn no_runtime(message: std::fmt::Arguments<'_>) -> Failure {
     Failure::new(Exit::NoRuntime, message).hint(
-        "give a command after `--`, or set `command` for the agent in the configuration; runtimes here: exec",
+        "give a command after `--`, or set `command` for the agent in the configuration, or install Claude Code with npm i -g @anthropic-ai/claude-code, or set runtimes.claude.command; runtimes: claude, exec",
     )
 }

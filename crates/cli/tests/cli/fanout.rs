@@ -38,7 +38,7 @@ fn tasks_that_cannot_be_used_are_named() {
     check("fanout_no_file", &place.run(&["fanout", "--tasks", "nowhere", "--", "cat"]));
     check("fanout_empty_task", &place.run(&["fanout", "--task", "", "--", "cat"]));
     check("fanout_no_task", &place.run(&["fanout", "--", "cat"]));
-    check("fanout_no_command", &place.run(&["fanout", "--task", "x"]));
+    check("fanout_no_command", &place.run_with("PATH", "/nowhere", &["fanout", "--task", "x"]));
     check(
         "fanout_same_context",
         &place.run(&[

@@ -4,6 +4,7 @@
 mod command;
 mod tmpfs;
 
+mod claude;
 mod config;
 mod disk;
 mod door;

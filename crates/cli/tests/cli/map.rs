@@ -169,8 +169,8 @@ fn input_that_cannot_be_used_is_named_before_anything_runs() {
     check("map_unknown_split", &place.run(&["map", "--split", "words:3", "there", "--", "cat"]));
     check("map_unknown_merge", &place.run(&["map", "--merge", "best", "there", "--", "cat"]));
     check("map_no_input", &place.run(&["map", "--", "cat"]));
-    check("map_no_command", &place.run(&["map", "there"]));
-    check("map_unknown_runtime", &place.run(&["map", "--runtime", "claude", "there"]));
+    check("map_no_command", &place.run_with("PATH", "/nowhere", &["map", "there"]));
+    check("map_unknown_runtime", &place.run(&["map", "--runtime", "other", "there"]));
     check("map_two_runtimes", &place.run(&["map", "--runtime", "claude", "there", "--", "cat"]));
     check("map_missing_program", &place.run(&["map", "there", "--", "no-such-program"]));
     check(

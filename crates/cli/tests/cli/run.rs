@@ -112,7 +112,7 @@ fn a_hundred_megabytes_come_through() {
 fn what_cannot_run_is_said_before() {
     let place = Place::new();
     check("run_empty_task", &place.run(&["run", "", "--", "cat"]));
-    check("run_no_command", &place.run(&["run", "x"]));
+    check("run_no_command", &place.run_with("PATH", "/nowhere", &["run", "x"]));
     place.file("plain", "not a program");
     check("run_not_executable", &place.run(&["run", "x", "--", "./plain"]));
     check("run_dry_run", &place.run(&["run", "--dry-run", "x", "--", "cat"]));

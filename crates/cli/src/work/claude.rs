@@ -1,0 +1,107 @@
+//! Claude Code as this machine has it: settings into options, and whether the program is there.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+use offshoot_config::{Config, Valued, built_in};
+use offshoot_model::MicroUsd;
+use offshoot_process::{ProgramError, resolve_program};
+use offshoot_runtime_claude::{CheckError, ClaudeOptions, ClaudeRuntime};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+
+/// The name of the runtime.
+pub(crate) const CLAUDE: &str = "claude";
+
+/// `runtimes.claude.options`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct More {
+    bare: bool,
+    fallback_models: Vec<String>,
+    permission_mode: Option<String>,
+    max_turns: Option<u32>,
+    json_schema: Option<Value>,
+    settings: Option<Value>,
+    servers: BTreeMap<String, Value>,
+}
+
+/// How it is started, as `runtimes.claude` has it.
+pub(crate) fn options(config: &Config, cx: &Invocation) -> Result<ClaudeOptions, Failure> {
+    let variables = cx.environment.variables.clone();
+    let Some(settings) = config.runtime(CLAUDE) else {
+        return Ok(ClaudeOptions::inheriting(variables));
+    };
+    let more = settings.options.as_ref().map(more).transpose()?.unwrap_or_default();
+    // A command of several words is a program and what it is given first: all but its last word go before.
+    let own = settings.command.as_ref().map(|command| command.value.as_ref());
+    let (command, before): (_, &[String]) = match own.and_then(<[String]>::split_last) {
+        Some((last, before)) => (last.as_str(), before),
+        None => (CLAUDE, &[]),
+    };
+    let wrap = settings.wrap.as_ref().map(|wrap| wrap.value.as_ref()).unwrap_or_default();
+    Ok(ClaudeOptions {
+        command: command.to_owned(),
+        wrap: [wrap, before].concat(),
+        more: settings.env.as_ref().map(|env| env.value.clone()).unwrap_or_default(),
+        bare: more.bare,
+        fallback_models: more.fallback_models,
+        permission_mode: more.permission_mode,
+        max_turns: more.max_turns,
+        json_schema: more.json_schema.map(|schema| schema.to_string()),
+        settings: more.settings,
+        servers: more.servers,
+        ..ClaudeOptions::inheriting(variables)
+    })
+}
+
+/// Whether there is something to start. Behind a wrapper only the wrapper can know.
+pub(crate) fn find(
+    options: &ClaudeOptions,
+    folder: &Path,
+    cx: &Invocation,
+) -> Result<(), CheckError> {
+    let command = options.wrap.first().unwrap_or(&options.command).clone();
+    let path = cx.environment.path().map(OsString::as_os_str);
+    match resolve_program(command.as_ref(), path, folder) {
+        Ok(_) => Ok(()),
+        Err(ProgramError::NotFound { .. }) => Err(CheckError::NotFound { command }),
+        Err(error) => Err(CheckError::CannotStart { command, message: error.to_string() }),
+    }
+}
+
+/// Whether what was found is recent enough. It is asked, which takes a moment.
+pub(crate) async fn check(
+    claude: &ClaudeRuntime,
+    options: &ClaudeOptions,
+    folder: &Path,
+) -> Result<(), Failure> {
+    if !options.wrap.is_empty() {
+        return Ok(());
+    }
+    claude.check(folder).await.map(drop).map_err(|error| unusable(&error))
+}
+
+/// It cannot be used, and what can be done about it.
+pub(crate) fn unusable(error: &CheckError) -> Failure {
+    Failure::of(Exit::NoRuntime, error).hint(error.hint())
+}
+
+/// Dollars that a tree may cost where nobody said how many.
+pub(crate) fn default_usd(config: &Config) -> MicroUsd {
+    let configured = config.runtime(CLAUDE).and_then(|settings| settings.default_usd.as_ref());
+    configured.map_or(built_in::RUNTIME_DEFAULT_USD, |usd| usd.value)
+}
+
+fn more(options: &Valued<offshoot_config::FreeForm>) -> Result<More, Failure> {
+    let table = Value::Object((*options.value).clone());
+    serde_json::from_value(table).map_err(|error| {
+        let origin = &options.origin;
+        Failure::input(format_args!("runtimes.{CLAUDE}.options ({origin}): {error}"))
+    })
+}

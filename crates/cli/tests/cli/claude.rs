@@ -1,0 +1,169 @@
+//! Claude Code: the real program, before a service that answers by rules.
+
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use offshoot_fake_model_api::{Condition, FakeModelApi, Reply, Rule, Script};
+use offshoot_real_clients::{Clients, install};
+
+use crate::command::{Outcome, Place, check};
+
+/// A place with the program on its search path, and the service.
+struct Stage {
+    place: Place,
+    api: FakeModelApi,
+    path: String,
+}
+
+impl Stage {
+    fn new(clients: &Clients, rules: impl IntoIterator<Item = Rule>) -> Self {
+        let program = clients.claude();
+        let folder = program.parent().expect("a program is in a folder");
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", folder.display());
+        let api = FakeModelApi::start(Script::new(rules)).expect("a free port");
+        Self { place: Place::new(), api, path }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.place.command(arguments);
+        command.envs([
+            ("PATH", self.path.as_str()),
+            ("ANTHROPIC_BASE_URL", &self.api.url()),
+            ("ANTHROPIC_API_KEY", "none"),
+            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+            ("CLAUDE_CODE_MAX_RETRIES", "2"),
+            ("DISABLE_AUTOUPDATER", "1"),
+            ("DISABLE_TELEMETRY", "1"),
+        ]);
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Outcome {
+        self.place.outcome(self.command(arguments), &[])
+    }
+
+    /// How many processes are left that were started as an agent of this place.
+    fn agents(&self) -> usize {
+        let home = format!("HOME={}", self.place.path().join("home").display());
+        let of_this_place = |environ: Vec<u8>| {
+            let has =
+                |what: &[u8]| environ.split(|byte| *byte == 0).any(|one| one.starts_with(what));
+            has(home.as_bytes()) && has(b"OFFSHOOT_RUN_ID=")
+        };
+        let processes = fs::read_dir("/proc").expect("the system tells of its processes");
+        // One that is gone by now, or is somebody else's, has nothing to read.
+        let environ = |entry: fs::DirEntry| fs::read(entry.path().join("environ")).ok();
+        processes
+            .flatten()
+            .filter_map(environ)
+            .filter(|environ| of_this_place(environ.clone()))
+            .count()
+    }
+}
+
+fn echo() -> Rule {
+    Rule::always(Reply::text("you said {{prompt}}"))
+}
+
+#[test]
+fn it_is_what_runs_where_nobody_says_otherwise() {
+    let Some(clients) = install("it_is_what_runs_where_nobody_says_otherwise") else { return };
+    let stage = Stage::new(clients, [echo()]);
+    check("claude_run", &stage.run(&["run", "say hello"]));
+    let report = stage.run(&["run", "--json", "--budget-usd", "1", "say hello"]).expect_code(0);
+    assert!(!report.stderr.contains("no budget"), "{}", report.stderr);
+    let report = report.json();
+    assert_eq!(
+        (&report["data"], &report["status"]),
+        (&"you said say hello".into(), &"completed".into())
+    );
+    assert!(report["cost"]["knownUsd"].as_f64().is_some_and(|usd| usd > 0.0), "{report}");
+}
+
+#[test]
+fn the_default_budget_counts() {
+    let Some(clients) = install("the_default_budget_counts") else { return };
+    let stage = Stage::new(clients, [echo()]);
+    stage.place.file("c.toml", "[runtimes.claude]\ndefaultUsd = 0\n");
+    check("claude_no_money", &stage.run(&["run", "--config", "c.toml", "x"]));
+    assert!(stage.api.requests().is_empty(), "what may cost nothing does not ask");
+}
+
+#[test]
+fn one_that_is_not_logged_in_is_a_failure_with_its_reason() {
+    let Some(clients) = install("one_that_is_not_logged_in_is_a_failure_with_its_reason") else {
+        return;
+    };
+    let stage = Stage::new(clients, [echo()]);
+    let mut command = stage.command(&["run", "x"]);
+    command.env_remove("ANTHROPIC_API_KEY");
+    check("claude_not_logged_in", &stage.place.outcome(command, &[]));
+}
+
+#[test]
+fn a_rate_limit_is_waited_out() {
+    let Some(clients) = install("a_rate_limit_is_waited_out") else { return };
+    let slow_down = Rule::always(Reply::rate_limit(Duration::ZERO)).times(1);
+    let stage = Stage::new(clients, [slow_down, echo()]);
+    let outcome = stage.run(&["-q", "run", "x"]).expect_code(0);
+    assert_eq!(outcome.stdout(), "you said x\n");
+}
+
+#[test]
+fn one_that_hangs_is_ended_and_leaves_nothing() {
+    let Some(clients) = install("one_that_hangs_is_ended_and_leaves_nothing") else { return };
+    let stage = Stage::new(clients, [Rule::always(Reply::Hang)]);
+    check("claude_hangs", &stage.run(&["run", "--timeout", "12", "x"]));
+    assert!(!stage.api.requests().is_empty(), "it had come as far as to ask");
+    assert_eq!(stage.agents(), 0);
+}
+
+#[test]
+fn a_task_for_every_piece() {
+    let Some(clients) = install("a_task_for_every_piece") else { return };
+    let words =
+        |word: &str| Rule::when(Condition::Prompt(word.into()), Reply::text(format!("saw {word}")));
+    let stage = Stage::new(clients, ["apples", "pears", "plums"].map(words));
+    stage.place.file("fruit", "apples\npears\nplums\n");
+    let map = ["-q", "map", "--split", "lines:1", "--merge", "concatenate", "fruit"];
+    let outcome = stage.run(&[&map[..], &["--task", "what is it"]].concat()).expect_code(0);
+    let found =
+        ["apples", "pears", "plums"].map(|word| outcome.stdout().find(&format!("saw {word}")));
+    assert!(found.iter().all(Option::is_some) && found.is_sorted(), "{}", outcome.stdout());
+    for request in stage.api.conversations() {
+        assert!(request.prompt.contains("what is it"), "{}", request.prompt);
+    }
+    check("claude_map_no_task", &stage.run(&map[1..]));
+}
+
+#[test]
+fn different_tasks() {
+    let Some(clients) = install("different_tasks") else { return };
+    let stage = Stage::new(clients, [echo()]);
+    let fanout =
+        ["-q", "fanout", "--task", "one", "--task", "two", "--merge", "structured", "--json"];
+    let report = stage.run(&fanout).expect_code(0).json();
+    assert_eq!(report["data"], serde_json::json!({"1": "you said one", "2": "you said two"}));
+}
+
+#[test]
+fn what_is_wrong_is_said_before() {
+    let place = Place::new();
+    let run = |arguments: &[&str]| place.run_with("PATH", "/nowhere", arguments);
+    check("claude_missing", &run(&["run", "--runtime", "claude", "x"]));
+    place.file("c.toml", "[runtimes.claude.options]\nmaxTurn = 3\n");
+    check(
+        "claude_unknown_option",
+        &run(&["run", "--runtime", "claude", "--config", "c.toml", "x"]),
+    );
+    // A program that says which version it is, and nothing else.
+    let old = place.file("bin/claude", "#!/bin/sh\necho '1.0.3 (Claude Code)'\n");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&old, mode).expect("it is ours");
+    let path = format!("{}:/usr/bin:/bin", place.path().join("bin").display());
+    check("claude_too_old", &place.run_with("PATH", &path, &["-q", "run", "x"]));
+    let outcome = place.run_with("PATH", &path, &["run", "--dry-run", "x"]).expect_code(0);
+    assert!(outcome.stdout().contains("budget.usd           5"), "{}", outcome.stdout());
+    assert!(outcome.stdout().contains("each runs: claude"), "{}", outcome.stdout());
+}
