@@ -12,6 +12,7 @@ mod limits;
 mod list;
 mod manual;
 mod map;
+mod mcp;
 mod merge;
 mod report;
 mod run;
@@ -34,6 +35,7 @@ pub(crate) use limits::LimitArguments;
 pub(crate) use list::ListArguments;
 pub(crate) use manual::ManualArguments;
 pub(crate) use map::MapArguments;
+pub(crate) use mcp::McpArguments;
 pub(crate) use merge::MergeArguments;
 pub(crate) use report::ReportArguments;
 pub(crate) use run::RunArguments;
@@ -93,6 +95,7 @@ pub(crate) enum Command {
     Wait(WaitArguments),
     Report(ReportArguments),
     Cancel(CancelArguments),
+    Mcp(McpArguments),
     Merge(MergeArguments),
     Tree(TreeArguments),
     List(ListArguments),

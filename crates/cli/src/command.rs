@@ -9,6 +9,7 @@ mod key;
 mod list;
 mod manual;
 mod map;
+mod mcp;
 mod merge;
 mod report;
 mod run;
@@ -60,6 +61,7 @@ fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
         Command::Wait(arguments) => wait::run(&arguments, cx),
         Command::Report(arguments) => report::run(&arguments, cx),
         Command::Cancel(arguments) => cancel::run(&arguments, cx),
+        Command::Mcp(arguments) => mcp::run(&arguments, cx),
         Command::Merge(arguments) => merge::run(&arguments, cx),
         Command::List(arguments) => list::run(&arguments, cx),
         Command::Show(arguments) => show::run(&arguments, cx),

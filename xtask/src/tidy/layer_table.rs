@@ -79,6 +79,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             "spawner",
             "display",
             "door",
+            "mcp",
             "runtime-claude",
         ],
         Async::Yes,

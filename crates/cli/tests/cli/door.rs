@@ -151,9 +151,40 @@ fn a_large_answer_and_a_context_travel_as_files() {
 }
 
 #[test]
+fn a_model_finds_the_tools_of_its_session() {
+    let place = Place::new();
+    place.file(
+        "calls.jsonl",
+        r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":1,"method":"tools/list"}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"sessions_spawn","arguments":{"task":"deeper"}}}
+"#,
+    );
+    // It answers in any order.
+    let answers = |outcome: Outcome| {
+        let outcome = outcome.expect_code(0);
+        let parse = |line| serde_json::from_str(line).expect("an answer is JSON");
+        let mut answers: Vec<Value> = outcome.stdout().lines().map(parse).collect();
+        answers.sort_by_key(|answer| answer["id"].as_u64());
+        assert_eq!(answers.len(), 3, "{answers:?}");
+        let tool = answers[1]["result"]["tools"][0]["name"].as_str().expect("a tool").to_owned();
+        (tool, answers[2]["result"].clone())
+    };
+    let below = r#""$OFFSHOOT" spawn --wait x -- sh -c '"$OFFSHOOT" mcp < calls.jsonl'"#;
+    let (tool, result) = answers(tree(&place, &["--max-depth", "1"], below));
+    assert_eq!(tool, "sessions_report", "what it cannot use is not listed");
+    assert_eq!(result["isError"], true);
+    assert_eq!(result["structuredContent"]["code"], "depth_limit");
+    let (tool, result) = answers(tree(&place, &[], r#""$OFFSHOOT" mcp < calls.jsonl"#));
+    assert_eq!(tool, "sessions_spawn");
+    assert_eq!(result["structuredContent"]["status"], "accepted");
+}
+
+#[test]
 fn outside_a_tree_there_is_nobody_to_ask() {
     let place = Place::new();
-    for command in [&["spawn", "x"][..], &["wait"], &["report", "x"], &["cancel", "x"]] {
+    for command in [&["spawn", "x"][..], &["wait"], &["report", "x"], &["cancel", "x"], &["mcp"]] {
         let outcome = place.run(command).expect_code(2);
         assert!(outcome.stderr.contains("there is no supervisor to ask"), "{}", outcome.stderr);
     }
