@@ -7,6 +7,7 @@
 //!                                       └─ interrupt: Ctrl-C, once and twice
 //! ```
 
+pub(crate) mod claude;
 pub(crate) mod context;
 pub(crate) mod data;
 pub(crate) mod engine;
