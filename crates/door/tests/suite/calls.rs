@@ -213,6 +213,7 @@ async fn bounds_are_told_before_anything_breaks() {
     let ClientError::Failed { code, .. } = &error else { panic!("{error}") };
     assert_eq!(*code, ErrorCode::AnswerTooLarge);
     assert_eq!(error.hint(), Some("ask for less at once"));
+    assert_eq!(house.heard().await, Heard::History);
 
     let mut raw = RawClient::greeted(&house.path()).await;
     for id in 1..=3 {

@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use offshoot_door::{Client, ClientError, ErrorCode, Limits, Status, Wait};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 
 use super::{FAR, Heard, House, RawClient};
 
@@ -103,30 +103,66 @@ async fn a_client_that_goes_cancels_what_it_waits_for() {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_is_not_read_either() {
+    const ASKED: usize = 500;
     let mut house = House::new();
     let good = house.client().await;
     let raw = RawClient::greeted(&house.path()).await;
     let (mut reader, mut writer) = raw.stream.into_inner().into_split();
-    // A megabyte each: soon nothing more is taken.
-    let ask =
-        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"history\",\"params\":{\"run\":\"main\"}}\n";
-    let mut asked = 0;
-    loop {
-        tokio::select! {
-            biased;
-            written = writer.write_all(ask) => written.unwrap(),
-            // The others are served meanwhile, so the door has had its turns.
-            _ = async { for _ in 0..20 { good.call(Status {}).await.unwrap(); } } => break,
-        }
-        asked += 1;
-        assert!(asked < 1_000_000, "it reads without end");
+    let ask = |id| {
+        let params = r#""params":{"run":"main","limit":30}"#;
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"history\",{params}}}\n")
+    };
+    // In one piece it fits into the buffers of the system.
+    let all: String = (0..ASKED).map(ask).collect();
+    writer.write_all(all.as_bytes()).await.unwrap();
+    // Others are served meanwhile, so the door has had its turns.
+    for _ in 0..ASKED {
+        good.call(Status {}).await.unwrap();
     }
-    // When it reads again, it gets what it asked for.
-    let mut some = vec![0; 1 << 20];
-    reader.read_exact(&mut some).await.unwrap();
-    drop((reader, writer));
-    good.call(Status {}).await.unwrap();
-    assert!(house.heard.try_recv().is_err());
+    let mut begun = 0;
+    while let Ok(heard) = house.heard.try_recv() {
+        assert_eq!(heard, Heard::History);
+        begun += 1;
+    }
+    assert!((1..100).contains(&begun), "{begun} were begun, and none was taken");
+    // When it reads again, it gets all that it asked for.
+    let mut answers = 0;
+    let mut block = vec![0; 1 << 16];
+    while answers < ASKED {
+        let read = reader.read(&mut block).await.unwrap();
+        answers += block[..read].iter().filter(|byte| **byte == b'\n').count();
+    }
+    assert_eq!(answers, ASKED);
+}
+
+#[tokio::test]
+async fn the_last_words_of_a_supervisor_are_heard_also_while_one_speaks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.sock");
+    let listener = tokio::net::UnixListener::bind(&path).unwrap();
+    let ask = || async {
+        let client = Client::connect(&path, None).await.unwrap();
+        // More than the buffers of the system take, so that it is still being written.
+        client.call(offshoot_door::Report { text: "x".repeat(900_000) }).await.unwrap_err()
+    };
+    // Whether the words or the closed ear are noticed first is chance.
+    for _ in 0..20 {
+        let (error, ()) = tokio::join!(ask(), listen_to_little(&listener));
+        let ClientError::Failed { method, code, .. } = error else { panic!("{error:?}") };
+        assert_eq!((method, code), ("report", ErrorCode::MessageTooLarge));
+    }
+}
+
+/// A supervisor that greets, reads a little, and ends with an error.
+async fn listen_to_little(listener: &tokio::net::UnixListener) {
+    let (stream, _) = listener.accept().await.expect("somebody comes");
+    let mut stream = BufReader::new(stream);
+    stream.read_line(&mut String::new()).await.expect("a greeting");
+    let welcome = r#"{"jsonrpc":"2.0","id":0,"result":{"protocol":1,"caller":"operator","maxMessageBytes":1000000}}"#;
+    stream.write_all(format!("{welcome}\n").as_bytes()).await.expect("it reads");
+    stream.read_exact(&mut [0; 100]).await.expect("a request");
+    let last = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32002,"message":"too long"}}"#;
+    stream.write_all(format!("{last}\n").as_bytes()).await.expect("it reads");
 }
 
 #[tokio::test]

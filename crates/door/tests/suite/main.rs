@@ -30,6 +30,7 @@ const FAR: Duration = Duration::from_secs(60);
 #[derive(Debug, PartialEq)]
 enum Heard {
     Report(CallerKind, String),
+    History,
     WaitBegan,
     /// Nobody wants its answer any more.
     WaitDropped,
@@ -100,8 +101,10 @@ impl Service for Fake {
                     std::future::pending().await
                 }
                 Request::Status(_) => Status::respond(standing(kind)),
-                Request::History(_) => {
-                    let entries = vec![entry(&"x".repeat(1000)); 1000];
+                Request::History(history) => {
+                    heard.send(Heard::History).expect("the test listens");
+                    let count = history.limit.unwrap_or(1000) as usize;
+                    let entries = vec![entry(&"x".repeat(1000)); count];
                     History::respond(HistoryPage { entries, more: false })
                 }
                 Request::List(_) => List::respond(Runs::default()),
