@@ -9,11 +9,13 @@ use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
+use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
 use rustix::io::{Errno, ioctl_fionread, read};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::time::timeout;
 
 use crate::program::Tap;
 use crate::watch::watch;
@@ -25,6 +27,10 @@ const FIRST_BYTES: usize = 4 * 1024;
 
 /// The largest read, and how much is gathered before it goes to the file.
 const BLOCK_BYTES: usize = 256 * 1024;
+
+/// How long a stream may still be open when all who could write are gone. Whoever starts another program in this process
+/// holds a copy of every descriptor until that program is executed; only who holds one longer has inherited it.
+const LINGER: Duration = Duration::from_millis(250);
 
 /// Reads one stream. A future of it may be dropped at any point and made again.
 pub(crate) struct Reader {
@@ -78,28 +84,38 @@ impl Reader {
             match read(pipe, spare_capacity(&mut self.held)) {
                 Ok(0) => self.pipe = None,
                 Ok(length) => {
-                    let left = left
-                        .get_or_insert_with(|| ioctl_fionread(pipe).unwrap_or(0) + length as u64);
-                    *left = left.saturating_sub(length as u64);
+                    let length = length as u64;
+                    let left =
+                        left.get_or_insert_with(|| ioctl_fionread(pipe).unwrap_or(0) + length);
+                    *left = left.saturating_sub(length);
                     let through = *left == 0;
-                    if through {
-                        self.output.held_open = !at_end(pipe);
-                        self.pipe = None;
-                    }
                     self.take(old).await;
+                    if through {
+                        break;
+                    }
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    self.output.held_open = true;
-                    self.pipe = None;
-                }
+                Err(Errno::AGAIN) => break,
                 Err(error) => {
                     self.output.error = Some(error.into());
                     self.pipe = None;
                 }
             }
         }
+        self.linger().await;
         self.close().await
+    }
+
+    /// Waits a moment for the end of a stream in which nothing is left.
+    async fn linger(&mut self) {
+        let Some(pipe) = self.pipe.take() else { return };
+        let old = make_room(&mut self.held);
+        let attempt = |pipe: &OwnedFd| Ok(read(pipe, spare_capacity(&mut self.held))?);
+        let last = timeout(LINGER, pipe.async_io(Interest::READABLE, attempt)).await;
+        self.output.held_open = !matches!(last, Ok(Ok(0)));
+        if self.held.len() > old {
+            self.take(old).await;
+        }
     }
 
     /// Looks at what has just been read behind the first `old` bytes, and keeps of it what is to be kept.
@@ -181,9 +197,4 @@ fn make_room(held: &mut Vec<u8>) -> usize {
         held.reserve(held.len().clamp(FIRST_BYTES, BLOCK_BYTES));
     }
     held.len()
-}
-
-/// Whether the empty pipe has no writer any more.
-fn at_end(pipe: &AsyncFd<OwnedFd>) -> bool {
-    read(pipe, &mut [0]) == Ok(0)
 }

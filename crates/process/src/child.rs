@@ -77,11 +77,12 @@ impl Child {
             }
         };
         let ended = if ended { group.end().await } else { group.give_up() };
+        let (stdout, stderr) = tokio::join!(stdout.finish(), stderr.finish());
         Finished {
             exit: ended.exit,
             stop: ladder.rung(),
-            stdout: stdout.finish().await,
-            stderr: stderr.finish().await,
+            stdout,
+            stderr,
             input_error,
             stragglers: ended.stragglers,
             lost: ended.lost,

@@ -24,7 +24,6 @@ pub(crate) use record::TOKEN_BYTES;
 
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::os::fd::RawFd;
 use std::path::PathBuf;
@@ -67,7 +66,9 @@ fn hold() -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(READY)?;
     stdout.flush()?;
-    rustix::stdio::dup2_stdout(OpenOptions::new().write(true).open("/dev/null")?)?;
+    // The supervisor hears the end of this stream as the last word: from now on nothing is held but its pipe. Standard
+    // error leads nowhere already.
+    rustix::stdio::dup2_stdout(io::stderr())?;
 
     let mut pipe = io::stdin().lock();
     let mut token = [0; TOKEN_BYTES];

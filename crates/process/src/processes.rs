@@ -122,8 +122,8 @@ impl Processes {
         })))
     }
 
-    /// Starts a program in a group of its own. It must be called within a tokio runtime, and blocks for the half
-    /// millisecond that a start takes.
+    /// Starts a program in a group of its own. It must be called within a tokio runtime that has I/O and time, and blocks
+    /// for the half millisecond that a start takes.
     ///
     /// When it answers, the keeper knows the group. Whoever drops the child kills it.
     pub fn spawn(&self, program: Program) -> Result<Child, StartError> {

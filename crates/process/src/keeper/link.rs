@@ -123,17 +123,17 @@ impl Drop for Link {
     }
 }
 
-/// Whether the keeper says what a keeper says.
+/// Whether the keeper says what a keeper says, and nothing after it.
 fn is_ready(answer: &OwnedFd) -> bool {
     let mut said = Vec::new();
     let mut block = [0; 64];
-    while said.len() < READY.len() && sys::wait_readable(answer, LIMIT) {
+    while said.len() <= READY.len() && sys::wait_readable(answer, LIMIT) {
         match read(answer, &mut block) {
-            Ok(0) => break,
+            Ok(0) => return said == READY,
             Ok(length) => said.extend_from_slice(&block[..length]),
             Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(_) => break,
+            Err(_) => return false,
         }
     }
-    said == READY
+    false
 }

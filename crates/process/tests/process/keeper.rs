@@ -1,7 +1,7 @@
 //! Children never outlive their supervisor, not even when it is killed.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use offshoot_process::{KeeperCommand, KeeperError, NeverStop, Options, Processes, ProcessesError};
 use offshoot_test_support::{Watched, fake_agent};
@@ -80,23 +80,14 @@ fn what_the_supervisor_inherited_stays_with_it() {
     // A shell hands descriptor 9 to whatever it starts, as a script under `flock` does.
     let script =
         format!("exec 9>/dev/null; exec {} supervise --keeper pid hang", fake_agent().display());
-    #[expect(clippy::disallowed_methods, reason = "the supervisor under test is not to be held")]
-    let mut shell = std::process::Command::new("/bin/sh")
-        .args(["-c", &script])
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .expect("it can be started");
-    let mut lines =
-        std::io::BufRead::lines(std::io::BufReader::new(shell.stdout.take().expect("it is piped")));
-    let mut number = |word: &str| -> u32 {
-        let line = lines.next().expect("it says more").expect("it is text");
-        line.strip_prefix(word).expect("the word").parse().expect("a number")
-    };
-    let (keeper, child) = (number("keeper "), Watched::new(number("child ")));
+    let mut supervisor = Supervisor::by(Path::new("/bin/sh"), &["-c", &script]);
+    let keeper = supervisor.number("keeper ");
+    let child = Watched::new(supervisor.number("child "));
+    supervisor.line();
     assert!(!PathBuf::from(format!("/proc/{keeper}/fd/9")).exists());
-    assert!(PathBuf::from(format!("/proc/{}/fd/9", shell.id())).exists());
-    shell.kill().expect("it is ours");
-    shell.wait().expect("it is ours");
+    assert!(PathBuf::from(format!("/proc/{}/fd/9", supervisor.process.id())).exists());
+    supervisor.process.kill().expect("it is ours");
+    supervisor.process.wait().expect("it is ours");
     assert!(child.is_gone_within(FAR));
 }
 

@@ -1,6 +1,7 @@
 //! What a program leaves behind.
 
 use std::io::{BufRead, BufReader, Lines};
+use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
 
 use offshoot_process::{Exit, MARK_VARIABLE, NeverStop};
@@ -16,12 +17,16 @@ pub(super) struct Supervisor {
 
 impl Supervisor {
     pub(super) fn start(args: &[&str]) -> Self {
+        Self::by(fake_agent(), &[&["supervise"], args].concat())
+    }
+
+    /// A supervisor that is brought about by another program.
+    pub(super) fn by(program: &Path, args: &[&str]) -> Self {
         #[expect(
             clippy::disallowed_methods,
             reason = "the supervisor under test is not to be held"
         )]
-        let mut process = Command::new(fake_agent())
-            .arg("supervise")
+        let mut process = Command::new(program)
             .args(args)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -44,6 +49,15 @@ impl Supervisor {
 
     pub(super) fn end(mut self) {
         assert!(self.process.wait().expect("it is ours").success());
+    }
+}
+
+/// A test that fails leaves no supervisor behind.
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        // It has ended by itself where the test went well.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 
