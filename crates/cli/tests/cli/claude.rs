@@ -114,8 +114,8 @@ fn a_rate_limit_is_waited_out() {
 fn one_that_hangs_is_ended_and_leaves_nothing() {
     let Some(clients) = install("one_that_hangs_is_ended_and_leaves_nothing") else { return };
     let stage = Stage::new(clients, [Rule::always(Reply::Hang)]);
+    // However far it came in that time: on a busy machine perhaps not even to its first question.
     check("claude_hangs", &stage.run(&["run", "--timeout", "12", "x"]));
-    assert!(!stage.api.requests().is_empty(), "it had come as far as to ask");
     assert_eq!(stage.agents(), 0);
 }
 
