@@ -14,7 +14,7 @@ use offshoot_store::{ManifestEntry, NewValue, StoreError};
 
 use crate::machine::Session;
 use crate::shared::Shared;
-use crate::supervisor::Ask;
+use crate::supervisor::Prepared;
 
 /// Answers up to this size travel and are recorded inline; larger ones are named. A row of the database stays within
 /// a page of 4 KiB, and a thousand of them in a merge stay within a few megabytes.
@@ -25,12 +25,12 @@ pub(crate) async fn run(
     shared: Arc<Shared>,
     run: RunId,
     session: Session,
-    ask: Box<Ask>,
+    prepared: Box<Prepared>,
     host: RunHost,
     stop: StopSignal,
 ) -> Ending {
-    let runtime = Arc::clone(&ask.runtime);
-    let launch = match launch(&shared, run, session, *ask).await {
+    let runtime = Arc::clone(&prepared.runtime);
+    let launch = match launch(&shared, run, session, prepared).await {
         Ok(launch) => launch,
         Err(error) => return Ending::of(Reason::CannotStart { message: chain(&error) }),
     };
@@ -58,12 +58,12 @@ async fn launch(
     shared: &Arc<Shared>,
     run: RunId,
     session: Session,
-    ask: Ask,
+    prepared: Box<Prepared>,
 ) -> Result<Launch, StoreError> {
     let Session { key, agent, depth, grant } = session;
-    let request = ask.request;
+    let Prepared { task, context, command, input, model, thinking, work, runtime: _ } = *prepared;
     let definition = shared.config.agent(&agent);
-    let (context, context_manifest) = link(shared, run, request.context).await?;
+    let (context, context_manifest) = link(shared, run, context).await?;
     Ok(Launch {
         run,
         root: shared.root,
@@ -72,19 +72,19 @@ async fn launch(
         depth,
         context,
         context_manifest,
-        task: request.task,
-        input: match ask.input {
+        task,
+        input: match input {
             Some(range) => Input::Piece(range),
             None => Input::Prompt,
         },
-        command: ask.command,
-        ok_exit: Arc::clone(&ask.work.ok_exit),
-        output: ask.work.output,
-        working_folder: Arc::clone(&ask.work.working_folder),
+        command,
+        ok_exit: Arc::clone(&work.ok_exit),
+        output: work.output,
+        working_folder: Arc::clone(&work.working_folder),
         run_folder: shared.folder.run_folder(run),
         spool_folder: Arc::clone(&shared.spool_folder),
-        model: request.model.map(Into::into),
-        thinking: request.thinking.map(Into::into),
+        model,
+        thinking,
         system_prompt: definition
             .and_then(|agent| agent.system_prompt.as_ref())
             .map(|prompt| prompt.value.as_str().into()),

@@ -51,7 +51,8 @@ pub struct Fan {
     sender: mpsc::UnboundedSender<Message>,
     state: watch::Receiver<TreeState>,
     events: mpsc::UnboundedReceiver<FanEvent>,
-    keys: Vec<Arc<str>>,
+    /// The names of the results, where they have one.
+    keys: Vec<Option<Arc<str>>>,
     strategy: Strategy,
     fold: Fold,
     max_fail: Option<u32>,
@@ -193,8 +194,7 @@ impl Fan {
         let mut kept: Option<(Arc<str>, Payload)> = None;
         for (place, piece) in (0_u32..).zip(pieces) {
             let Piece { request, input, key } = piece;
-            let key = key.or_else(|| request.label.clone());
-            keys.push(key.unwrap_or_else(|| (place + 1).to_string().into()));
+            keys.push(key.or_else(|| request.label.clone()));
             let task = match &kept {
                 Some((task, payload)) if Arc::ptr_eq(task, &request.task) => payload.clone(),
                 _ => {
@@ -243,7 +243,7 @@ impl Fan {
                     // A run that completed without a word has the empty answer.
                     let answer = envelope.data.take();
                     let answer = answer.unwrap_or_else(|| Payload::text(""));
-                    let key = Arc::clone(&self.keys[place as usize]);
+                    let key = self.key(place);
                     if self.fold.push(place, key, Ok(answer)) == Step::Early && cut_short.is_none()
                     {
                         cut_short = Some(self.cut_short(CancelledBy::EarlyAnswer));
@@ -265,14 +265,15 @@ impl Fan {
         failures.sort_unstable_by_key(|&(place, _)| place);
         refused.sort_unstable_by_key(|&(place, _)| place);
         for (place, envelope) in &failures {
-            let key = Arc::clone(&self.keys[*place as usize]);
+            let key = self.key(*place);
             self.fold.push(*place, key, Err(envelope.clone()));
         }
-        let key = |place: u32| Arc::clone(&self.keys[place as usize]);
         let refused: Vec<Refused> = refused
             .into_iter()
-            .map(|(place, refusal)| Refused { key: key(place), refusal: *refusal })
+            .map(|(place, refusal)| Refused { key: self.key(place), refusal: *refusal })
             .collect();
+        let failures =
+            failures.into_iter().map(|(place, envelope)| (self.key(place), *envelope)).collect();
         let admitted = total - u32::try_from(refused.len()).expect("no more than there are pieces");
         Ok(FanAnswer {
             strategy: self.strategy,
@@ -280,13 +281,16 @@ impl Fan {
             answer: self.fold.into_partial(),
             total,
             completed,
-            failures: failures
-                .into_iter()
-                .map(|(place, envelope)| (key(place), *envelope))
-                .collect(),
+            failures,
             refused,
             cut_short,
         })
+    }
+
+    /// The name of a result; its number from 1 where it has none.
+    fn key(&self, place: u32) -> Arc<str> {
+        let key = self.keys[place as usize].clone();
+        key.unwrap_or_else(|| (place + 1).to_string().into())
     }
 
     fn cut_short(&self, by: CancelledBy) -> CancelledBy {

@@ -141,8 +141,8 @@ pub(crate) struct ReplyId(pub(crate) u64);
 /// What the world is to do. Closed.
 #[derive(Debug)]
 pub(crate) enum Effect {
-    /// Keep this, in this order.
-    Record(Box<Event>),
+    /// Keep this, in this order. Not boxed: most effects are this one, and are moved once.
+    Record(Event),
     /// Show this to whoever looks right now.
     Show(Box<Event>),
     /// Start this run.
@@ -276,7 +276,7 @@ impl Machine {
             }
             RunEvent::Progress(text) => {
                 let event = self.event(now, run, EventKind::Progress { text });
-                out.push(Effect::Show(event));
+                out.push(Effect::Show(Box::new(event)));
             }
             RunEvent::Used { usage, cost } => self.charge(now, run, usage, cost, out),
         }
@@ -301,9 +301,9 @@ impl Machine {
         out.push(Effect::Record(event));
     }
 
-    fn event(&self, now: Timestamp, run: RunIndex, kind: EventKind) -> Box<Event> {
+    fn event(&self, now: Timestamp, run: RunIndex, kind: EventKind) -> Event {
         let run = self.runs[run.get()].id;
-        Box::new(Event { root: self.root, seq: self.seq, at: now, run, kind })
+        Event { root: self.root, seq: self.seq, at: now, run, kind }
     }
 
     /// Puts a run into the tree. It stands in no queue yet.

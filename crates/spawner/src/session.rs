@@ -228,9 +228,15 @@ impl Drop for Session {
 
 /// Ends with an error when the record of the tree breaks; never otherwise.
 pub(crate) async fn broken(state: &mut watch::Receiver<TreeState>) -> SpawnerError {
-    match state.wait_for(|state| matches!(state, TreeState::Broken(_))).await.as_deref() {
-        Ok(TreeState::Broken(error)) => SpawnerError::Record(Arc::clone(error)),
-        _ => std::future::pending().await,
+    // What is borrowed must not live until the end of the wait below: it is a lock.
+    let error = match state.wait_for(|state| matches!(state, TreeState::Broken(_))).await.as_deref()
+    {
+        Ok(TreeState::Broken(error)) => Some(Arc::clone(error)),
+        _ => None,
+    };
+    match error {
+        Some(error) => SpawnerError::Record(error),
+        None => std::future::pending().await,
     }
 }
 

@@ -170,7 +170,7 @@ impl Spawner {
         let mut supervisor =
             Supervisor::new(Arc::clone(&shared), machine, messages, sender.clone(), events, state);
         if let Some(ask) = ask {
-            supervisor.enter(RunIndex::ROOT, Box::new(ask), answer);
+            supervisor.enter(RunIndex::ROOT, ask.prepared(), answer);
         }
         let task = async move {
             supervisor.run(effects).await;

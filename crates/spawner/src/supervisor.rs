@@ -10,18 +10,19 @@
 //! it is durable. Two things do not wait: a request to stop, because it only ends things, and the start of a run whose
 //! admission is durable already, because the slot that it takes was freed by a process that is gone.
 
+mod alarm;
 mod message;
 mod outbox;
 mod perform;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use offshoot_model::{AgentId, CancelledBy, Ending, Event, Reason, Refusal, RunId, Timestamp};
+use offshoot_model::{AgentId, CancelledBy, Ending, Event, Reason, Refusal, RunId};
 use offshoot_runtime::{RunEvent, RunHost, StopHandle, WaitFor};
 use offshoot_store::StoreError;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::JoinSet;
 
 use crate::agents::Asking;
 use crate::host::AgentHost;
@@ -30,7 +31,8 @@ use crate::machine::{
 };
 use crate::shared::Shared;
 
-pub(crate) use message::{Ask, FanEvent, FanId, Message, Waited};
+use alarm::Alarm;
+pub(crate) use message::{Ask, FanEvent, FanId, Message, Prepared, Waited};
 use outbox::Outbox;
 
 /// How many messages are taken before the effects of all of them are recorded together. Large enough that a
@@ -67,22 +69,29 @@ pub(crate) struct Supervisor {
     /// Handed to hosts of runs. The supervisor's own end keeps the channel open while anything lives.
     sender: mpsc::UnboundedSender<Message>,
     agents: JoinSet<()>,
-    runs: HashMap<RunIndex, Entry>,
-    replies: HashMap<ReplyId, Asked>,
+    runs: Entries,
+    /// In the order in which they were asked, which is the order in which the machine answers.
+    asked: VecDeque<Asked>,
     waits: HashMap<WaitId, oneshot::Sender<Waited>>,
     outbox: Outbox,
     events: broadcast::Sender<Arc<Event>>,
     state: watch::Sender<TreeState>,
     next_reply: u64,
+    /// Effects that are being performed. Empty between two calls; kept for its room.
+    performing: Vec<Effect>,
     /// What the gauge of the spawner knows of this tree.
     active: u32,
 }
+
+/// The live runs by their place in the tree.
+#[derive(Default)]
+struct Entries(Vec<Option<Box<Entry>>>);
 
 /// A live run, seen from outside the machine.
 #[derive(Default)]
 struct Entry {
     /// What it takes to start it; taken when it starts.
-    launch: Option<Box<Ask>>,
+    launch: Option<Box<Prepared>>,
     /// The record that must be durable before it may start.
     admitted: u64,
     /// Whether it has its slot and waits in the outbox for the record of its admission.
@@ -103,7 +112,8 @@ struct Follower {
 
 /// Somebody who waits for the answer to a request.
 struct Asked {
-    ask: Box<Ask>,
+    reply: ReplyId,
+    prepared: Box<Prepared>,
     to: Asker,
 }
 
@@ -134,13 +144,14 @@ impl Supervisor {
             messages,
             sender,
             agents: JoinSet::new(),
-            runs: HashMap::new(),
-            replies: HashMap::new(),
+            runs: Entries::default(),
+            asked: VecDeque::new(),
             waits: HashMap::new(),
             outbox: Outbox::default(),
             events,
             state,
             next_reply: 0,
+            performing: Vec::new(),
             active: 0,
         }
     }
@@ -149,7 +160,7 @@ impl Supervisor {
     pub(crate) fn enter(
         &mut self,
         root: RunIndex,
-        launch: Box<Ask>,
+        launch: Box<Prepared>,
         answer: mpsc::UnboundedSender<FanEvent>,
     ) {
         let follower = Some(Follower { fan: FanId(0), place: 0, told: answer });
@@ -161,6 +172,7 @@ impl Supervisor {
     pub(crate) async fn run(mut self, opening: Vec<Effect>) {
         let mut effects = opening;
         let mut batch = Vec::with_capacity(BATCH);
+        let mut alarm = Alarm::default();
         loop {
             while !effects.is_empty() {
                 self.perform(&mut effects);
@@ -177,6 +189,8 @@ impl Supervisor {
                 });
                 return;
             }
+            // Not an arm below: each has said that it is over, and the task that is left of it wakes nobody.
+            while self.agents.try_join_next().is_some() {}
             let timer = self.machine.next_timer();
             if timer.is_some_and(|moment| moment <= self.shared.clock.now()) {
                 // Not left to the arm below, which would never have its turn while messages keep coming.
@@ -189,16 +203,13 @@ impl Supervisor {
                 committed = self.outbox.committed(), if !self.outbox.is_empty() => {
                     self.told_of_commit(committed, &mut effects);
                 }
-                Some(joined) = self.agents.join_next(), if !self.agents.is_empty() => {
-                    note_end(joined);
-                }
                 _ = self.messages.recv_many(&mut batch, BATCH) => {
                     for message in batch.drain(..) {
                         self.take(message, &mut effects);
                     }
                 }
                 // What is due then is found at the top of the loop.
-                () = at(&self.shared, timer), if timer.is_some() => {}
+                () = alarm.rings(timer, &self.shared), if timer.is_some() => {}
             }
         }
     }
@@ -209,25 +220,22 @@ impl Supervisor {
 
     fn take(&mut self, message: Message, effects: &mut Vec<Effect>) {
         match message {
-            Message::Spawn { ask, reply } => self.ask(ask, Asker::One(reply), effects),
+            Message::Spawn { ask, reply } => self.ask(*ask, Asker::One(reply), effects),
             Message::Fan { id, caller, mut asks, follower } => {
                 self.divide_budget(caller, &mut asks);
-                for ask in asks {
+                for (count, ask) in asks.into_iter().enumerate() {
                     let follower = Follower { fan: id, place: ask.place, told: follower.clone() };
-                    self.ask(Box::new(ask), Asker::Fan(follower), effects);
+                    self.ask(ask, Asker::Fan(follower), effects);
+                    if count % BATCH == BATCH - 1 {
+                        // So that what is to be recorded of a hundred thousand is not in memory at once.
+                        self.perform(effects);
+                    }
                 }
             }
             Message::CancelPieces { fan, by } => {
                 let is_piece =
                     |entry: &Entry| entry.follower.as_ref().is_some_and(|it| it.fan == fan);
-                let mut pieces: Vec<RunIndex> = self
-                    .runs
-                    .iter()
-                    .filter(|(_, entry)| is_piece(entry))
-                    .map(|(&run, _)| run)
-                    .collect();
-                pieces.sort_unstable();
-                for run in pieces {
+                for run in self.runs.which(is_piece) {
                     self.step(Input::Cancel { run, reach: Reach::Subtree, by }, effects);
                 }
             }
@@ -299,20 +307,13 @@ impl Supervisor {
         self.step(Input::Close { ending: Box::new(ending) }, effects);
     }
 
-    fn ask(&mut self, ask: Box<Ask>, to: Asker, effects: &mut Vec<Effect>) {
+    fn ask(&mut self, ask: Ask, to: Asker, effects: &mut Vec<Effect>) {
         self.next_reply += 1;
         let reply = ReplyId(self.next_reply);
-        let spawn = Spawn {
-            caller: ask.caller,
-            run: self.shared.clock.mint(),
-            request: ask.request.clone(),
-            task: ask.task.clone(),
-            input: ask.input.clone(),
-            origin: ask.origin,
-            facts: Arc::clone(&ask.facts),
-            reply,
-        };
-        self.replies.insert(reply, Asked { ask, to });
+        self.asked.push_back(Asked { reply, prepared: ask.prepared(), to });
+        let Ask { caller, request, task, input, origin, facts, .. } = ask;
+        let run = self.shared.clock.mint();
+        let spawn = Spawn { caller, run, request, task, input, origin, facts, reply };
         self.step(Input::Spawn(Box::new(spawn)), effects);
     }
 
@@ -323,23 +324,29 @@ impl Supervisor {
     }
 }
 
-/// The task of a run is over; its ending came as a message. It catches the panics of what it runs, so that another one
-/// is a defect here. One that was cancelled went down with the whole program.
-fn note_end(joined: Result<(), JoinError>) {
-    if let Err(error) = joined
-        && error.is_panic()
-    {
-        std::panic::resume_unwind(error.into_panic());
+impl Entries {
+    fn insert(&mut self, run: RunIndex, entry: Entry) {
+        if self.0.len() <= run.get() {
+            self.0.resize_with(run.get() + 1, || None);
+        }
+        self.0[run.get()] = Some(Box::new(entry));
     }
-}
 
-/// Ends when the clock shows this moment.
-async fn at(shared: &Shared, moment: Option<Timestamp>) {
-    let Some(moment) = moment else { return std::future::pending().await };
-    let left = moment.since(shared.clock.now());
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place where the machine's timers become real time"
-    )]
-    tokio::time::sleep(left).await;
+    fn get(&self, run: RunIndex) -> Option<&Entry> {
+        self.0.get(run.get())?.as_deref()
+    }
+
+    fn get_mut(&mut self, run: RunIndex) -> Option<&mut Entry> {
+        self.0.get_mut(run.get())?.as_deref_mut()
+    }
+
+    fn remove(&mut self, run: RunIndex) -> Option<Box<Entry>> {
+        self.0.get_mut(run.get())?.take()
+    }
+
+    /// Those of which this holds, in the order in which they were admitted.
+    fn which(&self, holds: impl Fn(&Entry) -> bool) -> Vec<RunIndex> {
+        let live = self.0.iter().enumerate().filter_map(|(at, entry)| Some((at, entry.as_ref()?)));
+        live.filter(|(_, entry)| holds(entry)).map(|(at, _)| RunIndex::new(at)).collect()
+    }
 }

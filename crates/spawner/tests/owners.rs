@@ -250,3 +250,25 @@ async fn a_root_is_described_in_words() {
     let error = fan.expect_err("there is no runtime `other`");
     assert!(matches!(&error, SpawnerError::Refused(_)), "{error}");
 }
+
+#[tokio::test]
+async fn everything_can_be_waited_for_in_a_task_of_its_own() {
+    let runtime = FnRuntime::new("echo", |launch, _cx| async move { Finished::text(launch.task) });
+    let spawner = spawner(runtime, &[]);
+    let tree = async move {
+        let mut root = spawner.run(RootSpec::new("root")).await?;
+        root.answer().await?;
+        root.ended().await?;
+        let session = spawner.open(RootSpec::new("root")).await?;
+        let mut events = session.events();
+        events.next().await;
+        session.spawn(request("a")).await.map_err(|refusal| refusal.to_string())?;
+        session.wait(WaitFor::default()).await?;
+        let answer = session.fan_out(FanOut::new([Piece::task("b")])).await?.answer().await?;
+        session.conclude(&answer).await?;
+        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(answer.completed)
+    };
+    #[expect(clippy::disallowed_methods, reason = "that it can be done is what is tested")]
+    let task = tokio::spawn(tree);
+    assert_eq!(task.await.expect("no panic").expect("a whole record"), 1);
+}

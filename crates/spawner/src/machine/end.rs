@@ -31,7 +31,7 @@ impl Machine {
         if let Some(reason) = live.stopping
             && !ending.status().is_success()
         {
-            ending.reason = reason;
+            ending.reason = *reason;
         }
         entry.body = Body::Ended(ending.status());
         let (id, depth, parent) = (entry.id, entry.depth, entry.parent);

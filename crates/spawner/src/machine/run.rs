@@ -55,7 +55,7 @@ pub(crate) struct Live {
     /// Waits of others that this run's end may satisfy.
     pub(crate) watchers: Vec<WaitId>,
     /// What its ending will say, once it was asked to stop.
-    pub(crate) stopping: Option<Reason>,
+    pub(crate) stopping: Option<Box<Reason>>,
 }
 
 /// Where a live run stands with its slot.

@@ -102,9 +102,10 @@ impl Machine {
                 if live.stopping.is_some() {
                     return;
                 }
+                let reason = Box::new(reason);
                 live.stopping = Some(reason.clone());
                 let grace = Duration::from_secs(live.grant.grace_seconds);
-                self.record(now, run, EventKind::Stopping { reason: Box::new(reason) }, out);
+                self.record(now, run, EventKind::Stopping { reason }, out);
                 out.push(Effect::Stop { run, how: Stop::Soft { grace } });
             }
         }

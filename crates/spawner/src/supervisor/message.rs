@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use offshoot_model::{
-    CancelledBy, Ending, Envelope, InputRange, MergeSummary, Origin, Payload, Refusal, RunId,
-    SpawnRequest,
+    CancelledBy, ContextEntry, Ending, Envelope, InputRange, MergeSummary, Origin, Payload,
+    Refusal, RunId, SpawnRequest,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::{RunEvent, Runtime, WaitFor};
@@ -49,6 +49,18 @@ pub(crate) enum Message {
     Count { reply: oneshot::Sender<Counts> },
 }
 
+/// What it takes to start a run that was admitted; small, because queues hold many.
+pub(crate) struct Prepared {
+    pub(crate) task: Arc<str>,
+    pub(crate) context: Vec<ContextEntry>,
+    pub(crate) command: Option<Arc<[String]>>,
+    pub(crate) input: Option<InputRange>,
+    pub(crate) model: Option<Arc<str>>,
+    pub(crate) thinking: Option<Arc<str>>,
+    pub(crate) work: Arc<Work>,
+    pub(crate) runtime: Arc<dyn Runtime>,
+}
+
 /// A request with everything that was resolved before it entered.
 pub(crate) struct Ask {
     pub(crate) caller: RunIndex,
@@ -84,4 +96,20 @@ pub(crate) enum FanEvent {
 pub(crate) struct Waited {
     pub(crate) ended: Vec<RunId>,
     pub(crate) pending: Vec<RunId>,
+}
+
+impl Ask {
+    /// What stays here until the run starts. The request itself goes to the machine.
+    pub(crate) fn prepared(&self) -> Box<Prepared> {
+        Box::new(Prepared {
+            task: Arc::clone(&self.request.task),
+            context: self.request.context.clone(),
+            command: self.command.clone(),
+            input: self.input.clone(),
+            model: self.request.model.as_deref().map(Into::into),
+            thinking: self.request.thinking.as_deref().map(Into::into),
+            work: Arc::clone(&self.work),
+            runtime: Arc::clone(&self.runtime),
+        })
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use offshoot_model::{CancelledBy, Ending, Event, Reason, Refusal, RunId};
 use offshoot_runtime::{Stop, StopHandle};
 use offshoot_store::StoreError;
+use tokio::sync::mpsc;
 
 use super::outbox::Told;
 use super::{
@@ -23,16 +24,18 @@ impl Supervisor {
         let followed = self.events.receiver_count() > 0;
         let mut record = Vec::new();
         let mut told = Told::default();
-        for effect in std::mem::take(effects) {
+        let mut performing = std::mem::take(&mut self.performing);
+        std::mem::swap(&mut performing, effects);
+        for effect in performing.drain(..) {
             match effect {
                 Effect::Record(event) => {
                     if record.len() >= APPEND_EVENTS {
                         self.keep(std::mem::take(&mut record), std::mem::take(&mut told), effects);
                     }
                     if followed {
-                        told.events.push(Arc::new((*event).clone()));
+                        told.events.push(Arc::new(event.clone()));
                     }
-                    record.push(*event);
+                    record.push(event);
                 }
                 Effect::Show(event) => {
                     // Without a follower there is nobody to show it to.
@@ -41,7 +44,7 @@ impl Supervisor {
                 Effect::Stop { run, how } => self.stop(run, how),
                 Effect::Start { run } if self.may_start_now(run) => self.start(run, effects),
                 Effect::Start { run } => {
-                    if let Some(entry) = self.runs.get_mut(&run) {
+                    if let Some(entry) = self.runs.get_mut(run) {
                         entry.held = true;
                     }
                     told.effects.push(Effect::Start { run });
@@ -49,13 +52,12 @@ impl Supervisor {
                 Effect::Reply { reply, answer } => {
                     // The record of its admission is the last one before the answer.
                     let admitted = record.last().map_or(0, |event| event.seq);
-                    if let Some(answered) = self.answered(reply, answer, admitted) {
-                        told.answers.push(answered);
-                    }
+                    told.answers.push(self.answered(reply, answer, admitted));
                 }
                 later @ (Effect::Resolve { .. } | Effect::Ended { .. }) => told.effects.push(later),
             }
         }
+        self.performing = performing;
         self.keep(record, told, effects);
     }
 
@@ -102,7 +104,7 @@ impl Supervisor {
                     }
                 }
                 Effect::Ended { run, envelope } => {
-                    let follower = self.runs.remove(&run).and_then(|entry| entry.follower);
+                    let follower = self.runs.remove(run).and_then(|entry| entry.follower);
                     if let Some(Follower { place, told, .. }) = follower {
                         // Whoever followed may have gone.
                         let _ = told.send(FanEvent::Ended { place, envelope });
@@ -120,7 +122,7 @@ impl Supervisor {
 
     /// Whether the record of this run's admission is durable.
     fn may_start_now(&self, run: RunIndex) -> bool {
-        self.runs.get(&run).is_some_and(|entry| self.outbox.is_durable(entry.admitted))
+        self.runs.get(run).is_some_and(|entry| self.outbox.is_durable(entry.admitted))
     }
 
     /// Books what came of a request; the one who asked is told later.
@@ -129,24 +131,26 @@ impl Supervisor {
         reply: ReplyId,
         answer: Result<(RunIndex, RunId), Box<Refusal>>,
         admitted: u64,
-    ) -> Option<Answered> {
-        let Asked { ask, to } = self.replies.remove(&reply)?;
+    ) -> Answered {
+        let asked = self.asked.pop_front().expect("the machine answers what it was asked");
+        let Asked { reply: next, prepared, to } = asked;
+        assert_eq!(next, reply, "the machine answers each request in its own step");
         if let Ok((run, _)) = answer {
             let follower = match &to {
                 Asker::Fan(follower) => Some(follower.clone()),
                 Asker::One(_) => None,
             };
-            let entry = Entry { launch: Some(ask), admitted, follower, ..Entry::default() };
+            let entry = Entry { launch: Some(prepared), admitted, follower, ..Entry::default() };
             self.runs.insert(run, entry);
         }
-        Some(Answered { to, answer: answer.map(|(_, id)| id) })
+        Answered { to, answer: answer.map(|(_, id)| id) }
     }
 
     fn start(&mut self, run: RunIndex, effects: &mut Vec<Effect>) {
         let id = self.machine.id(run);
         let session = self.machine.session(run).expect("a run that starts is live");
-        let entry = self.runs.get_mut(&run).expect("a run that starts was admitted");
-        let ask = entry.launch.take().expect("a run starts once");
+        let entry = self.runs.get_mut(run).expect("a run that starts was admitted");
+        let prepared = entry.launch.take().expect("a run starts once");
         if entry.stopped {
             // Asked to stop between its slot and its start: the machine knows why.
             let ending = Ending::of(Reason::Cancelled { by: CancelledBy::Operator });
@@ -156,16 +160,15 @@ impl Supervisor {
         entry.stop = Some(stop);
         let host = self.host(run, session.agent.clone());
         let shared = Arc::clone(&self.shared);
-        let sender = self.sender.clone();
+        let task = Task { run, sender: self.sender.clone(), ending: None };
         self.agents.spawn(async move {
-            let ending = agent::run(shared, id, session, ask, host, signal).await;
-            // The supervisor outlives its runs, unless everything is torn down at once.
-            let _ = sender.send(Message::Finished { run, ending: Box::new(ending) });
+            let mut task = task;
+            task.ending = Some(agent::run(shared, id, session, prepared, host, signal).await);
         });
     }
 
     fn stop(&mut self, run: RunIndex, how: Stop) {
-        let Some(entry) = self.runs.get_mut(&run) else { return };
+        let Some(entry) = self.runs.get_mut(run) else { return };
         match &entry.stop {
             Some(stop) => stop.stop(how),
             None => entry.stopped = true,
@@ -176,20 +179,31 @@ impl Supervisor {
     fn broken(&mut self, error: StoreError, effects: &mut Vec<Effect>) {
         self.state.send_replace(TreeState::Broken(Arc::new(error)));
         self.outbox.clear();
-        self.replies.clear();
         self.waits.clear();
         self.step(Input::StopAll { firm: true }, effects);
-        let held: Vec<RunIndex> = self
-            .runs
-            .iter()
-            .filter(|(_, entry)| entry.held && entry.launch.is_some())
-            .map(|(&run, _)| run)
-            .collect();
-        for run in held {
+        for run in self.runs.which(|entry| entry.held && entry.launch.is_some()) {
             let ending = Ending::of(Reason::Interrupted);
             self.step(Input::Finished { run, ending: Box::new(ending) }, effects);
         }
         self.abandon(effects);
+    }
+}
+
+/// The task of one run. However it ends, it says so.
+struct Task {
+    run: RunIndex,
+    sender: mpsc::UnboundedSender<Message>,
+    ending: Option<Ending>,
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        let ending = self.ending.take().unwrap_or_else(|| {
+            let message = "its task ended without a word".to_owned();
+            Ending::of(Reason::RuntimeError { message, retryable: false })
+        });
+        // The supervisor outlives its runs, unless everything is torn down at once.
+        let _ = self.sender.send(Message::Finished { run: self.run, ending: Box::new(ending) });
     }
 }
 

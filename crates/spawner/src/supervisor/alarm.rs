@@ -1,0 +1,36 @@
+//! Where the machine's timers become real time.
+
+use std::pin::Pin;
+
+use offshoot_model::Timestamp;
+use tokio::time::Sleep;
+
+use crate::shared::Shared;
+
+/// One sleep, kept from one wait to the next: timers are set and taken back with every run, and nearly none of them is
+/// ever reached. Set again only for an earlier moment, so that it may ring too early; whoever hears it looks at the
+/// clock.
+#[derive(Default)]
+pub(super) struct Alarm(Option<(Timestamp, Pin<Box<Sleep>>)>);
+
+impl Alarm {
+    /// Ends when the clock shows this moment, or earlier. Safe to drop and to call again.
+    pub(super) async fn rings(&mut self, moment: Option<Timestamp>, shared: &Shared) {
+        let Some(moment) = moment else { return std::future::pending().await };
+        let set = match self.0.take() {
+            Some((set, sleep)) if set <= moment => (set, sleep),
+            _ => {
+                let left = moment.since(shared.clock.now());
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "the one place where the machine's timers become real time"
+                )]
+                let sleep = tokio::time::sleep(left);
+                (moment, Box::pin(sleep))
+            }
+        };
+        let (_, sleep) = self.0.insert(set);
+        sleep.await;
+        self.0 = None;
+    }
+}
