@@ -43,7 +43,8 @@ fn main() -> ExitCode {
         offshoot_process::run_keeper();
     }
     match run(&arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::FAILURE
@@ -51,34 +52,44 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: &[String]) -> Result<()> {
+/// Whether everything that was asked for could be measured.
+fn run(arguments: &[String]) -> Result<bool> {
     let arguments = match Mode::parse(arguments)? {
         Mode::Help => {
             print!("{}", arguments::USAGE);
-            return Ok(());
+            return Ok(true);
         }
         Mode::List => {
             for row in rows::ALL {
                 println!("{:<14}{}", row.name, row.what);
             }
-            return Ok(());
+            return Ok(true);
         }
-        Mode::Alone(order) => return alone::run(&order),
+        Mode::Alone(order) => return alone::run(&order).map(|()| true),
         Mode::Measure(arguments) => arguments,
     };
     let Arguments { quick, only, folder, json } = arguments;
     let setting = Setting::new(quick, folder.as_deref())?;
     let mut report = Report::of_this_machine(quick);
-    for row in rows::ALL.iter().filter(|row| only.is_empty() || only.iter().any(|o| o == row.name))
-    {
+    let mut complete = true;
+    let wanted = |name: &str| only.is_empty() || only.iter().any(|only| only == name);
+    for row in rows::ALL.iter().filter(|row| wanted(row.name)) {
         eprintln!("measuring {}: {}", row.name, row.what);
-        let outcome = (row.measure)(&setting).map_err(|error| format!("{}: {error}", row.name))?;
-        println!("{}", outcome.text(row));
-        report.add(row, outcome);
+        match (row.measure)(&setting) {
+            Ok(outcome) => {
+                println!("{}", outcome.text(row));
+                report.add(row, outcome);
+            }
+            // The other rows took minutes, and say what they say without this one.
+            Err(error) => {
+                eprintln!("error: {}: {error}", row.name);
+                complete = false;
+            }
+        }
     }
     let json = json.unwrap_or_else(|| setting.target().join("bench.json"));
     report.write(&json)?;
     println!("{}", report.summary());
     eprintln!("wrote {}", json.display());
-    Ok(())
+    Ok(complete)
 }

@@ -44,6 +44,7 @@ fn measure(setting: &Setting) -> Result<Outcome> {
         .at_most("offshoot, memory", 50e-6)
         .beside("offshoot, memory", "tokio tasks")
         .note(format!("{} children, {width} of each parent", size(width)))
+        .note("a parent asks for one child after the other, and each answer waits until the child is on record")
         .note("the Python library for recursive language models is not part of this run"))
 }
 
