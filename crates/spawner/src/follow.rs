@@ -10,6 +10,16 @@ use tokio::sync::broadcast;
 /// they are read back. Progress is.
 pub(crate) const FOLLOW_BUFFER: usize = 4096;
 
+/// What followers are told.
+#[derive(Clone, Debug)]
+pub(crate) enum News {
+    /// This has happened, and is durable where it is kept.
+    Event(Arc<Event>),
+    /// The record has reached this number. Said instead of the events themselves where nobody followed when they
+    /// happened: whoever has joined meanwhile reads them there.
+    Recorded { seq: u64 },
+}
+
 /// How many events are read back at a time, so that one who joins late does not hold the whole record.
 const PAGE: usize = 1024;
 
@@ -17,7 +27,7 @@ const PAGE: usize = 1024;
 pub struct EventStream {
     root: RootId,
     store: Arc<dyn Store>,
-    live: broadcast::Receiver<Arc<Event>>,
+    live: broadcast::Receiver<News>,
     /// The last kept number that was handed out.
     seen: u64,
     /// Events read back from the record after joining or falling behind, the next one last.
@@ -42,7 +52,7 @@ impl EventStream {
     pub(crate) fn new(
         root: RootId,
         store: Arc<dyn Store>,
-        live: broadcast::Receiver<Arc<Event>>,
+        live: broadcast::Receiver<News>,
     ) -> Self {
         Self { root, store, live, seen: 0, caught_up: Vec::new(), at: At::Behind }
     }
@@ -69,14 +79,15 @@ impl EventStream {
                     }
                 },
                 At::Live => match self.live.recv().await {
-                    Ok(event) if event.kind.class() == EventClass::Progress => {
+                    Ok(News::Event(event)) if event.kind.class() == EventClass::Progress => {
                         return Some(Ok(event));
                     }
-                    Ok(event) if event.seq <= self.seen => {}
-                    Ok(event) if event.seq == self.seen + 1 => {
+                    Ok(News::Event(event)) if event.seq == self.seen + 1 => {
                         self.seen = event.seq;
                         return Some(Ok(event));
                     }
+                    Ok(News::Event(event)) if event.seq <= self.seen => {}
+                    Ok(News::Recorded { seq }) if seq <= self.seen => {}
                     // Fell behind: the record has what is missing, for nothing is sent before it is durable.
                     Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => self.at = At::Behind,
                     Err(broadcast::error::RecvError::Closed) => self.at = At::Closed,

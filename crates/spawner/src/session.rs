@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use offshoot_merge::AnswerKind;
 use offshoot_model::{
-    CancelledBy, Ending, Envelope, Event, MergeSummary, Origin, Payload, Refusal, RootId, RunId,
+    CancelledBy, Ending, Envelope, MergeSummary, Origin, Payload, Refusal, RootId, RunId,
     SpawnRequest, ValueKind,
 };
 use offshoot_runtime::{WaitAnswer, WaitFor};
@@ -16,7 +16,7 @@ use crate::agent::INLINE_BYTES;
 use crate::agents::Agents;
 use crate::error::SpawnerError;
 use crate::fan::{Fan, FanAnswer, FanOut};
-use crate::follow::EventStream;
+use crate::follow::{EventStream, News};
 use crate::host::{spawn, wait_for};
 use crate::machine::{Reach, RunIndex};
 use crate::resolve::Unresolved;
@@ -29,7 +29,7 @@ pub struct Session {
     shared: Arc<Shared>,
     sender: mpsc::UnboundedSender<Message>,
     /// Weak, so that followers hear the end of the tree while this handle lives.
-    follow: broadcast::WeakSender<Arc<Event>>,
+    follow: broadcast::WeakSender<News>,
     state: watch::Receiver<TreeState>,
     answer: mpsc::UnboundedReceiver<FanEvent>,
     /// Whether the root runs something itself, and so ends by itself.
@@ -47,7 +47,7 @@ impl Session {
     pub(crate) fn new(
         shared: Arc<Shared>,
         sender: mpsc::UnboundedSender<Message>,
-        follow: broadcast::WeakSender<Arc<Event>>,
+        follow: broadcast::WeakSender<News>,
         state: watch::Receiver<TreeState>,
         answer: mpsc::UnboundedReceiver<FanEvent>,
         runs: bool,

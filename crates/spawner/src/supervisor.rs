@@ -18,13 +18,14 @@ mod perform;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use offshoot_model::{AgentId, CancelledBy, Ending, Event, Reason, Refusal, RunId};
+use offshoot_model::{AgentId, CancelledBy, Ending, Reason, Refusal, RunId};
 use offshoot_runtime::{RunEvent, RunHost, StopHandle, WaitFor};
 use offshoot_store::StoreError;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::agents::Asking;
+use crate::follow::News;
 use crate::host::AgentHost;
 use crate::machine::{
     Effect, Input, Machine, NewWait, Reach, ReplyId, RunIndex, Session, Spawn, WaitId,
@@ -74,7 +75,7 @@ pub(crate) struct Supervisor {
     asked: VecDeque<Asked>,
     waits: HashMap<WaitId, oneshot::Sender<Waited>>,
     outbox: Outbox,
-    events: broadcast::Sender<Arc<Event>>,
+    events: broadcast::Sender<News>,
     state: watch::Sender<TreeState>,
     next_reply: u64,
     /// Effects that are being performed. Empty between two calls; kept for its room.
@@ -135,7 +136,7 @@ impl Supervisor {
         machine: Machine,
         messages: mpsc::UnboundedReceiver<Message>,
         sender: mpsc::UnboundedSender<Message>,
-        events: broadcast::Sender<Arc<Event>>,
+        events: broadcast::Sender<News>,
         state: watch::Sender<TreeState>,
     ) -> Self {
         Self {

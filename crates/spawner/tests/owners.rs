@@ -11,6 +11,7 @@ use offshoot_model::{
 };
 use offshoot_runtime::{Finished, FnRuntime, RunHost, WaitFor};
 use offshoot_spawner::{FanOut, Piece, RootSpec, Session, Spawner, SpawnerError, TestClock, Work};
+use offshoot_store::{DataFolder, SqliteStore};
 
 fn config(settings: &[(&str, &str)]) -> Config {
     let flag = |loader: Loader, (key, value): &(&str, &str)| {
@@ -271,4 +272,33 @@ async fn everything_can_be_waited_for_in_a_task_of_its_own() {
     #[expect(clippy::disallowed_methods, reason = "that it can be done is what is tested")]
     let task = tokio::spawn(tree);
     assert_eq!(task.await.expect("no panic").expect("a whole record"), 1);
+}
+
+#[tokio::test]
+async fn a_follower_that_joins_while_something_is_being_recorded_misses_nothing() {
+    let home = tempfile::tempdir().expect("a folder for the test");
+    let folder = Arc::new(DataFolder::open(home.path().join("data")).expect("a data folder"));
+    let store = Arc::new(SqliteStore::open(&folder).expect("a record"));
+    let spawner = Spawner::builder()
+        .config(config(&[]))
+        .store(store)
+        .folder(folder)
+        .runtime(hang())
+        .build()
+        .expect("a spawner");
+    let session = spawner.open(RootSpec::new("root")).await.expect("a root");
+    session.pause(true);
+    let fan = session.fan_out(FanOut::new([Piece::task("a")])).await.expect("pieces");
+    // The supervisor has seen it, the disk has not answered yet, and nothing happens after it.
+    session.counts().await;
+    let mut events = session.events();
+    let mut kinds = Vec::new();
+    while kinds.len() < 2 {
+        let next = tokio::time::timeout(Duration::from_secs(10), events.next()).await;
+        let event = next.expect("it is told").expect("one").expect("a record");
+        kinds.push(event.kind.name());
+    }
+    assert_eq!(kinds, ["admitted", "admitted"]);
+    session.stopper().stop_all(true);
+    fan.answer().await.expect("an answer");
 }

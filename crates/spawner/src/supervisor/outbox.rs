@@ -1,12 +1,10 @@
 //! What is told once the record of it is durable.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-
-use offshoot_model::Event;
 use offshoot_store::{Commit, StoreError};
+use std::collections::VecDeque;
 
 use super::Answered;
+use crate::follow::News;
 use crate::machine::Effect;
 
 /// Batches in the order in which they were given to the store, which is the order in which they become durable.
@@ -28,7 +26,7 @@ struct Batch {
 #[derive(Default)]
 pub(super) struct Told {
     /// For those who follow the tree.
-    pub(super) events: Vec<Arc<Event>>,
+    pub(super) news: Vec<News>,
     /// For those who asked for children.
     pub(super) answers: Vec<Answered>,
     /// For everybody else.
@@ -52,7 +50,7 @@ impl Outbox {
     /// Handed back where nothing is on its way.
     pub(super) fn push_behind(&mut self, told: Told) -> Option<Told> {
         let Some(batch) = self.batches.back_mut() else { return Some(told) };
-        batch.told.events.extend(told.events);
+        batch.told.news.extend(told.news);
         batch.told.answers.extend(told.answers);
         batch.told.effects.extend(told.effects);
         None

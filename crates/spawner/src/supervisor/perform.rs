@@ -12,6 +12,7 @@ use super::{
     Answered, Asked, Asker, Entry, FanEvent, Follower, Message, Supervisor, TreeState, Waited,
 };
 use crate::agent;
+use crate::follow::News;
 use crate::machine::{Effect, Input, ReplyId, RunIndex};
 
 /// How many events are given to the store in one piece, where a single message has more: the first of a hundred
@@ -33,13 +34,13 @@ impl Supervisor {
                         self.keep(std::mem::take(&mut record), std::mem::take(&mut told), effects);
                     }
                     if followed {
-                        told.events.push(Arc::new(event.clone()));
+                        told.news.push(News::Event(Arc::new(event.clone())));
                     }
                     record.push(event);
                 }
                 Effect::Show(event) => {
                     // Without a follower there is nobody to show it to.
-                    let _ = self.events.send(Arc::from(event));
+                    let _ = self.events.send(News::Event(Arc::from(event)));
                 }
                 Effect::Stop { run, how } => self.stop(run, how),
                 Effect::Start { run } if self.may_start_now(run) => self.start(run, effects),
@@ -74,11 +75,14 @@ impl Supervisor {
     }
 
     /// Gives events to the store. Once the record is broken nothing more is kept or told.
-    fn keep(&mut self, record: Vec<Event>, told: Told, effects: &mut Vec<Effect>) {
+    fn keep(&mut self, record: Vec<Event>, mut told: Told, effects: &mut Vec<Effect>) {
         if matches!(*self.state.borrow(), TreeState::Broken(_)) {
             return;
         }
         if let Some(last) = record.last().map(|event| event.seq) {
+            if told.news.is_empty() {
+                told.news.push(News::Recorded { seq: last });
+            }
             let commit = self.shared.store.append(record);
             self.outbox.push(commit, last, told);
         } else if let Some(told) = self.outbox.push_behind(told) {
@@ -87,9 +91,9 @@ impl Supervisor {
     }
 
     fn tell(&mut self, told: Told, effects: &mut Vec<Effect>) {
-        for event in told.events {
+        for news in told.news {
             // Followers may come and go.
-            let _ = self.events.send(event);
+            let _ = self.events.send(news);
         }
         for answered in told.answers {
             answered.tell();
