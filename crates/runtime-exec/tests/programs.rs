@@ -73,7 +73,7 @@ impl Place {
 
     async fn run(&self, launch: Launch) -> Finished {
         let (_handle, stop) = StopHandle::new();
-        self.exec.start(launch, RunContext { host: RunHost::new(Deaf), stop }).await
+        self.exec.start(launch, RunContext::new(RunHost::new(Deaf), stop)).await
     }
 
     async fn says(&self, launch: Launch) -> String {
@@ -213,7 +213,7 @@ async fn one_that_is_stopped_is_no_success_whatever_it_says() {
     let (handle, stop) = StopHandle::new();
     let host = RunHost::new(StopOnStart(handle));
     let launch = place.shell("trap 'exit 0' TERM; while :; do sleep 60 & wait; done");
-    let finished = place.exec.start(launch, RunContext { host, stop }).await;
+    let finished = place.exec.start(launch, RunContext::new(host, stop)).await;
     assert_eq!(finished.reason.code(), "cancelled");
 }
 
@@ -229,7 +229,7 @@ async fn what_a_program_prints_shows_that_it_lives() {
         fifo(&go);
         let (tx, mut heard) = tokio::sync::mpsc::unbounded_channel();
         let (_handle, stop) = StopHandle::new();
-        let cx = RunContext { host: RunHost::new(Listener(tx)), stop };
+        let cx = RunContext::new(RunHost::new(Listener(tx)), stop);
         let run = place.exec.start(place.shell(&format!("GO={}; {script}", go.display())), cx);
         let write = async {
             assert!(matches!(heard.recv().await, Some(RunEvent::Started(_))));
@@ -249,7 +249,7 @@ async fn a_program_that_is_soon_done_gives_no_sign() {
     let place = Place::new();
     let (tx, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let (_handle, stop) = StopHandle::new();
-    let cx = RunContext { host: RunHost::new(Listener(tx)), stop };
+    let cx = RunContext::new(RunHost::new(Listener(tx)), stop);
     place.exec.start(place.shell("echo out; echo err >&2"), cx).await;
     assert!(matches!(heard.recv().await, Some(RunEvent::Started(_))));
     assert_eq!(heard.recv().await, None);

@@ -68,7 +68,7 @@ async fn run(
     let heard = Arc::new(Mutex::new(Vec::new()));
     let (handle, signal) = StopHandle::new();
     let listener = Recorder { heard: Arc::clone(&heard), handle, stop };
-    let cx = RunContext { host: RunHost::new(listener), stop: signal };
+    let cx = RunContext::new(RunHost::new(listener), signal);
     let future: BoxFuture<'static, Finished> = runtime.start(launch, cx);
     let finished = future.await;
     let events = heard.lock().expect("no listener panics while it records").clone();

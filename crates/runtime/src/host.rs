@@ -7,6 +7,8 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use offshoot_model::{Cost, Envelope, ProcessIdentity, Refusal, RunId, SpawnRequest, Usage};
 
+use crate::Ruling;
+
 /// One thing a run tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunEvent {
@@ -63,6 +65,18 @@ pub trait Host: Send + Sync {
 
     /// Waits for children. The caller's slot is lent meanwhile.
     fn wait(&self, wait: WaitFor) -> BoxFuture<'static, WaitAnswer>;
+
+    /// A turn of a run that can take further ones is over, with this answer, when it had taken so many letters.
+    /// Answers once it is known how the run goes on; its slot is lent meanwhile. A host that says nothing else has
+    /// nothing more to say.
+    fn turn_ended(
+        &self,
+        answer: Option<Arc<str>>,
+        letters_taken: u32,
+    ) -> BoxFuture<'static, Ruling> {
+        let _ = (answer, letters_taken);
+        Box::pin(async { Ruling::End })
+    }
 }
 
 /// A run's own host. Cheap to clone.
@@ -98,6 +112,11 @@ impl RunHost {
     /// Waits for children, with the slot lent.
     pub async fn wait(&self, wait: WaitFor) -> WaitAnswer {
         self.0.wait(wait).await
+    }
+
+    /// See [`Turns::ended`](crate::Turns::ended), which keeps the count.
+    pub(crate) async fn turn_ended(&self, answer: Option<Arc<str>>, letters_taken: u32) -> Ruling {
+        self.0.turn_ended(answer, letters_taken).await
     }
 }
 

@@ -35,6 +35,7 @@ mod launch;
 mod pass;
 mod prompt;
 mod stop;
+mod turns;
 
 pub use closure::FnRuntime;
 pub use contract::{Violation, check as check_contract};
@@ -44,6 +45,7 @@ pub use launch::{ContextFile, Input, Launch, OutputFormat};
 pub use pass::Pass;
 pub use prompt::{MANIFEST_ABOVE, prompt};
 pub use stop::{Stop, StopHandle, StopSignal};
+pub use turns::{LetterBox, NextTurn, Ruling, Turns};
 
 use std::collections::BTreeSet;
 
@@ -68,6 +70,16 @@ pub struct RunContext {
     pub host: RunHost,
     /// Where requests to stop come from.
     pub stop: StopSignal,
+    /// Letters to it, and its turns after the first.
+    pub turns: Turns,
+}
+
+impl RunContext {
+    /// The context of a run to which nobody writes letters.
+    pub fn new(host: RunHost, stop: StopSignal) -> Self {
+        let (_, turns) = Turns::new(host.clone());
+        Self { host, stop, turns }
+    }
 }
 
 /// What a runtime can do.

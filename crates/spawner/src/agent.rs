@@ -35,7 +35,7 @@ pub(crate) async fn run(
         Err(error) => return Ending::of(Reason::CannotStart { message: chain(&error) }),
     };
     let started =
-        AssertUnwindSafe(async { runtime.start(launch, RunContext { host, stop }).await });
+        AssertUnwindSafe(async { runtime.start(launch, RunContext::new(host, stop)).await });
     let finished = started.catch_unwind().await.unwrap_or_else(|panic| {
         let message = format!("the runtime panicked: {}", panic_text(&*panic));
         Finished::of(Reason::RuntimeError { message, retryable: false })

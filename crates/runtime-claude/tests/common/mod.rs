@@ -81,7 +81,7 @@ impl Place {
     ) -> (Finished, Vec<RunEvent>) {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let listener = Listener { heard: Arc::clone(&heard), at: Box::new(at) };
-        let cx = RunContext { host: RunHost::new(listener), stop };
+        let cx = RunContext::new(RunHost::new(listener), stop);
         let finished = self.claude.start(launch, cx).await;
         let events = heard.lock().expect("no listener panics").clone();
         (finished, events)
