@@ -17,7 +17,9 @@ use offshoot_process::{
     Capture, Identity, Keep, Kept, NeverStop, Processes, Program, ProgramError, Stdin,
     resolve_program,
 };
-use offshoot_runtime::{Abilities, CostKnowledge, Finished, Launch, RunContext, Runtime};
+use offshoot_runtime::{
+    Abilities, CostKnowledge, Finished, Launch, RunContext, Runtime, system_prompt,
+};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -25,7 +27,6 @@ use crate::argv::{Files, Parts, Session, argv};
 use crate::check::{CheckError, Found, OLDEST, Version};
 use crate::environment::{self, Variable};
 use crate::session::{self, Ear};
-use crate::system_prompt::system_prompt;
 use crate::talk::Talk;
 use crate::tools::{OWN_SERVER, permits_server};
 use crate::{ClaudeOptions, OwnServer, prompt};
@@ -204,10 +205,7 @@ impl Runtime for ClaudeRuntime {
 fn prepare(launch: &Launch, options: &ClaudeOptions) -> io::Result<(String, Files)> {
     let (prompt, piece) = prompt::first(launch)?;
     let servers = servers(launch, options);
-    let may_spawn = servers.contains_key(OWN_SERVER)
-        && launch.grant.may_spawn
-        && launch.depth < launch.grant.max_depth
-        && launch.grant.tools.permits("spawn");
+    let may_spawn = servers.contains_key(OWN_SERVER) && launch.may_spawn();
     let mut files = Files { piece, ..Files::default() };
     if let Some(text) = system_prompt(launch, may_spawn, &[]) {
         files.system_prompt = Some(write(launch, "system-prompt", text.as_bytes())?);

@@ -51,6 +51,14 @@ pub struct Launch {
     pub pass: Option<Pass>,
 }
 
+impl Launch {
+    /// Whether the terms leave any room for a child. Admission has the last word: this says whether to offer the means.
+    pub fn may_spawn(&self) -> bool {
+        let Grant { may_spawn, max_depth, tools, .. } = &*self.grant;
+        *may_spawn && self.depth < *max_depth && tools.permits("spawn")
+    }
+}
+
 /// A named value as the run sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextFile {

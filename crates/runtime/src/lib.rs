@@ -35,6 +35,7 @@ mod launch;
 mod pass;
 mod prompt;
 mod stop;
+mod system_prompt;
 mod turns;
 
 pub use closure::FnRuntime;
@@ -45,6 +46,7 @@ pub use launch::{ContextFile, Input, Launch, OutputFormat};
 pub use pass::Pass;
 pub use prompt::{MANIFEST_ABOVE, prompt};
 pub use stop::{Stop, StopHandle, StopSignal};
+pub use system_prompt::system_prompt;
 pub use turns::{LetterBox, NextTurn, Ruling, Turns};
 
 use std::collections::BTreeSet;

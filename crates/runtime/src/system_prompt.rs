@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::Launch;
 use offshoot_model::BudgetGrant;
-use offshoot_runtime::Launch;
 
 /// The text that goes behind the program's own instructions; none where there is nothing to say.
 ///
@@ -68,8 +68,8 @@ fn budget(budget: BudgetGrant, may_spawn: bool) -> Option<String> {
 mod tests {
     use std::sync::Arc;
 
+    use crate::{Input, OutputFormat};
     use offshoot_model::{AgentId, Grant, MicroUsd, RootId, RunId, SessionKey};
-    use offshoot_runtime::{Input, OutputFormat};
     use uuid::Uuid;
 
     use super::*;
