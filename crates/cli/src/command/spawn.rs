@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &SpawnArguments, cx: &Invocation) -> Result<Exit, F
                 Failure::input(format_args!("the path {} is not UTF-8", path.display()))
             })?;
             let value = Value::Path(text.to_owned());
-            call(&supervisor, ContextPut { name: name.clone(), value }).await?;
+            call(&supervisor, ContextPut::new(name, value)).await?;
             context.push(ContextGrant { name: name.clone(), from: None });
         }
         let command = &arguments.command;

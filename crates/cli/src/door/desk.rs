@@ -199,7 +199,7 @@ impl Desk {
     }
 
     async fn put(&self, caller: RunId, put: ContextPut) -> Result<Variable, CallError> {
-        let ContextPut { name, value } = put;
+        let ContextPut { name, value, kind: _ } = put;
         let new = match value {
             Value::Text(text) => NewValue::bytes(ValueKind::Text, text.into_bytes()),
             Value::Json(json) => NewValue::bytes(ValueKind::Json, json.as_str().as_bytes()),
@@ -217,21 +217,21 @@ impl Desk {
     }
 
     async fn get(&self, caller: RunId, get: ContextGet) -> Result<ContextRead, CallError> {
-        let ContextGet { name, offset, length } = get;
+        let ContextGet { name, offset, length, .. } = get;
         let reference = self.variable(caller, &name)?;
         let variable = self.describe(name, &reference)?;
         let whole =
             offset.unwrap_or(0) == 0 && length.is_none_or(|length| length >= reference.size);
         let path = variable.path.clone().unwrap_or_default();
         if !whole || reference.size > INLINE_BYTES || reference.kind == ValueKind::Bytes {
-            return Ok(ContextRead { variable, value: Value::Path(path), more: false });
+            return Ok(ContextRead { variable, value: Value::Path(path), more: false, next: None });
         }
         let store = Arc::clone(self.agents.store());
         let read = move || store.read(&reference);
         let bytes = tokio::task::spawn_blocking(read).await.expect("reading does not panic");
         let text = String::from_utf8(bytes.map_err(|error| failed(&error))?);
         let value = text.map_or(Value::Path(path), Value::Text);
-        Ok(ContextRead { variable, value, more: false })
+        Ok(ContextRead { variable, value, more: false, next: None })
     }
 
     fn info(&self, caller: RunId, info: ContextInfo) -> Result<Variables, CallError> {

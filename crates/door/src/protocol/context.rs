@@ -14,9 +14,13 @@ pub struct ContextPut {
     pub name: String,
     /// The value.
     pub value: Value,
+    /// What it is: `text`, `json` or `bytes`. Where absent, what it looks like: a text is text, JSON is JSON, and a file
+    /// or bytes are text where they are UTF-8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<VariableKind>,
 }
 
-/// `context.get`: a value, or a part of it.
+/// `context.get`: a value, a part of it, or the lines of it in which something stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextGet {
@@ -28,6 +32,12 @@ pub struct ContextGet {
     /// At most so many bytes. The supervisor may give fewer, and then says that there is more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length: Option<u64>,
+    /// Only the lines in which this regular expression is found, from `offset` on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grep: Option<String>,
+    /// With `grep`: so many lines around each of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_lines: Option<u32>,
 }
 
 /// `context.info`: what a value is, without the value.
@@ -79,11 +89,15 @@ pub struct Variable {
 pub struct ContextRead {
     /// What it is.
     pub variable: Variable,
-    /// The bytes asked for.
+    /// The bytes asked for. Of a `grep` the lines as text, each behind its number: `7:` where it was found, `6-` around
+    /// it, and `--` between lines that do not follow each other.
     pub value: Value,
     /// Whether there are more behind them.
     #[serde(default)]
     pub more: bool,
+    /// Where there are more: the `offset` that goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<u64>,
 }
 
 /// The answer to `context.info`.
@@ -92,4 +106,11 @@ pub struct ContextRead {
 pub struct Variables {
     /// By name.
     pub variables: Vec<Variable>,
+}
+
+impl ContextPut {
+    /// A value that is what it looks like.
+    pub fn new(name: impl Into<String>, value: Value) -> Self {
+        Self { name: name.into(), value, kind: None }
+    }
 }

@@ -16,7 +16,8 @@ pub struct MergeOrder {
     pub on_failure: Option<String>,
 }
 
-/// `merge`: stored results of the caller's own runs, or values that it brings, as one answer. First the runs.
+/// `merge`: stored results of runs below the caller, or values that it brings, as one answer. First the runs. Where
+/// neither is named: all children of the caller that have ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Merge {

@@ -3,7 +3,7 @@
 use offshoot_model::{RunId, SessionKey};
 use serde::{Deserialize, Serialize};
 
-use super::{Refused, Spawn};
+use super::{Refused, Spawn, Wait, Waited};
 
 /// `spawn_many`: children whose budgets are one share, divided. Either `children`, or `template` with `split`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +18,9 @@ pub struct SpawnMany {
     /// The value and how it is cut; each child finds its piece under the value's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<Split>,
+    /// Wait for those that were admitted, in the same request: what `wait` takes, but for `runs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<Wait>,
 }
 
 /// A value in pieces.
@@ -36,6 +39,9 @@ pub struct Split {
 pub struct SpawnedMany {
     /// One for each child that was asked for.
     pub children: Vec<ChildAnswer>,
+    /// What came of the wait, where one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited: Option<Waited>,
 }
 
 /// What came of one child's request: `runId` and `sessionKey`, or `refusal`.

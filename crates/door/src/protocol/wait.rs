@@ -18,7 +18,8 @@ pub struct Wait {
     /// After this many milliseconds the answer names what is still pending. Absent: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Results as one answer, in the order asked.
+    /// Results as one answer, in the order asked. What it does not need any more it cancels: `first` and `quorum:N` end
+    /// the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge: Option<MergeOrder>,
 }

@@ -57,7 +57,7 @@ async fn many_questions_are_open_at_once_and_none_waits_for_another() {
             async move {
                 let name = number.to_string();
                 let value = Value::Text("x".repeat(number));
-                let answer = client.call(ContextPut { name, value }).await.unwrap();
+                let answer = client.call(ContextPut::new(name, value)).await.unwrap();
                 assert_eq!(answer.name, number.to_string());
                 assert_eq!((answer.kind, answer.size), (VariableKind::Text, number as u64));
             }
@@ -128,7 +128,7 @@ async fn values_stay_the_text_they_came_as() {
     let value =
         JsonText::parse("{\n  \"b\": 1,\n  \"a\": 12345678901234567890.10\n}".into()).unwrap();
     let size = value.as_str().len() as u64;
-    let put = ContextPut { name: "n".into(), value: Value::Json(value) };
+    let put = ContextPut::new("n", Value::Json(value));
     assert_eq!(client.call(put).await.unwrap().size, size);
 }
 

@@ -60,7 +60,7 @@ pub(super) async fn put(client: &Client, arguments: PutArguments) -> Result<Json
             return Err(CallFailure::invalid("value", message));
         }
     };
-    Ok(json(&client.call(ContextPut { name, value }).await?))
+    Ok(json(&client.call(ContextPut::new(name, value)).await?))
 }
 
 pub(super) async fn info(
@@ -76,5 +76,5 @@ pub(super) async fn read(
     arguments: ReadArguments,
 ) -> Result<JsonText, CallFailure> {
     let ReadArguments { name, offset, length } = arguments;
-    Ok(json(&client.call(ContextGet { name, offset, length }).await?))
+    Ok(json(&client.call(ContextGet { name, offset, length, ..ContextGet::default() }).await?))
 }

@@ -53,8 +53,8 @@ async fn each_tool_asks_its_question() {
     let mut house = House::new().await;
     let spawn = Spawn { label: Some("l".into()), ..Spawn::task("count") };
     let cancel = Cancel { run: RunName("0198".into()), only: true };
-    let put = ContextPut { name: "plan".into(), value: Value::Text("tea".into()) };
-    let get = ContextGet { name: "plan".into(), offset: Some(1), length: None };
+    let put = ContextPut::new("plan", Value::Text("tea".into()));
+    let get = ContextGet { name: "plan".into(), offset: Some(1), ..ContextGet::default() };
     let info = ContextInfo { name: Some("plan".into()) };
     let report = Report { text: "half way".into() };
     let list = List { limit: Some(2), ..List::default() };

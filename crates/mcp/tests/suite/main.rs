@@ -98,6 +98,7 @@ impl Service for Fake {
                     variable: variable(get.name),
                     value: Value::Text("tea".into()),
                     more: false,
+                    next: None,
                 }),
                 other => return Err(CallError::failed(format!("no {} here", other.method()))),
             })
