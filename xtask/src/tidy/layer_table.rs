@@ -54,6 +54,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer("store", &["session-key", "model"], Async::Yes, Files::Yes),
     layer("runtime-exec", &["model", "runtime", "process"], Async::Yes, Files::Yes),
     layer("runtime-claude", &["model", "runtime", "process"], Async::Yes, Files::Yes),
+    layer("plugin-host", &["model", "runtime", "process"], Async::Yes, Files::Yes),
     layer(
         "spawner",
         &["session-key", "model", "config", "policy", "merge", "runtime", "store"],
@@ -76,6 +77,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             "process",
             "store",
             "runtime-exec",
+            "plugin-host",
             "spawner",
             "display",
             "door",

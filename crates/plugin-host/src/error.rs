@@ -1,0 +1,192 @@
+//! Why a plugin cannot be used.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use offshoot_model::ContentHash;
+
+use crate::package::{AbiVersion, PackageProblems};
+
+/// A plugin that is not there, not what it says, not permitted, or not compatible. The text names the file, and the
+/// versions where versions matter; what to do is in [`PluginError::hint`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PluginError {
+    /// Nothing of this name in any place that was looked at.
+    #[error("there is no {kind} `{name}` among the plugins here")]
+    NotFound {
+        /// What was asked for: `plugin`, `runtime`, `merge`.
+        kind: &'static str,
+        /// By which name.
+        name: String,
+        /// Those of this kind that there are.
+        known: Vec<String>,
+        /// Where.
+        places: Vec<PathBuf>,
+    },
+    /// A file or folder cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// `plugin.toml` is wrong.
+    #[error(transparent)]
+    Package(#[from] PackageProblems),
+    /// The folder has another name than the plugin in it.
+    #[error("{}: the plugin is called `{name}`, its folder is not", path.display())]
+    FolderName {
+        /// The `plugin.toml`.
+        path: PathBuf,
+        /// The name in it.
+        name: String,
+    },
+    /// Somebody else's file.
+    #[error("{} belongs to user {owner}, neither to you ({ours}) nor to the superuser", path.display())]
+    Owner {
+        /// The file or folder.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+        /// Who we are.
+        ours: u32,
+    },
+    /// Others could change it.
+    #[error("{} can be written by others (mode {mode:04o})", path.display())]
+    Writable {
+        /// The file or folder.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// The package has no library for this machine.
+    #[error("the plugin `{name}` has no library for {target}, only for {}", has.join(", "))]
+    NoFile {
+        /// The plugin.
+        name: String,
+        /// This machine.
+        target: String,
+        /// What there is.
+        has: Vec<String>,
+    },
+    /// The library is not there.
+    #[error("there is no file {}", path.display())]
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// Something else than a library.
+    #[error("{} is {what}, not a library", path.display())]
+    NotALibrary {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        what: String,
+    },
+    /// A library for another machine.
+    #[error("{} is for {found}, this machine is {ours}", path.display())]
+    Machine {
+        /// The file.
+        path: PathBuf,
+        /// What it was built for.
+        found: String,
+        /// What this is.
+        ours: String,
+    },
+    /// Less than a whole library.
+    #[error("{} is cut short: it needs {needed} bytes and has {found}", path.display())]
+    Cut {
+        /// The file.
+        path: PathBuf,
+        /// What its header says.
+        needed: u64,
+        /// What there is.
+        found: u64,
+    },
+    /// The library is not the one that the package names.
+    #[error("{} is not what its {} says: the digest is {found}, not {expected}", path.display(), crate::package::PACKAGE_FILE)]
+    Digest {
+        /// The file.
+        path: PathBuf,
+        /// As the package has it.
+        expected: ContentHash,
+        /// As it is.
+        found: ContentHash,
+    },
+    /// It came with a checkout and nobody has said that it may run.
+    #[error("the plugin `{name}` in {} is not trusted", folder.display())]
+    NotTrusted {
+        /// The plugin.
+        name: String,
+        /// Where.
+        folder: PathBuf,
+    },
+    /// Other files were trusted.
+    #[error("the plugin `{name}` in {} has changed since it was trusted", folder.display())]
+    Changed {
+        /// The plugin.
+        name: String,
+        /// Where.
+        folder: PathBuf,
+    },
+    /// Built for another interface.
+    #[error("{} is for version {found} of the plugin interface, this is version {ours}", path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// The plugin's.
+        found: AbiVersion,
+        /// The host's.
+        ours: AbiVersion,
+    },
+}
+
+impl PluginError {
+    pub(crate) fn read(path: &Path, source: io::Error) -> Self {
+        Self::Read { path: path.to_owned(), source }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NotFound { known, places, .. } => {
+                let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
+                let places = match places.as_slice() {
+                    [] => "no folder".to_owned(),
+                    places => places.join(", "),
+                };
+                match known.as_slice() {
+                    [] => format!("looked in {places}; `offshoot plugin list` shows what there is"),
+                    known => format!("there are {}; looked in {places}", known.join(", ")),
+                }
+            }
+            Self::Read { .. } | Self::Package(_) => return None,
+            Self::FolderName { name, .. } => format!("rename the folder to `{name}`"),
+            Self::Owner { path, .. } => {
+                format!("copy it, or take it over with `chown \"$USER\" {}`", path.display())
+            }
+            Self::Writable { path, .. } => {
+                format!("whoever can write it can do what you can: `chmod go-w {}`", path.display())
+            }
+            Self::NoFile { target, .. } => format!("build it for {target}, and name it in plugin.toml under [files.{target}]"),
+            Self::Missing { .. } => "build it, or correct the path in plugin.toml".to_owned(),
+            Self::NotALibrary { .. } => {
+                "give the file that `cargo build` makes of a crate of type cdylib".to_owned()
+            }
+            Self::Machine { .. } => "get the plugin for this machine, or build it here".to_owned(),
+            Self::Cut { .. } => "copy it again, or build it again".to_owned(),
+            Self::Digest { .. } => {
+                "get the plugin again; if you have built it yourself, `offshoot plugin add` writes the digest".to_owned()
+            }
+            Self::NotTrusted { name, .. } => {
+                format!("look at where it comes from, then run `offshoot plugin trust {name}`")
+            }
+            Self::Changed { name, .. } => {
+                format!("look at what has changed, then run `offshoot plugin trust {name}`")
+            }
+            Self::Version { ours, .. } => format!("rebuild it with SDK {}.x", ours.major),
+        })
+    }
+}

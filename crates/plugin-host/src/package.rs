@@ -1,0 +1,142 @@
+//! `plugin.toml`: what a folder says that its plugin is. Read without running a byte of it.
+
+mod problem;
+mod read;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use offshoot_model::ContentHash;
+
+pub use problem::{PackageProblem, PackageProblems};
+
+/// The file's name, in the folder of the plugin.
+pub const PACKAGE_FILE: &str = "plugin.toml";
+
+/// What `plugin.toml` says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Package {
+    /// Its name, which is also that of the folder.
+    pub name: PluginName,
+    /// Its own version.
+    pub version: String,
+    /// The version of the interface that it was built for.
+    pub abi: AbiVersion,
+    /// What it is, in a sentence.
+    pub description: Option<String>,
+    /// Its licence.
+    pub license: Option<String>,
+    /// The runtimes that it offers, by the names that specs use.
+    pub runtimes: Vec<PluginName>,
+    /// The merges that it offers.
+    pub merges: Vec<PluginName>,
+    /// The library, by target: `x86_64-unknown-linux-gnu`.
+    pub files: BTreeMap<String, LibraryFile>,
+    /// The JSON Schema of its settings.
+    pub config: Option<serde_json::Value>,
+}
+
+/// A library in the folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LibraryFile {
+    /// Relative to the folder, and within it.
+    pub path: PathBuf,
+    /// What the file must be, where the package says so.
+    pub digest: Option<ContentHash>,
+}
+
+/// The name of a plugin, a runtime or a merge: a-z, 0-9, _ and -, up to 64 of them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(transparent)]
+pub struct PluginName(String);
+
+/// A text that is no name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not {allowed}", allowed = PluginName::ALLOWED)]
+pub struct NameError(String);
+
+/// A version of the interface. Minor versions of one major one are compatible in both directions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AbiVersion {
+    /// Another one is another interface.
+    pub major: u32,
+    /// A larger one has more.
+    pub minor: u32,
+}
+
+impl Package {
+    /// Reads the text of a `plugin.toml`. The path is for messages.
+    ///
+    /// # Errors
+    /// Everything that is wrong, each with its place.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, PackageProblems> {
+        read::read(text, path)
+    }
+
+    /// The library for this machine.
+    pub fn library(&self) -> Option<&LibraryFile> {
+        self.files.get(&target())
+    }
+}
+
+/// The target that this program was built for, as compilers name it.
+pub fn target() -> String {
+    let arch = std::env::consts::ARCH;
+    if cfg!(target_os = "macos") {
+        return format!("{arch}-apple-darwin");
+    }
+    let libc = if cfg!(target_env = "musl") { "musl" } else { "gnu" };
+    format!("{arch}-unknown-{}-{libc}", std::env::consts::OS)
+}
+
+impl PluginName {
+    /// What a name may be, in words.
+    pub const ALLOWED: &str =
+        "a name of up to 64 of a-z, 0-9, _ and -, beginning with a letter or digit";
+
+    /// Takes a text that is a name. It is kept as it is typed.
+    ///
+    /// # Errors
+    /// Where it is none.
+    pub fn parse(text: &str) -> Result<Self, NameError> {
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let mut bytes = text.bytes();
+        let fine = bytes.next().is_some_and(plain)
+            && bytes.all(|byte| plain(byte) || matches!(byte, b'_' | b'-'))
+            && text.len() <= 64;
+        if fine { Ok(Self(text.to_owned())) } else { Err(NameError(text.to_owned())) }
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for PluginName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl AbiVersion {
+    /// Takes a text such as `1.0`; a third part, as in `1.0.2`, is no part of the interface.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('.').map(str::parse);
+        let (major, minor) = (parts.next()?.ok()?, parts.next()?.ok()?);
+        match (parts.next(), parts.next()) {
+            (None | Some(Ok(_)), None) => Some(Self { major, minor }),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for AbiVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,305 @@
+//! Where plugins are looked for, in which order, and what is found there. Nothing is loaded.
+//!
+//! ```text
+//!   --plugin-path ▸ configuration ▸ OFFSHOOT_PLUGIN_PATH ▸ the project ▸ the user ▸ the system
+//!                                                           first name wins
+//! ```
+
+use std::fmt;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use offshoot_model::ContentHash;
+use serde::Serialize;
+
+use crate::error::PluginError;
+use crate::guard;
+use crate::library::Library;
+use crate::package::{PACKAGE_FILE, Package, target};
+
+/// One folder to look in: a folder of plugins, or a plugin itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Absolute. It need not exist.
+    pub folder: PathBuf,
+    /// Who named it.
+    pub origin: PlaceOrigin,
+}
+
+/// Who named a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlaceOrigin {
+    /// The command line.
+    Flag,
+    /// The configuration.
+    Config,
+    /// The environment.
+    Environment,
+    /// A checkout. What is in there has to be trusted first.
+    Project,
+    /// The user's own folder.
+    User,
+    /// The machine's folder.
+    System,
+}
+
+/// The places, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Search {
+    places: Vec<Place>,
+}
+
+/// A folder that is a plugin, or should be.
+#[derive(Debug)]
+pub struct Candidate {
+    /// The name of the folder, by which it is known.
+    pub name: String,
+    /// The folder.
+    pub folder: PathBuf,
+    /// Whose place it is in.
+    pub origin: PlaceOrigin,
+    /// What it says that it is.
+    pub package: Result<Package, PluginError>,
+    /// The folder of the plugin of the same name that wins.
+    pub shadowed_by: Option<PathBuf>,
+}
+
+/// A plugin that has passed everything that can be checked without running it.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    pub(crate) library: Library,
+    /// What it says that it is; none for a bare file.
+    pub package: Option<Package>,
+}
+
+impl Search {
+    /// In these places.
+    pub fn new(places: Vec<Place>) -> Self {
+        Self { places }
+    }
+
+    /// The places.
+    pub fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// Everything that there is, in order; in one place by name.
+    ///
+    /// # Errors
+    /// Where a place exists and cannot be read.
+    pub fn all(&self) -> Result<Vec<Candidate>, PluginError> {
+        let mut all: Vec<Candidate> = Vec::new();
+        for place in &self.places {
+            for folder in folders(&place.folder)? {
+                let mut candidate = Candidate::read(folder, place.origin);
+                if all.iter().any(|known| known.folder == candidate.folder) {
+                    continue;
+                }
+                let first = all
+                    .iter()
+                    .find(|known| known.name == candidate.name && known.shadowed_by.is_none());
+                candidate.shadowed_by = first.map(|first| first.folder.clone());
+                all.push(candidate);
+            }
+        }
+        Ok(all)
+    }
+
+    /// The plugin of this name.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn plugin(&self, name: &str) -> Result<Candidate, PluginError> {
+        self.find("plugin", name, |candidate| vec![candidate.name.clone()])
+    }
+
+    /// The first plugin that offers a runtime of this name.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn runtime(&self, name: &str) -> Result<Candidate, PluginError> {
+        self.find("runtime", name, |candidate| {
+            candidate.offers(|package| package.runtimes.iter().map(ToString::to_string).collect())
+        })
+    }
+
+    /// The first plugin that offers a merge of this name.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn merge(&self, name: &str) -> Result<Candidate, PluginError> {
+        self.find("merge", name, |candidate| {
+            candidate.offers(|package| package.merges.iter().map(ToString::to_string).collect())
+        })
+    }
+
+    fn find(
+        &self,
+        kind: &'static str,
+        name: &str,
+        offered: impl Fn(&Candidate) -> Vec<String>,
+    ) -> Result<Candidate, PluginError> {
+        let mut known = Vec::new();
+        let mut unreadable = None;
+        for candidate in self.all()? {
+            if candidate.shadowed_by.is_some() {
+                continue;
+            }
+            let names = offered(&candidate);
+            if names.iter().any(|offered| offered == name) {
+                return Ok(candidate);
+            }
+            if candidate.name == name && candidate.package.is_err() {
+                unreadable = candidate.package.err();
+                continue;
+            }
+            known.extend(names);
+        }
+        // Whoever asks for `x` where the folder `x` is broken wants to know that, not that there is no `x`.
+        if let Some(error) = unreadable {
+            return Err(error);
+        }
+        let places = self.places.iter().map(|place| place.folder.clone()).collect();
+        Err(PluginError::NotFound { kind, name: name.to_owned(), known, places })
+    }
+}
+
+impl Candidate {
+    /// Reads what a folder says that it is.
+    pub fn read(folder: PathBuf, origin: PlaceOrigin) -> Self {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let package = read_package(&folder, &name);
+        Self { name, folder, origin, package, shadowed_by: None }
+    }
+
+    /// Checks everything that can be checked without running it. `trusted` is the digest that the user has trusted,
+    /// if any.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(self, trusted: Option<ContentHash>) -> Result<Checked, PluginError> {
+        let Self { name, folder, origin, package, .. } = self;
+        let package = package?;
+        let library = library(&folder, &package)?;
+        match trusted {
+            Some(trusted) if trusted != digest(&folder, &library)? => {
+                return Err(PluginError::Changed { name, folder });
+            }
+            None if origin == PlaceOrigin::Project => {
+                return Err(PluginError::NotTrusted { name, folder });
+            }
+            _ => {}
+        }
+        Ok(Checked { library, package: Some(package) })
+    }
+
+    /// The digest by which it is trusted: of `plugin.toml` and of the library for this machine.
+    ///
+    /// # Errors
+    /// Where it has no library that could be used.
+    pub fn digest(&self) -> Result<ContentHash, PluginError> {
+        let Ok(package) = &self.package else {
+            return Err(read_package(&self.folder, &self.name).expect_err("it was an error before"));
+        };
+        digest(&self.folder, &library(&self.folder, package)?)
+    }
+
+    fn offers(&self, names: impl Fn(&Package) -> Vec<String>) -> Vec<String> {
+        self.package.as_ref().map(names).unwrap_or_default()
+    }
+}
+
+impl Checked {
+    /// A bare file, for looking into it.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn file(path: &Path) -> Result<Self, PluginError> {
+        Ok(Self { library: Library::check(path)?, package: None })
+    }
+
+    /// The library. Absolute, without symbolic links.
+    pub fn path(&self) -> &Path {
+        &self.library.path
+    }
+
+    /// What the library is, as a hash.
+    pub fn digest(&self) -> ContentHash {
+        self.library.digest
+    }
+}
+
+impl fmt::Display for PlaceOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Flag => "--plugin-path",
+            Self::Config => "configuration",
+            Self::Environment => "OFFSHOOT_PLUGIN_PATH",
+            Self::Project => "project",
+            Self::User => "user",
+            Self::System => "system",
+        })
+    }
+}
+
+/// The plugins in a place, by name. A place that is a plugin is one.
+fn folders(place: &Path) -> Result<Vec<PathBuf>, PluginError> {
+    if place.join(PACKAGE_FILE).is_file() {
+        return Ok(vec![place.to_owned()]);
+    }
+    let entries = match fs::read_dir(place) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(PluginError::read(place, error)),
+    };
+    let mut folders = Vec::new();
+    for entry in entries {
+        let folder = entry.map_err(|error| PluginError::read(place, error))?.path();
+        if folder.join(PACKAGE_FILE).is_file() {
+            folders.push(folder);
+        }
+    }
+    folders.sort();
+    Ok(folders)
+}
+
+fn read_package(folder: &Path, name: &str) -> Result<Package, PluginError> {
+    let path = folder.join(PACKAGE_FILE);
+    guard::check(&path)?;
+    let text = fs::read_to_string(&path).map_err(|error| PluginError::read(&path, error))?;
+    let package = Package::parse(&text, &path)?;
+    if package.name.as_str() != name {
+        return Err(PluginError::FolderName { path, name: package.name.to_string() });
+    }
+    Ok(package)
+}
+
+fn library(folder: &Path, package: &Package) -> Result<Library, PluginError> {
+    let Some(file) = package.library() else {
+        return Err(PluginError::NoFile {
+            name: package.name.to_string(),
+            target: target(),
+            has: package.files.keys().cloned().collect(),
+        });
+    };
+    let library = Library::check(&folder.join(&file.path))?;
+    match file.digest {
+        Some(expected) if expected != library.digest => {
+            let Library { path, digest: found } = library;
+            Err(PluginError::Digest { path, expected, found })
+        }
+        _ => Ok(library),
+    }
+}
+
+fn digest(folder: &Path, library: &Library) -> Result<ContentHash, PluginError> {
+    let path = folder.join(PACKAGE_FILE);
+    let package = fs::read(&path).map_err(|error| PluginError::read(&path, error))?;
+    let both = format!("{}\n{}\n", ContentHash::of(&package), library.digest);
+    Ok(ContentHash::of(both.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests;
