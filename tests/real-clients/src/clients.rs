@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use crate::skip::skip;
+use offshoot_test_support::{skip, target_folder};
 
 /// The installed clients.
 #[derive(Debug)]
@@ -39,14 +39,14 @@ impl Clients {
         self.folder.join("node_modules/.bin/claude")
     }
 
-    /// Where a script must lie, or look, to import the libraries.
+    /// Where they are installed.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 }
 
 fn installed() -> Result<Clients, String> {
-    let folder = target().join("real-clients");
+    let folder = target_folder().join("real-clients");
     let explain = |error: io::Error| format!("{}: {error}", folder.display());
     fs::create_dir_all(&folder).map_err(explain)?;
     // Held until the end: other test programs wait here, and then find the work done.
@@ -80,16 +80,4 @@ fn npm(folder: &Path) -> Result<(), String> {
     let errors: Vec<_> =
         complaint.lines().filter(|line| line.starts_with("npm error")).take(3).collect();
     Err(format!("npm ci: {}: {}", output.status, errors.join("; ")))
-}
-
-/// The target folder of the running test.
-fn target() -> PathBuf {
-    let test = std::env::current_exe().expect("a test knows its own file");
-    // target/{profile}/deps/{test}: an example or a benchmark lies one folder higher.
-    let profile = test
-        .ancestors()
-        .skip(1)
-        .find(|folder| !folder.ends_with("deps") && !folder.ends_with("examples"))
-        .expect("a test lies in a target folder");
-    profile.parent().expect("a profile lies in a target folder").to_owned()
 }

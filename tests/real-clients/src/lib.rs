@@ -13,6 +13,5 @@
 //! ```
 
 mod clients;
-mod skip;
 
 pub use clients::{Clients, install};

@@ -13,5 +13,4 @@ fn the_pinned_version_is_installed() {
     let version = String::from_utf8_lossy(&output.stdout);
     let pinned = include_str!("../package.json").contains(version.split(' ').next().unwrap_or("?"));
     assert!(pinned, "{version}");
-    assert!(clients.folder().join("node_modules/@modelcontextprotocol/sdk/package.json").is_file());
 }

@@ -4,7 +4,11 @@ mod disk;
 mod gone;
 mod programs;
 pub mod scenario;
+mod skip;
+mod target;
 
 pub use disk::Disk;
 pub use gone::Watched;
 pub use programs::{fake_agent, offshoot};
+pub use skip::skip;
+pub use target::target_folder;

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use crate::target::profile_folder;
+
 /// The awkward agent: see the module page of `offshoot-fake-agent`.
 ///
 /// # Panics
@@ -27,15 +29,9 @@ pub fn offshoot() -> &'static Path {
 /// Builds with the profile and into the target folder of the running test. Cargo itself sees to it that two tests do not
 /// build at once, and has nothing to do for the second.
 fn build(package: &str, program: &str) -> PathBuf {
-    let test = std::env::current_exe().expect("a test knows its own file");
-    // target/{profile}/deps/{test}: an example or a benchmark lies one folder higher.
-    let profile_folder = test
-        .ancestors()
-        .skip(1)
-        .find(|folder| !matches!(name(folder), "deps" | "examples"))
-        .expect("a test lies in a target folder");
+    let profile_folder = profile_folder();
     let target = profile_folder.parent().expect("a profile lies in a target folder");
-    let profile = match name(profile_folder) {
+    let profile = match name(&profile_folder) {
         "debug" => "dev",
         other => other,
     };

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// # Panics
 ///
 /// With `CI=true`: there a test that did not run is a failure.
-pub(crate) fn skip(test: &str, why: &str) {
+pub fn skip(test: &str, why: &str) {
     static SKIPPED: AtomicUsize = AtomicUsize::new(0);
     #[expect(clippy::disallowed_methods, reason = "how strict tests are is not configuration")]
     let strict = std::env::var("CI").is_ok_and(|ci| ci == "true");
-    assert!(!strict, "{test} needs a real client: {why}");
+    assert!(!strict, "{test} cannot run: {why}");
     let count = SKIPPED.fetch_add(1, Ordering::Relaxed) + 1;
     // Not by the printing macros: what these print of a test that passes is never seen.
     let line = format!("SKIPPED: {test}: {why} ({count} skipped so far)\n");
