@@ -87,6 +87,26 @@ impl Terms {
         &self.agent
     }
 
+    /// The agents that it may spawn, as far as their names go; none where it may not spawn at all.
+    pub fn allowed_agents<'a>(&'a self, config: &'a Config) -> Vec<&'a AgentId> {
+        if self.can_delegate.as_ref().is_some_and(|term| !term.value) {
+            return Vec::new();
+        }
+        match self.allow_agents.as_ref().map(|term| &term.value) {
+            // Its own agent exists, defined or not: it is running.
+            None => vec![&self.agent],
+            Some(AllowAgents::List(ids)) => {
+                let exists = |id: &&AgentId| **id == self.agent || config.is_defined(id);
+                ids.iter().filter(exists).collect()
+            }
+            Some(AllowAgents::Any) => {
+                let defined = config.agents().map(AgentDefinition::id);
+                let itself = std::iter::once(&self.agent).filter(|id| !config.is_defined(id));
+                itself.chain(defined).collect()
+            }
+        }
+    }
+
     /// What becomes of a run of this origin whose supervisor died.
     pub fn on_interrupt(&self, origin: Origin) -> OnInterrupt {
         let built_in = match origin {

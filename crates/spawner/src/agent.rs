@@ -30,6 +30,7 @@ pub(crate) async fn run(
     stop: StopSignal,
 ) -> Ending {
     let runtime = Arc::clone(&prepared.runtime);
+    let _given = Given::to(&shared, run, &prepared.context);
     let launch = match launch(&shared, run, session, prepared).await {
         Ok(launch) => launch,
         Err(error) => return Ending::of(Reason::CannotStart { message: chain(&error) }),
@@ -52,6 +53,28 @@ pub(crate) async fn run(
         }
     };
     Ending { output, diagnostics, usage, cost, ..Ending::of(reason) }
+}
+
+/// What a run was given is its own until it ends, however it ends.
+struct Given<'a> {
+    shared: &'a Shared,
+    run: RunId,
+}
+
+impl<'a> Given<'a> {
+    fn to(shared: &'a Shared, run: RunId, context: &[ContextEntry]) -> Option<Self> {
+        if context.is_empty() {
+            return None;
+        }
+        shared.contexts.give(run, context.into());
+        Some(Self { shared, run })
+    }
+}
+
+impl Drop for Given<'_> {
+    fn drop(&mut self) {
+        self.shared.contexts.forget(self.run);
+    }
 }
 
 async fn launch(

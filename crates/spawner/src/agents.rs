@@ -5,18 +5,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use offshoot_model::{
-    AgentId, CancelledBy, Grant, Origin, Refusal, RefusalCode, RunId, SessionKey, SpawnRequest,
-    Tree,
+    AgentId, BudgetGrant, CancelledBy, ContextEntry, Grant, Origin, Refusal, RefusalCode, RunId,
+    SessionKey, SpawnRequest, Timestamp, Tree,
 };
 use offshoot_runtime::{RunEvent, WaitAnswer, WaitFor};
-use offshoot_store::{Store, StoreError};
-use tokio::sync::{mpsc, oneshot};
+use offshoot_store::{DataFolder, Store, StoreError};
+use tokio::sync::{broadcast, mpsc, oneshot};
 
+use crate::follow::{News, Onlooker};
 use crate::host::{spawn, wait_for};
 use crate::machine::RunIndex;
 use crate::resolve::Unresolved;
 use crate::shared::Shared;
-use crate::supervisor::Message;
+use crate::supervisor::{Ask, Message};
 use crate::work::Work;
 
 /// What running agents may ask of one tree. Who asks is an argument here: only hand this to something that knows it
@@ -25,6 +26,7 @@ use crate::work::Work;
 pub struct Agents {
     shared: Arc<Shared>,
     sender: mpsc::WeakUnboundedSender<Message>,
+    follow: broadcast::WeakSender<News>,
 }
 
 /// A session that asks, as the tree knows it.
@@ -51,14 +53,64 @@ pub struct Accepted {
     pub key: SessionKey,
 }
 
+/// A child that is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct ChildRequest {
+    /// What is asked for.
+    pub request: SpawnRequest,
+    /// The folder in which it works; that of the tree where absent.
+    pub folder: Option<PathBuf>,
+}
+
+/// How much room a session has for children.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// What is left of its budget, less what it has promised. Nothing where nothing bounds it.
+    pub budget: BudgetGrant,
+    /// The agents that it may name, each with what it is for.
+    pub agents: Vec<(AgentId, Option<String>)>,
+}
+
+impl From<SpawnRequest> for ChildRequest {
+    fn from(request: SpawnRequest) -> Self {
+        Self { request, folder: None }
+    }
+}
+
 impl Agents {
-    pub(crate) fn new(shared: Arc<Shared>, sender: mpsc::WeakUnboundedSender<Message>) -> Self {
-        Self { shared, sender }
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        sender: mpsc::WeakUnboundedSender<Message>,
+        follow: broadcast::WeakSender<News>,
+    ) -> Self {
+        Self { shared, sender, follow }
     }
 
     /// The record of the tree, and of others in the same store.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.shared.store
+    }
+
+    /// Where the folders of runs are.
+    pub fn folder(&self) -> &Arc<DataFolder> {
+        &self.shared.folder
+    }
+
+    /// The values that a running session was given to read.
+    pub fn context(&self, run: RunId) -> Arc<[ContextEntry]> {
+        self.shared.contexts.get(run)
+    }
+
+    /// What time it is for this tree.
+    pub fn now(&self) -> Timestamp {
+        self.shared.clock.now()
+    }
+
+    /// What happens in this tree from now on. What has happened before stands on record.
+    pub fn look_on(&self) -> Onlooker {
+        // Of a tree that is over only the record is left; the channel of that answer is closed from the start.
+        let live = self.follow.upgrade().map(|live| live.subscribe());
+        Onlooker::new(live.unwrap_or_else(|| broadcast::channel(1).1))
     }
 
     /// Looks the session of a run up.
@@ -72,15 +124,72 @@ impl Agents {
         answer.await.ok().flatten().ok_or_else(over)
     }
 
-    /// Asks for a child, in a folder of the caller's choosing or its own.
+    /// How much room a session has for children.
+    ///
+    /// # Errors
+    ///
+    /// As [`Agents::session`].
+    pub async fn room(&self, run: RunId) -> Result<Room, Refusal> {
+        let (reply, answer) = oneshot::channel();
+        self.tell(Message::Room { run, reply })?;
+        let (budget, terms) = answer.await.ok().flatten().ok_or_else(over)?;
+        let config = &self.shared.config;
+        let describe = |id: &AgentId| {
+            let definition = config.agent(id).and_then(|agent| agent.description.as_ref());
+            (id.clone(), definition.map(|description| description.value.clone()))
+        };
+        let agents = terms.allowed_agents(config).into_iter().map(describe).collect();
+        Ok(Room { budget, agents })
+    }
+
+    /// Asks for a child.
     pub async fn spawn(
         &self,
         caller: RunId,
-        request: SpawnRequest,
-        folder: Option<PathBuf>,
+        child: impl Into<ChildRequest>,
     ) -> Result<Accepted, Refusal> {
         let asking = self.session(caller).await?;
         let sender = self.sender.upgrade().ok_or_else(over)?;
+        let ask = self.resolve(&asking, child.into()).await?;
+        self.accepted(spawn(&sender, ask).await?)
+    }
+
+    /// Asks for several children in one step: those that name no budget share what the caller has left, less what it
+    /// keeps. One answer for each, in this order; a refusal undoes nothing.
+    pub async fn spawn_many(
+        &self,
+        caller: RunId,
+        children: Vec<ChildRequest>,
+    ) -> Result<Vec<Result<Accepted, Refusal>>, Refusal> {
+        let asking = self.session(caller).await?;
+        let (mut asks, mut answers) = (Vec::new(), Vec::new());
+        for child in children {
+            answers.push(match self.resolve(&asking, child).await {
+                Ok(ask) => {
+                    let (reply, answer) = oneshot::channel();
+                    asks.push((ask, reply));
+                    Ok(answer)
+                }
+                Err(refusal) => Err(refusal),
+            });
+        }
+        self.tell(Message::SpawnMany { caller: asking.index, asks })?;
+        let mut accepted = Vec::with_capacity(answers.len());
+        for answer in answers {
+            accepted.push(match answer {
+                Ok(answer) => {
+                    let answer = answer.await.unwrap_or_else(|_| Err(over()));
+                    answer.and_then(|run| self.accepted(run))
+                }
+                Err(refusal) => Err(refusal),
+            });
+        }
+        Ok(accepted)
+    }
+
+    /// Fills in what a request leaves open.
+    async fn resolve(&self, asking: &Asking, child: ChildRequest) -> Result<Ask, Refusal> {
+        let ChildRequest { request, folder } = child;
         let mut work = Arc::clone(&self.shared.work);
         if let Some(folder) = folder {
             work = Arc::new(Work { working_folder: Arc::new(folder), ..(*work).clone() });
@@ -94,7 +203,10 @@ impl Agents {
             work,
             place: 0,
         };
-        let run = spawn(&sender, unresolved.resolve(&self.shared).await?).await?;
+        unresolved.resolve(&self.shared).await
+    }
+
+    fn accepted(&self, run: RunId) -> Result<Accepted, Refusal> {
         let admitted = self.shared.store.admitted(run).ok().flatten();
         let key = admitted.map(|admitted| admitted.key).ok_or_else(over)?;
         Ok(Accepted { run, key })

@@ -35,6 +35,35 @@ pub struct EventStream {
     at: At,
 }
 
+/// What happens in one tree from now on, for whoever waits for something that the record can answer.
+pub struct Onlooker(broadcast::Receiver<News>);
+
+/// What an onlooker sees.
+#[derive(Clone, Debug)]
+pub enum Sight {
+    /// This has happened, and is durable where it is kept.
+    Event(Arc<Event>),
+    /// Something has happened: the record knows what.
+    Recorded,
+}
+
+impl Onlooker {
+    pub(crate) fn new(live: broadcast::Receiver<News>) -> Self {
+        Self(live)
+    }
+
+    /// What happens next; none once the tree is over. Safe to drop and to call again.
+    pub async fn next(&mut self) -> Option<Sight> {
+        match self.0.recv().await {
+            Ok(News::Event(event)) => Some(Sight::Event(event)),
+            Ok(News::Recorded { .. }) | Err(broadcast::error::RecvError::Lagged(_)) => {
+                Some(Sight::Recorded)
+            }
+            Err(broadcast::error::RecvError::Closed) => None,
+        }
+    }
+}
+
 /// Where a follower stands. Changed only when a step is done, so that a future may be dropped at any moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {

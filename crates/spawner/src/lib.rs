@@ -56,12 +56,12 @@ mod supervisor;
 mod values;
 mod work;
 
-pub use agents::{Accepted, Agents, Asking};
+pub use agents::{Accepted, Agents, Asking, ChildRequest, Room};
 pub use clock::{Clock, SystemClock, TestClock};
 pub use doorkeeper::Doorkeeper;
 pub use error::SpawnerError;
 pub use fan::{Fan, FanAnswer, FanOut, Piece, Refused};
-pub use follow::EventStream;
+pub use follow::{EventStream, Onlooker, Sight};
 pub use session::{Session, Stopper};
 pub use spawner::{RootSpec, Spawner, SpawnerBuilder};
 pub use supervisor::Counts;

@@ -30,8 +30,9 @@ use std::sync::Arc;
 
 use offshoot_config::Config;
 use offshoot_model::{
-    AgentId, CancelledBy, Ending, Envelope, Event, EventKind, Grant, InputRange, JsonText,
-    MergeSummary, Origin, Payload, Refusal, RootId, RunId, SessionKey, SpawnRequest, Timestamp,
+    AgentId, BudgetGrant, CancelledBy, Ending, Envelope, Event, EventKind, Grant, InputRange,
+    JsonText, MergeSummary, Origin, Payload, Refusal, RootId, RunId, SessionKey, SpawnRequest,
+    Timestamp,
 };
 use offshoot_policy::{Books, RuntimeFacts, Terms};
 use offshoot_runtime::{RunEvent, Stop};
@@ -252,6 +253,12 @@ impl Machine {
         let live = run.live()?;
         let (key, agent, grant) = (live.key.clone(), live.agent.clone(), Arc::clone(&live.grant));
         Some(Session { key, agent, depth: run.depth, grant })
+    }
+
+    /// What a run may still promise to children, and the terms under which it spawns; none where it is over.
+    pub(crate) fn room(&self, run: RunIndex) -> Option<(BudgetGrant, Arc<Terms>)> {
+        let live = self.runs[run.get()].live()?;
+        Some((self.books.ledger.left(self.id(run)), Arc::clone(&live.terms)))
     }
 
     /// The place of a run in this tree.

@@ -110,7 +110,7 @@ impl Session {
 
     /// What running agents may ask of this tree, for whatever listens to them.
     pub fn agents(&self) -> Agents {
-        Agents::new(Arc::clone(&self.shared), self.sender.downgrade())
+        Agents::new(Arc::clone(&self.shared), self.sender.downgrade(), self.follow.clone())
     }
 
     /// How full the tree is.

@@ -1,11 +1,12 @@
 //! What everybody in one tree needs and nobody changes.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use offshoot_config::Config;
-use offshoot_model::{AgentId, Envelope, Payload, RootId, RunId, ValueKind};
+use offshoot_model::{AgentId, ContextEntry, Envelope, Payload, RootId, RunId, ValueKind};
 use offshoot_store::{DataFolder, NewValue, Store, StoreError};
 
 use crate::clock::Clock;
@@ -35,7 +36,34 @@ pub(crate) struct Shared {
     pub(crate) minted: AtomicU64,
     pub(crate) active: Arc<Gauge>,
     pub(crate) doorkeeper: Option<Arc<dyn Doorkeeper>>,
+    pub(crate) contexts: Contexts,
     pub(crate) progress: Progress,
+}
+
+/// What running agents were given to read, by run; of those that were given something. An agent may ask for it again,
+/// and hand it on.
+#[derive(Debug, Default)]
+pub(crate) struct Contexts(Mutex<HashMap<RunId, Arc<[ContextEntry]>>>);
+
+impl Contexts {
+    /// What this run was given.
+    pub(crate) fn get(&self, run: RunId) -> Arc<[ContextEntry]> {
+        self.lock().get(&run).cloned().unwrap_or_else(|| Arc::from([]))
+    }
+
+    /// This run is given these.
+    pub(crate) fn give(&self, run: RunId, context: Arc<[ContextEntry]>) {
+        self.lock().insert(run, context);
+    }
+
+    /// A run is over.
+    pub(crate) fn forget(&self, run: RunId) {
+        self.lock().remove(&run);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<RunId, Arc<[ContextEntry]>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Lines of progress on their way to the supervisor. They may be thinned, and are where an agent writes faster than

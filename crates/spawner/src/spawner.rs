@@ -21,7 +21,7 @@ use crate::machine::{Machine, Opening, RunIndex};
 use crate::resolve::Unresolved;
 use crate::runtimes::Runtimes;
 use crate::session::Session;
-use crate::shared::{Gauge, Progress, Shared};
+use crate::shared::{Contexts, Gauge, Progress, Shared};
 use crate::supervisor::{Supervisor, TreeState};
 use crate::work::Work;
 
@@ -126,6 +126,7 @@ impl Spawner {
             runtimes: Arc::clone(&around.runtimes),
             active: Arc::clone(&around.active),
             doorkeeper: around.doorkeeper.clone(),
+            contexts: Contexts::default(),
             progress: Progress::default(),
             // The root itself is followed under number 0.
             minted: AtomicU64::new(1),

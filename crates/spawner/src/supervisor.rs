@@ -33,7 +33,7 @@ use crate::machine::{
 use crate::shared::Shared;
 
 use alarm::Alarm;
-pub(crate) use message::{Ask, FanEvent, FanId, Message, Prepared, Waited};
+pub(crate) use message::{Ask, FanEvent, FanId, Message, Prepared, SpawnReply, Waited};
 use outbox::Outbox;
 
 /// How many messages are taken before the effects of all of them are recorded together. Large enough that a
@@ -125,7 +125,7 @@ struct Answered {
 }
 
 enum Asker {
-    One(oneshot::Sender<Result<RunId, Refusal>>),
+    One(SpawnReply),
     Fan(Follower),
 }
 
@@ -222,8 +222,14 @@ impl Supervisor {
     fn take(&mut self, message: Message, effects: &mut Vec<Effect>) {
         match message {
             Message::Spawn { ask, reply } => self.ask(*ask, Asker::One(reply), effects),
+            Message::SpawnMany { caller, mut asks } => {
+                self.divide_budget(caller, asks.iter_mut().map(|(ask, _)| ask));
+                for (ask, reply) in asks {
+                    self.ask(ask, Asker::One(reply), effects);
+                }
+            }
             Message::Fan { id, caller, mut asks, follower } => {
-                self.divide_budget(caller, &mut asks);
+                self.divide_budget(caller, asks.iter_mut());
                 for (count, ask) in asks.into_iter().enumerate() {
                     let follower = Follower { fan: id, place: ask.place, told: follower.clone() };
                     self.ask(ask, Asker::Fan(follower), effects);
@@ -282,6 +288,11 @@ impl Supervisor {
                 // Whoever asked may have gone.
                 let _ = reply.send(asking);
             }
+            Message::Room { run, reply } => {
+                let room = self.machine.find(run).and_then(|index| self.machine.room(index));
+                // Whoever asked may have gone.
+                let _ = reply.send(room);
+            }
             Message::Count { reply } => {
                 let counts = Counts {
                     active: self.machine.active() as usize,
@@ -296,9 +307,9 @@ impl Supervisor {
 
     /// Gives each piece that asks for no amount of its own its part of what the caller has left. No step comes between
     /// this and their admission.
-    fn divide_budget(&self, caller: RunIndex, asks: &mut [Ask]) {
+    fn divide_budget<'a>(&self, caller: RunIndex, asks: impl Iterator<Item = &'a mut Ask>) {
         let now = self.shared.clock.now();
-        let wanted = asks.iter_mut().map(|ask| (&mut ask.request, ask.origin, &*ask.facts));
+        let wanted = asks.map(|ask| (&mut ask.request, ask.origin, &*ask.facts));
         self.machine.divide(now, caller, wanted.collect());
     }
 

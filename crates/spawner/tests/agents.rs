@@ -4,10 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use offshoot_config::Loader;
 use offshoot_model::{
-    Payload, ProcessIdentity, RefusalCode, RootId, RunId, RunStatus, SpawnRequest,
+    AgentId, ContextEntry, EventKind, Payload, ProcessIdentity, RefusalCode, RootId, RunId,
+    RunStatus, SpawnRequest, ValueKind,
 };
 use offshoot_runtime::{Finished, FnRuntime, Pass, WaitFor};
-use offshoot_spawner::{Doorkeeper, RootSpec, Session, Spawner};
+use offshoot_spawner::{ChildRequest, Doorkeeper, RootSpec, Session, Sight, Spawner};
+use offshoot_store::NewValue;
 use tokio::sync::mpsc;
 
 /// Notes who was let in, started and ended.
@@ -40,7 +42,10 @@ fn ask(task: &str) -> SpawnRequest {
 }
 
 /// A tree whose agents tell their pass, and end when they are told to or at once.
-async fn tree(notes: &Arc<Notes>) -> (Session, mpsc::UnboundedReceiver<Pass>) {
+async fn tree(
+    notes: &Arc<Notes>,
+    settings: &[(&str, &str)],
+) -> (Session, mpsc::UnboundedReceiver<Pass>) {
     let (told, passes) = mpsc::unbounded_channel();
     let runtime = FnRuntime::new("held", move |launch, _cx| {
         told.send(launch.pass.clone().expect("the doorkeeper lets everybody in")).ok();
@@ -51,8 +56,12 @@ async fn tree(notes: &Arc<Notes>) -> (Session, mpsc::UnboundedReceiver<Pass>) {
             Finished::text(&*launch.task)
         }
     });
-    let key = "agents.defaults.subagents.allowRecursiveSpawn";
-    let config = Loader::new().flag(key, "true", "test").load().expect("a setting");
+    let flag = |loader: Loader, (key, value): &(&str, &str)| {
+        loader.flag(format!("agents.defaults.subagents.{key}"), *value, "test")
+    };
+    let recursive = [("allowRecursiveSpawn", "true")];
+    let settings = settings.iter().chain(&recursive);
+    let config = settings.fold(Loader::new(), flag).load().expect("settings");
     let spawner = Spawner::builder()
         .config(config)
         .doorkeeper(Arc::<Notes>::clone(notes))
@@ -69,14 +78,14 @@ fn run_of(pass: Option<Pass>) -> RunId {
 #[tokio::test(start_paused = true)]
 async fn who_asks_is_an_argument_and_what_it_may_is_not() {
     let notes = Arc::new(Notes::default());
-    let (session, mut passes) = tree(&notes).await;
+    let (session, mut passes) = tree(&notes, &[]).await;
     let agents = session.agents();
     session.spawn(ask("hold")).await.expect("a piece");
     let parent = run_of(passes.recv().await);
     session.spawn(ask("hold")).await.expect("another piece");
     let other = run_of(passes.recv().await);
 
-    let child = agents.spawn(parent, ask("answer"), None).await.expect("a child");
+    let child = agents.spawn(parent, ask("answer")).await.expect("a child");
     assert!(child.key.as_str().starts_with("agent:main:subagent:"), "{}", child.key);
     assert_eq!(child.key.depth(), 2);
     let answer = agents.wait(parent, WaitFor::default()).await.expect("an answer");
@@ -89,7 +98,7 @@ async fn who_asks_is_an_argument_and_what_it_may_is_not() {
     let refusal = agents.session(nobody).await.expect_err("nobody knows it");
     assert_eq!(refusal.code, RefusalCode::CallerEnded);
 
-    let held = agents.spawn(parent, ask("hold"), None).await.expect("a child");
+    let held = agents.spawn(parent, ask("hold")).await.expect("a child");
     agents.cancel(parent, held.run, false).await.expect("it is below");
     let answer = agents.wait(parent, WaitFor { runs: vec![held.run], ..WaitFor::default() });
     assert_eq!(answer.await.expect("an answer").ended[0].status, RunStatus::Cancelled);
@@ -97,4 +106,52 @@ async fn who_asks_is_an_argument_and_what_it_may_is_not() {
     drop(session);
     let noted = |what| notes.0.lock().expect("notes").contains(&(what, child.run));
     assert!(noted("admitted") && noted("started") && noted("ended"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn children_that_are_asked_for_at_once_share_what_is_left() {
+    let notes = Arc::new(Notes::default());
+    let settings = [("budget.tokens", "1000"), ("budget.share", "1"), ("maxSpawns", "2")];
+    let (session, mut passes) = tree(&notes, &settings).await;
+    let agents = session.agents();
+    session.spawn(ask("hold")).await.expect("a piece");
+    let parent = run_of(passes.recv().await);
+    assert_eq!(agents.room(parent).await.expect("it lives").budget.tokens, Some(1000));
+
+    let children = ["hold", "", "hold", "hold"].map(|task| ChildRequest::from(ask(task)));
+    let answers = agents.spawn_many(parent, children.into()).await.expect("it lives");
+    let codes: Vec<_> =
+        answers.iter().map(|answer| answer.as_ref().err().map(|no| no.code)).collect();
+    let (invalid, spent) = (RefusalCode::InvalidRequest, RefusalCode::SpawnLimit);
+    assert_eq!(codes, [None, Some(invalid), None, Some(spent)], "a refusal undoes nothing");
+    let granted = answers.iter().flatten().map(|child| {
+        let admitted = agents.store().admitted(child.run).expect("a record").expect("a run");
+        admitted.grant.budget.tokens.expect("it has a budget")
+    });
+    // A fifth is kept. What is wrong in itself gets no part; what only the others left no room for does.
+    assert_eq!(granted.collect::<Vec<_>>(), [266, 266]);
+    let room = agents.room(parent).await.expect("it lives");
+    assert_eq!(room.budget.tokens, Some(468));
+    assert_eq!(room.agents, [(AgentId::main(), None)]);
+    drop(session);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_session_was_given_is_its_own_while_it_runs() {
+    let notes = Arc::new(Notes::default());
+    let (session, mut passes) = tree(&notes, &[]).await;
+    let agents = session.agents();
+    let value = NewValue::bytes(ValueKind::Text, *b"x");
+    let value = agents.store().put(value).await.expect("there is room");
+    let context = vec![ContextEntry { name: "plan".into(), value }];
+    session.spawn(SpawnRequest { context: context.clone(), ..ask("hold") }).await.expect("a piece");
+    let run = run_of(passes.recv().await);
+    assert_eq!(*agents.context(run), context[..]);
+    let mut seen = agents.look_on();
+    session.cancel(run, false);
+    while !matches!(
+        seen.next().await.expect("the tree lives"),
+        Sight::Event(event) if matches!(event.kind, EventKind::Ended(_))
+    ) {}
+    assert!(agents.context(run).is_empty());
 }

@@ -17,7 +17,7 @@ use offshoot_model::{
     ContextEntry, Payload, Refusal, RefusalCode, RunId, SpawnRequest, Tree, ValueKind, VariableRef,
 };
 use offshoot_runtime::{WaitFor, WaitMode};
-use offshoot_spawner::Agents;
+use offshoot_spawner::{Agents, ChildRequest};
 use offshoot_store::{NewValue, StoreError};
 
 /// A value up to this size is read in one answer; a larger one is named by its file.
@@ -128,7 +128,7 @@ impl Desk {
         if folder.as_ref().is_some_and(|folder| !folder.is_absolute()) {
             return Err(Refusal::invalid("cwd", "the folder is not absolute").into());
         }
-        let accepted = self.agents.spawn(caller, request, folder).await?;
+        let accepted = self.agents.spawn(caller, ChildRequest { request, folder }).await?;
         Ok(Spawned { run_id: accepted.run, session_key: accepted.key })
     }
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use offshoot_model::{
-    CancelledBy, ContextEntry, Ending, Envelope, InputRange, MergeSummary, Origin, Payload,
-    Refusal, RunId, SpawnRequest,
+    BudgetGrant, CancelledBy, ContextEntry, Ending, Envelope, InputRange, MergeSummary, Origin,
+    Payload, Refusal, RunId, SpawnRequest,
 };
-use offshoot_policy::RuntimeFacts;
+use offshoot_policy::{RuntimeFacts, Terms};
 use offshoot_runtime::{RunEvent, Runtime, WaitFor};
 use tokio::sync::{mpsc, oneshot};
 
@@ -18,7 +18,9 @@ use crate::work::Work;
 /// What handles, hosts and agent tasks say to the supervisor.
 pub(crate) enum Message {
     /// A session asks for one child.
-    Spawn { ask: Box<Ask>, reply: oneshot::Sender<Result<RunId, Refusal>> },
+    Spawn { ask: Box<Ask>, reply: SpawnReply },
+    /// A session asks for several children at once, which share what it has left of its budget.
+    SpawnMany { caller: RunIndex, asks: Vec<(Ask, SpawnReply)> },
     /// The operator asks for many pieces; each ending goes to the follower.
     Fan { id: FanId, caller: RunIndex, asks: Vec<Ask>, follower: mpsc::UnboundedSender<FanEvent> },
     /// The pieces of one request that are not over are not needed any more.
@@ -45,9 +47,14 @@ pub(crate) enum Message {
     Abandon,
     /// Somebody who knows a run by its id wants its session; none where it is over or unknown.
     Find { run: RunId, reply: oneshot::Sender<Option<Asking>> },
+    /// How much room a run has for children; none where it is over or unknown.
+    Room { run: RunId, reply: oneshot::Sender<Option<(BudgetGrant, Arc<Terms>)>> },
     /// How many hold a slot, how many stand in line.
     Count { reply: oneshot::Sender<Counts> },
 }
+
+/// Where the answer to a request for a child goes.
+pub(crate) type SpawnReply = oneshot::Sender<Result<RunId, Refusal>>;
 
 /// What it takes to start a run that was admitted; small, because queues hold many.
 pub(crate) struct Prepared {
