@@ -50,6 +50,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer("policy", &["session-key", "model", "config"], Async::No, Files::No),
     layer("merge", &["model"], Async::No, Files::No),
     layer("runtime", &["model"], Async::Words, Files::No),
+    layer("plugin-abi", &["model", "runtime"], Async::Words, Files::No),
     layer("process", &[], Async::Yes, Files::Yes),
     layer("store", &["session-key", "model"], Async::Yes, Files::Yes),
     layer("runtime-exec", &["model", "runtime", "process"], Async::Yes, Files::Yes),

@@ -3,9 +3,12 @@
 use super::Finding;
 use crate::workspace::{Package, Workspace};
 
-/// The one member that copies the table, because an inherited table cannot be changed in part, and
-/// the one lint that it may set otherwise.
-const COPIES: (&str, &str) = ("crates/process", "unsafe_code");
+/// Members that copy the table, because an inherited table cannot be changed in part.
+const COPIES: &[&str] =
+    &["crates/plugin-abi", "crates/plugin-host", "crates/plugin-sdk", "crates/process"];
+
+/// The one lint that they may set otherwise.
+const LIFTED: &str = "unsafe_code";
 
 pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
     let root = workspace.text("Cargo.toml").unwrap_or_default();
@@ -18,7 +21,7 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
                 if Some(without_exception(lints)) == table.map(without_exception) {
                     return None;
                 }
-                format!("its lints differ from the workspace's in more than `{}`", COPIES.1)
+                format!("its lints differ from the workspace's in more than `{}`", LIFTED)
             }
             _ => "write `workspace = true` under [lints]".to_owned(),
         };
@@ -32,13 +35,13 @@ fn inherits(lints: &toml::Value) -> bool {
 }
 
 fn may_copy(package: &Package) -> bool {
-    package.folder == COPIES.0
+    COPIES.contains(&package.folder.as_str())
 }
 
 fn without_exception(lints: &toml::Value) -> toml::Value {
     let mut lints = lints.clone();
     if let Some(rust) = lints.get_mut("rust").and_then(toml::Value::as_table_mut) {
-        rust.remove(COPIES.1);
+        rust.remove(LIFTED);
     }
     lints
 }
@@ -58,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn lints_are_inherited_or_copied_by_process() {
+    fn lints_are_inherited_or_copied_where_unsafe_is() {
         let copied = "[lints.rust]\nunsafe_code = 'deny'\nmissing_docs = 'warn'\n";
         check("crates/a", "[lints]\nworkspace = true", &[]);
         check("crates/a", "", &["crates/a/Cargo.toml: write `workspace = true` under [lints]"]);

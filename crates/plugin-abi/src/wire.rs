@@ -1,0 +1,67 @@
+//! The JSON that crosses, and the types of this side that it stands for.
+//!
+//! Each module is one document, with `encode` and `decode`; host and plugin use the same. A document is an object with a
+//! number `"v"`. Readers pass over fields that they do not know, writers leave out no field that version 1 has; a higher
+//! `"v"` would mean that a field has changed its meaning, and is refused.
+
+pub mod event;
+pub mod finished;
+pub mod group;
+pub mod launch;
+pub mod manifest;
+pub mod merge;
+pub mod spawn;
+pub mod wait;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::AbiError;
+
+/// The version of every document here.
+pub const V: u32 = 1;
+
+/// Operations that cross by name.
+pub mod op {
+    /// `RunHost`: waits for children. See [`wait`](super::wait).
+    pub const WAIT: &str = "wait";
+    /// `Host`: a group of processes. See [`group`](super::group).
+    pub const GROUP: &str = "group";
+}
+
+/// A document that says which version it is.
+trait Versioned {
+    fn version(&self) -> u32;
+}
+
+fn to_json(document: &impl Serialize, what: &str) -> Result<String, AbiError> {
+    serde_json::to_string(document)
+        .map_err(|error| AbiError::new(AbiError::INVALID, format!("{what}: {error}")))
+}
+
+fn from_json<T: DeserializeOwned + Versioned>(json: &str, what: &str) -> Result<T, AbiError> {
+    let document: T = serde_json::from_str(json)
+        .map_err(|error| AbiError::new(AbiError::INVALID, format!("{what}: {error}")))?;
+    match document.version() {
+        V => Ok(document),
+        newer => {
+            let message = format!("{what}: version {newer} is not known here, {V} is");
+            Err(AbiError::new(AbiError::INVALID, message))
+        }
+    }
+}
+
+/// Implements [`Versioned`] by the field `v`.
+macro_rules! versioned {
+    ($($document:ty),*) => {$(
+        impl crate::wire::Versioned for $document {
+            fn version(&self) -> u32 {
+                self.v
+            }
+        }
+    )*};
+}
+use versioned;
+
+#[cfg(test)]
+mod tests;

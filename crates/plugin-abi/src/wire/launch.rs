@@ -1,0 +1,167 @@
+//! What a runtime needs to start one run: the first argument of `start`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use offshoot_model::{AgentId, Grant, InputRange, RootId, RunId, SessionKey, VariableRef};
+use offshoot_runtime::{ContextFile, Input, Launch, OutputFormat, Pass};
+use serde::{Deserialize, Serialize};
+
+use super::{V, from_json, to_json, versioned};
+use crate::AbiError;
+
+/// The document of a launch.
+///
+/// # Errors
+/// [`AbiError::INVALID`] where a path is no UTF-8.
+pub fn encode(launch: Launch) -> Result<String, AbiError> {
+    to_json(&Document::from(launch), "launch")
+}
+
+/// The launch of a document.
+///
+/// # Errors
+/// [`AbiError::INVALID`] where it is none.
+pub fn decode(json: &str) -> Result<Launch, AbiError> {
+    from_json::<Document>(json, "launch").map(Launch::from)
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    v: u32,
+    run: RunId,
+    root: RootId,
+    key: SessionKey,
+    agent: AgentId,
+    depth: u32,
+    task: Arc<str>,
+    #[serde(default)]
+    context: Vec<Value>,
+    #[serde(default)]
+    context_manifest: Option<PathBuf>,
+    input: Source,
+    #[serde(default)]
+    command: Option<Arc<[String]>>,
+    #[serde(default)]
+    ok_exit: Arc<[i32]>,
+    output: Format,
+    working_folder: Arc<PathBuf>,
+    run_folder: PathBuf,
+    spool_folder: Arc<PathBuf>,
+    #[serde(default)]
+    model: Option<Arc<str>>,
+    #[serde(default)]
+    thinking: Option<Arc<str>>,
+    #[serde(default)]
+    system_prompt: Option<Arc<str>>,
+    grant: Arc<Grant>,
+    #[serde(default)]
+    pass: Option<Way>,
+}
+
+versioned!(Document);
+
+#[derive(Serialize, Deserialize)]
+struct Value {
+    name: Arc<str>,
+    path: PathBuf,
+    value: VariableRef,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Source {
+    Prompt,
+    Piece(InputRange),
+    Empty,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Format {
+    Text,
+    Json,
+}
+
+/// The way to the supervisor. The ticket crosses in memory only.
+#[derive(Serialize, Deserialize)]
+struct Way {
+    socket: Arc<PathBuf>,
+    ticket: Arc<str>,
+}
+
+impl From<Launch> for Document {
+    fn from(launch: Launch) -> Self {
+        let context = launch.context.into_iter();
+        Self {
+            v: V,
+            run: launch.run,
+            root: launch.root,
+            key: launch.key,
+            agent: launch.agent,
+            depth: launch.depth,
+            task: launch.task,
+            context: context
+                .map(|ContextFile { name, path, value }| Value { name, path, value })
+                .collect(),
+            context_manifest: launch.context_manifest,
+            input: match launch.input {
+                Input::Prompt => Source::Prompt,
+                Input::Piece(range) => Source::Piece(range),
+                Input::Empty => Source::Empty,
+            },
+            command: launch.command,
+            ok_exit: launch.ok_exit,
+            output: match launch.output {
+                OutputFormat::Text => Format::Text,
+                OutputFormat::Json => Format::Json,
+            },
+            working_folder: launch.working_folder,
+            run_folder: launch.run_folder,
+            spool_folder: launch.spool_folder,
+            model: launch.model,
+            thinking: launch.thinking,
+            system_prompt: launch.system_prompt,
+            grant: launch.grant,
+            pass: launch.pass.map(|Pass { socket, ticket }| Way { socket, ticket }),
+        }
+    }
+}
+
+impl From<Document> for Launch {
+    fn from(document: Document) -> Self {
+        let context = document.context.into_iter();
+        Self {
+            run: document.run,
+            root: document.root,
+            key: document.key,
+            agent: document.agent,
+            depth: document.depth,
+            task: document.task,
+            context: context
+                .map(|Value { name, path, value }| ContextFile { name, path, value })
+                .collect(),
+            context_manifest: document.context_manifest,
+            input: match document.input {
+                Source::Prompt => Input::Prompt,
+                Source::Piece(range) => Input::Piece(range),
+                Source::Empty => Input::Empty,
+            },
+            command: document.command,
+            ok_exit: document.ok_exit,
+            output: match document.output {
+                Format::Text => OutputFormat::Text,
+                Format::Json => OutputFormat::Json,
+            },
+            working_folder: document.working_folder,
+            run_folder: document.run_folder,
+            spool_folder: document.spool_folder,
+            model: document.model,
+            thinking: document.thinking,
+            system_prompt: document.system_prompt,
+            grant: document.grant,
+            pass: document.pass.map(|Way { socket, ticket }| Pass { socket, ticket }),
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! What a plugin says of itself: the answer of `describe`.
+
+use std::collections::BTreeSet;
+
+use offshoot_model::JsonText;
+use offshoot_runtime::{Abilities, CostKnowledge};
+use serde::{Deserialize, Serialize};
+
+use super::{V, from_json, to_json, versioned};
+use crate::AbiError;
+
+/// A plugin in its own words. Asked before `init`, without effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// The package's name.
+    pub name: String,
+    /// The package's version.
+    pub version: String,
+    /// The interface that it was built with.
+    pub abi: String,
+    /// What a panic does in it.
+    pub panic: Panic,
+    /// One line about it.
+    pub description: String,
+    /// Its licence, as in its package; empty where it says nothing.
+    pub license: String,
+    /// A JSON Schema of its configuration, where it has one.
+    pub config_schema: Option<JsonText>,
+    /// Its runtimes.
+    pub runtimes: Vec<RuntimeEntry>,
+    /// Its merge functions.
+    pub merges: Vec<MergeEntry>,
+}
+
+/// What a panic does. A host takes in no plugin whose panic ends the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Panic {
+    /// It unwinds, and can be caught.
+    Unwind,
+    /// It ends the process: `panic = "abort"`.
+    Abort,
+}
+
+/// A runtime.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuntimeEntry {
+    /// By which configuration names it.
+    pub name: String,
+    /// One line about it.
+    pub description: String,
+    /// What it can do; the same for every configuration.
+    pub abilities: Abilities,
+}
+
+/// A merge function.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MergeEntry {
+    /// By which `--merge plugin:NAME` names it.
+    pub name: String,
+    /// One line about it.
+    #[serde(default)]
+    pub description: String,
+}
+
+impl Panic {
+    /// What it does in the code that asks.
+    pub const fn of_this_build() -> Self {
+        if cfg!(panic = "abort") { Self::Abort } else { Self::Unwind }
+    }
+}
+
+/// The document of a manifest.
+pub fn encode(manifest: Manifest) -> String {
+    to_json(&Document::from(manifest), "manifest").expect("a manifest is words and lists of words")
+}
+
+/// The manifest of a document.
+///
+/// # Errors
+/// [`AbiError::INVALID`] where it is none.
+pub fn decode(json: &str) -> Result<Manifest, AbiError> {
+    from_json::<Document>(json, "manifest").map(Manifest::from)
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    v: u32,
+    name: String,
+    version: String,
+    abi: String,
+    panic: Panic,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    license: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    config_schema: Option<JsonText>,
+    #[serde(default)]
+    runtimes: Vec<Entry>,
+    #[serde(default)]
+    merges: Vec<MergeEntry>,
+}
+
+versioned!(Document);
+
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    name: String,
+    #[serde(default)]
+    description: String,
+    abilities: Able,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Able {
+    cost: Known,
+    #[serde(default)]
+    turns: bool,
+    #[serde(default)]
+    resumes: bool,
+    /// Null where it can take away any right; none where it is not said.
+    #[serde(default = "none_at_all")]
+    enforces: Option<BTreeSet<String>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Known {
+    None,
+    Reported,
+    Bounded,
+    Unknown,
+}
+
+/// Who does not say that it takes rights away takes none away.
+fn none_at_all() -> Option<BTreeSet<String>> {
+    Some(BTreeSet::new())
+}
+
+impl From<Manifest> for Document {
+    fn from(manifest: Manifest) -> Self {
+        let runtimes = manifest.runtimes.into_iter().map(|entry| Entry {
+            name: entry.name,
+            description: entry.description,
+            abilities: entry.abilities.into(),
+        });
+        Self {
+            v: V,
+            name: manifest.name,
+            version: manifest.version,
+            abi: manifest.abi,
+            panic: manifest.panic,
+            description: manifest.description,
+            license: manifest.license,
+            config_schema: manifest.config_schema,
+            runtimes: runtimes.collect(),
+            merges: manifest.merges,
+        }
+    }
+}
+
+impl From<Document> for Manifest {
+    fn from(document: Document) -> Self {
+        let runtimes = document.runtimes.into_iter().map(|entry| RuntimeEntry {
+            name: entry.name,
+            description: entry.description,
+            abilities: entry.abilities.into(),
+        });
+        Self {
+            name: document.name,
+            version: document.version,
+            abi: document.abi,
+            panic: document.panic,
+            description: document.description,
+            license: document.license,
+            config_schema: document.config_schema,
+            runtimes: runtimes.collect(),
+            merges: document.merges,
+        }
+    }
+}
+
+impl From<Abilities> for Able {
+    fn from(abilities: Abilities) -> Self {
+        let cost = match abilities.cost {
+            CostKnowledge::None => Known::None,
+            CostKnowledge::Reported => Known::Reported,
+            CostKnowledge::Bounded => Known::Bounded,
+            CostKnowledge::Unknown => Known::Unknown,
+        };
+        let Abilities { turns, resumes, enforces, .. } = abilities;
+        Self { cost, turns, resumes, enforces }
+    }
+}
+
+impl From<Able> for Abilities {
+    fn from(able: Able) -> Self {
+        let cost = match able.cost {
+            Known::None => CostKnowledge::None,
+            Known::Reported => CostKnowledge::Reported,
+            Known::Bounded => CostKnowledge::Bounded,
+            Known::Unknown => CostKnowledge::Unknown,
+        };
+        let Able { turns, resumes, enforces, .. } = able;
+        Self { cost, turns, resumes, enforces }
+    }
+}

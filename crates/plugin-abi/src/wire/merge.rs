@@ -1,0 +1,61 @@
+//! What is known about one result of a merge, beside its value: the second argument of `push`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use offshoot_model::{RunStatus, ValueKind};
+use serde::{Deserialize, Serialize};
+
+use super::{V, from_json, to_json, versioned};
+use crate::AbiError;
+
+/// A result, without its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meta {
+    /// The name of the piece or the child.
+    pub key: Arc<str>,
+    /// How its run ended. Where it did not complete, the value is its envelope.
+    pub status: RunStatus,
+    /// A file that holds the value, where it is too large to be handed over; the value itself is then `null`.
+    pub file: Option<File>,
+}
+
+/// A value in a file, for reading only.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct File {
+    /// Absolute.
+    pub path: PathBuf,
+    /// What it holds.
+    pub kind: ValueKind,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// The document of a result's description.
+///
+/// # Errors
+/// [`AbiError::INVALID`] where the path is no UTF-8.
+pub fn encode(meta: Meta) -> Result<String, AbiError> {
+    let Meta { key, status, file } = meta;
+    to_json(&Document { v: V, key, status, file }, "result")
+}
+
+/// The description of a document.
+///
+/// # Errors
+/// [`AbiError::INVALID`] where it is none.
+pub fn decode(json: &str) -> Result<Meta, AbiError> {
+    let Document { key, status, file, .. } = from_json(json, "result")?;
+    Ok(Meta { key, status, file })
+}
+
+#[derive(Serialize, Deserialize)]
+struct Document {
+    v: u32,
+    key: Arc<str>,
+    status: RunStatus,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    file: Option<File>,
+}
+
+versioned!(Document);

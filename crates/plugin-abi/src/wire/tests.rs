@@ -1,0 +1,248 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use offshoot_model::*;
+use offshoot_runtime::*;
+use uuid::Uuid;
+
+use super::*;
+
+const RUN: RunId = RunId::from_uuid(Uuid::from_u128(7));
+
+fn launch() -> Launch {
+    Launch {
+        run: RUN,
+        root: RootId::new(RunId::from_uuid(Uuid::from_u128(8))),
+        key: "agent:main:subagent:a".parse().expect("a key"),
+        agent: "main".parse().expect("an agent"),
+        depth: 1,
+        task: "count \"words\"\n".into(),
+        context: vec![ContextFile {
+            name: "data".into(),
+            path: "/data/data".into(),
+            value: VariableRef { hash: ContentHash::of(b"x"), size: 1, kind: ValueKind::Text },
+        }],
+        context_manifest: Some("/data/context.json".into()),
+        input: Input::Piece(InputRange {
+            path: Arc::new("/data/in".into()),
+            offset: 3,
+            length: u64::MAX,
+            hash: Some(ContentHash::of(b"in")),
+        }),
+        command: Some(["wc".to_owned(), "-l".to_owned()].into()),
+        ok_exit: [0, 1].into(),
+        output: OutputFormat::Json,
+        working_folder: Arc::new("/".into()),
+        run_folder: "/runs/7".into(),
+        spool_folder: Arc::new("/spool".into()),
+        model: Some("m".into()),
+        thinking: Some("high".into()),
+        system_prompt: Some("be brief".into()),
+        grant: Arc::new(Grant { max_depth: 3, ..Grant::unbounded() }),
+        pass: Some(Pass { socket: Arc::new("/s".into()), ticket: "t".into() }),
+    }
+}
+
+/// What the other side reads is what this side wrote; compared by their debug texts, in which every field shows.
+#[track_caller]
+fn same<T: std::fmt::Debug>(there: &T, here: &T) {
+    assert_eq!(format!("{there:?}"), format!("{here:?}"));
+}
+
+#[test]
+fn a_launch_arrives_whole() {
+    let json = launch::encode(launch()).expect("UTF-8");
+    let there = launch::decode(&json).expect("the same document");
+    same(&there, &launch());
+    assert_eq!(there.pass, launch().pass, "its ticket, which is not shown");
+
+    let plain =
+        Launch { input: Input::Prompt, command: None, pass: None, context: vec![], ..launch() };
+    let json = launch::encode(plain.clone()).expect("UTF-8");
+    same(&launch::decode(&json).expect("the same document"), &plain);
+}
+
+#[test]
+fn a_path_that_is_no_text_is_refused() {
+    use std::os::unix::ffi::OsStringExt;
+    let folder = std::ffi::OsString::from_vec(vec![b'/', 0xff]);
+    let error =
+        launch::encode(Launch { run_folder: folder.into(), ..launch() }).expect_err("no UTF-8");
+    assert_eq!(error.code, AbiError::INVALID);
+    assert!(error.message.starts_with("launch: "), "{error}");
+}
+
+#[test]
+fn unknown_fields_pass_and_missing_or_newer_ones_do_not() {
+    let json = launch::encode(launch()).expect("UTF-8");
+    let more = json.replacen('{', r#"{"colour":{"of":["the","sky"]},"#, 1);
+    same(&launch::decode(&more).expect("a field more"), &launch());
+
+    let check = |json: &str, expected: &str| {
+        let error = launch::decode(json).expect_err(expected);
+        assert_eq!(error.code, AbiError::INVALID);
+        assert!(error.message.contains(expected), "{error}");
+    };
+    check(&json.replacen(r#""v":1"#, r#""v":2"#, 1), "version 2 is not known here, 1 is");
+    check(&json.replacen(r#""task""#, r#""tusk""#, 1), "missing field `task`");
+    check("", "EOF");
+    check("[]", "launch: ");
+}
+
+#[test]
+fn every_kind_of_answer_arrives() {
+    let finished = |reason, output| Finished {
+        output,
+        diagnostics: Some("said".into()),
+        usage: Usage { input: TokenCount::Known(3), ..Usage::UNKNOWN },
+        cost: Cost::known(MicroUsd::from_micros(1_234_567)),
+        ..Finished::of(reason)
+    };
+    let outputs = [
+        Output::None,
+        Output::Text("grüße \"\n".into()),
+        Output::Json(JsonText::parse(r#"{"b":1, "a":2}"#.into()).expect("JSON")),
+        Output::Bytes([0, 255].into()),
+        Output::File { path: "/spool/x".into(), kind: ValueKind::Bytes },
+    ];
+    for output in outputs {
+        let here = finished(Reason::Completed { exit_code: Some(1) }, output);
+        let there = finished::decode(finished::encode(&here).expect("UTF-8")).expect("the same");
+        same(&there, &here);
+    }
+    let here = finished(Reason::Cancelled { by: CancelledBy::Parent }, Output::None);
+    same(&finished::decode(finished::encode(&here).expect("UTF-8")).expect("the same"), &here);
+}
+
+#[test]
+fn an_answer_that_is_not_what_it_says_is_refused() {
+    let text = finished::encode(&Finished::text("x")).expect("UTF-8");
+    let check = |head: &str, body: &[u8], expected: &str| {
+        let outcome = crate::Outcome {
+            head_json: head.into(),
+            body: abi_stable::std_types::RVec::from(body),
+        };
+        let error = finished::decode(outcome).expect_err(expected);
+        assert!(error.message.contains(expected), "{error}");
+    };
+    check(&text.head_json, &[255], "its answer is not text");
+    let json = text.head_json.replace(r#""text""#, r#""json""#);
+    check(&json, b"{", "its answer is not JSON");
+    check("{}", b"", "missing field `v`");
+
+    let silent = r#"{"v":1,"reason":{"kind":"turn_limit"},"output":"none"}"#;
+    let outcome = crate::Outcome { head_json: silent.into(), body: Default::default() };
+    let finished = finished::decode(outcome).expect("what may be left out is left out");
+    assert_eq!((finished.usage, finished.cost), (Usage::UNKNOWN, Cost::unknown()));
+}
+
+#[test]
+fn events_arrive() {
+    let events = [
+        RunEvent::Started(None),
+        RunEvent::Started(Some(ProcessIdentity { pid: 5, start_time: 6 })),
+        RunEvent::Progress("a {line}".into()),
+        RunEvent::Used { usage: Usage::UNKNOWN, cost: Cost::unknown() },
+    ];
+    for here in events {
+        let (kind, payload) = event::encode(&here);
+        assert_eq!(event::decode(kind, &payload).expect("the same"), Some(here));
+    }
+    let check = |kind, payload: &str, expected: Option<RunEvent>| {
+        assert_eq!(event::decode(kind, payload).expect(payload), expected);
+    };
+    check(2, r#"{"v":1,"name":"grep","input":{}}"#, Some(RunEvent::Progress("grep".into())));
+    check(3, r#"{"v":1,"name":"grep"}"#, None);
+    check(5, r#"{"v":1,"status":"thinking"}"#, None);
+    check(6, r#"{"v":1,"text":"hm"}"#, Some(RunEvent::Progress("hm".into())));
+    check(7, "whatever", None);
+    check(4_000_000, "whatever", None);
+    event::decode(4, "{}").expect_err("a usage without numbers");
+}
+
+#[test]
+fn requests_for_children_and_their_answers_arrive() {
+    let request = SpawnRequest { task: "t".into(), no_queue: true, ..SpawnRequest::default() };
+    assert_eq!(spawn::decode(&spawn::encode(request.clone())).expect("the same"), request);
+    let refusal = Refusal::new(RefusalCode::DepthLimit, "too deep").with_hint("stay");
+    for answer in [Ok(RUN), Err(refusal)] {
+        assert_eq!(spawn::decode_answer(&spawn::encode_answer(answer.clone())), Ok(answer));
+    }
+    spawn::decode_answer(r#"{"v":1}"#).expect_err("neither");
+}
+
+#[test]
+fn waits_and_what_they_bring_arrive() {
+    let any = WaitFor {
+        runs: vec![RUN],
+        mode: WaitMode::Any,
+        timeout: Some(Duration::from_millis(1500)),
+    };
+    for wait in [WaitFor::default(), any] {
+        assert_eq!(wait::decode(&wait::encode(wait.clone())), Ok(wait));
+    }
+    let envelope = |data, reason| {
+        let ending = Ending { output: data, ..Ending::of(reason) };
+        let (key, agent) = (launch().key, launch().agent);
+        Envelope::of(&ending, key, RUN, agent, 1)
+    };
+    let completed = || Reason::Completed { exit_code: None };
+    let reference = VariableRef { hash: ContentHash::of(b"x"), size: 1, kind: ValueKind::Result };
+    let answer = WaitAnswer {
+        ended: vec![
+            envelope(Some(Payload::text("{}")), completed()),
+            envelope(Some(Payload::json(r#"{"ref":1}"#.into()).expect("JSON")), completed()),
+            envelope(Some(Payload::Stored(reference)), Reason::TurnLimit),
+            envelope(None, completed()),
+        ],
+        pending: vec![RUN],
+    };
+    let json = wait::encode_answer(answer.clone()).expect("plain data");
+    assert_eq!(wait::decode_answer(&json), Ok(answer));
+}
+
+#[test]
+fn the_rest_arrives() {
+    let identity = ProcessIdentity { pid: 5, start_time: 6 };
+    for change in [
+        group::Change::Starting,
+        group::Change::Started(identity),
+        group::Change::NotStarted,
+        group::Change::Ended(identity),
+    ] {
+        assert_eq!(group::decode(&group::encode(change)), Ok(change));
+    }
+    let file = merge::File { path: "/x".into(), kind: ValueKind::Text, size: 9 };
+    for file in [None, Some(file)] {
+        let meta = merge::Meta { key: "k".into(), status: RunStatus::Completed, file };
+        assert_eq!(merge::decode(&merge::encode(meta.clone()).expect("UTF-8")), Ok(meta));
+    }
+    let manifest = manifest::Manifest {
+        name: "p".into(),
+        version: "0.1.0".into(),
+        abi: crate::VERSION.into(),
+        panic: manifest::Panic::Abort,
+        description: "d".into(),
+        license: "MIT".into(),
+        config_schema: Some(JsonText::parse(r#"{"type": "object"}"#.into()).expect("JSON")),
+        runtimes: vec![
+            manifest::RuntimeEntry {
+                name: "r".into(),
+                description: String::new(),
+                abilities: Abilities { turns: true, ..Abilities::of_a_command() },
+            },
+            manifest::RuntimeEntry {
+                name: "s".into(),
+                description: String::new(),
+                abilities: Abilities {
+                    cost: CostKnowledge::Unknown,
+                    turns: false,
+                    resumes: true,
+                    enforces: None,
+                },
+            },
+        ],
+        merges: vec![manifest::MergeEntry { name: "m".into(), description: "n".into() }],
+    };
+    assert_eq!(manifest::decode(&manifest::encode(manifest.clone())), Ok(manifest));
+}
