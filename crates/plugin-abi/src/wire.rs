@@ -11,6 +11,7 @@ pub mod launch;
 pub mod manifest;
 pub mod merge;
 pub mod spawn;
+pub mod turn;
 pub mod wait;
 
 use serde::Serialize;
@@ -25,6 +26,10 @@ pub const V: u32 = 1;
 pub mod op {
     /// `RunHost`: waits for children. See [`wait`](super::wait).
     pub const WAIT: &str = "wait";
+    /// `RunHost`: a turn is over. See [`turn`](super::turn).
+    pub const TURN_ENDED: &str = "turn_ended";
+    /// `Run`: a letter to it. See [`turn`](super::turn).
+    pub const LETTER: &str = "letter";
     /// `Host`: a group of processes. See [`group`](super::group).
     pub const GROUP: &str = "group";
 }

@@ -28,6 +28,20 @@ pub fn encode(change: Change) -> String {
     to_json(&Document { v: V, change }, "group").expect("words and numbers are always JSON")
 }
 
+/// The document of an answer: `{ "v", "mark"? }`.
+pub fn encode_answer(mark: Option<String>) -> String {
+    to_json(&AnswerDocument { v: V, mark }, "answer to group").expect("text is JSON")
+}
+
+/// What a process that is about to be started carries in its environment, so that the host finds it wherever it goes:
+/// the answer to [`Change::Starting`].
+///
+/// # Errors
+/// [`AbiError::INVALID`] where it is none.
+pub fn decode_answer(json: &str) -> Result<Option<String>, AbiError> {
+    from_json::<AnswerDocument>(json, "answer to group").map(|document| document.mark)
+}
+
 /// The change of a document.
 ///
 /// # Errors
@@ -42,4 +56,11 @@ struct Document {
     change: Change,
 }
 
-versioned!(Document);
+#[derive(Serialize, Deserialize)]
+struct AnswerDocument {
+    v: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mark: Option<String>,
+}
+
+versioned!(Document, AnswerDocument);

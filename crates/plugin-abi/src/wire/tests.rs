@@ -202,6 +202,18 @@ fn waits_and_what_they_bring_arrive() {
 }
 
 #[test]
+fn turns_and_letters_arrive() {
+    for answer in [None, Some("so far".into())] {
+        let ended = turn::Ended { answer, letters_taken: 2 };
+        assert_eq!(turn::decode(&turn::encode(ended.clone())), Ok(ended));
+    }
+    for ruling in [Ruling::End, Ruling::Go(None), Ruling::Go(Some("results".into()))] {
+        assert_eq!(turn::decode_answer(&turn::encode_answer(ruling.clone())), Ok(ruling));
+    }
+    assert_eq!(turn::decode_letter(&turn::encode_letter("hello".into())), Ok("hello".into()));
+}
+
+#[test]
 fn the_rest_arrives() {
     let identity = ProcessIdentity { pid: 5, start_time: 6 };
     for change in [
@@ -211,6 +223,9 @@ fn the_rest_arrives() {
         group::Change::Ended(identity),
     ] {
         assert_eq!(group::decode(&group::encode(change)), Ok(change));
+    }
+    for mark in [None, Some("0a.1;".to_owned())] {
+        assert_eq!(group::decode_answer(&group::encode_answer(mark.clone())), Ok(mark));
     }
     let file = merge::File { path: "/x".into(), kind: ValueKind::Text, size: 9 };
     for file in [None, Some(file)] {
