@@ -114,8 +114,8 @@ impl RunHost {
         self.0.wait(wait).await
     }
 
-    /// See [`Turns::ended`](crate::Turns::ended), which keeps the count.
-    pub(crate) async fn turn_ended(&self, answer: Option<Arc<str>>, letters_taken: u32) -> Ruling {
+    /// What [`Turns::ended`](crate::Turns::ended) asks, which keeps the count; for whoever carries a run elsewhere.
+    pub async fn turn_ended(&self, answer: Option<Arc<str>>, letters_taken: u32) -> Ruling {
         self.0.turn_ended(answer, letters_taken).await
     }
 }
