@@ -89,6 +89,8 @@ impl Reply {
     /// | `{{prompt}}` | what the user said last |
     /// | `{{result}}` | what the tools answered, one below the other |
     /// | `{{result:/a/0}}` | one value of the first answer of a tool, which is JSON, by its pointer |
+    /// | `{{results:/a/0}}` | that value of each answer, with a space between |
+    /// | `{{tools}}` | the names of the tools on offer |
     /// | `{{model}}`, `{{turn}}`, `{{step}}` | of the conversation |
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())

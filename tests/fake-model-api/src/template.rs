@@ -44,23 +44,32 @@ fn next_place(text: &str) -> Option<(&str, &str, &str)> {
 
 fn value(place: &str, conversation: &Conversation) -> Option<String> {
     match place.split_once(':') {
-        Some(("result", pointer)) => {
-            let first: Value = serde_json::from_str(conversation.tool_results.first()?).ok()?;
-            first.pointer(pointer).map(|value| match value {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            })
+        Some(("result", pointer)) => inside(conversation.tool_results.first()?, pointer),
+        Some(("results", pointer)) => {
+            let all: Option<Vec<_>> =
+                conversation.tool_results.iter().map(|result| inside(result, pointer)).collect();
+            all.map(|all| all.join(" "))
         }
         Some(_) => None,
         None => match place {
             "prompt" => Some(conversation.prompt.clone()),
             "result" => Some(conversation.tool_results.join("\n")),
+            "tools" => Some(conversation.tools.join(" ")),
             "model" => Some(conversation.model.clone()),
             "turn" => Some(conversation.turn.to_string()),
             "step" => Some(conversation.step.to_string()),
             _ => None,
         },
     }
+}
+
+/// One value of a text that is JSON: a string as it is, anything else as JSON.
+fn inside(json: &str, pointer: &str) -> Option<String> {
+    let json: Value = serde_json::from_str(json).ok()?;
+    json.pointer(pointer).map(|value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    })
 }
 
 #[cfg(test)]
@@ -74,6 +83,7 @@ mod tests {
         let conversation = Conversation {
             prompt: "do {{turn}}".into(),
             tool_results: vec![r#"{"runs": ["a", 2]}"#.into(), "two".into()],
+            tools: vec!["Bash".into(), "Read".into()],
             turn: 1,
             step: 2,
             ..Conversation::default()
@@ -84,9 +94,15 @@ mod tests {
         check("plain", "plain");
         check("[{{prompt}}]", "[do {{turn}}]");
         check("{{ turn }}.{{step}}", "1.2");
+        check("{{tools}}", "Bash Read");
         check("{{result}}", "{\"runs\": [\"a\", 2]}\ntwo");
         check("{{result:/runs/0}} {{result:/runs/1}}", "a 2");
         check("{{result:/none}} {{unknown}} {{open", "{{result:/none}} {{unknown}} {{open");
+        let both = Conversation {
+            tool_results: vec![r#"{"a": "x"}"#.into(), r#"{"a": 1}"#.into()],
+            ..Conversation::default()
+        };
+        assert_eq!(fill("{{results:/a}} {{results:/b}}", &both), "x 1 {{results:/b}}");
         let input = json!({"ids": ["{{result:/runs/0}}"], "n": 1});
         assert_eq!(fill_value(&input, &conversation), json!({"ids": ["a"], "n": 1}));
     }
