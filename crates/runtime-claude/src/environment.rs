@@ -28,8 +28,32 @@ pub const ALLOWED: &[&str] = &[
     "DISABLE_*",
 ];
 
-/// In milliseconds. A call of ours may wait for children; how long a run may take is decided by its grant.
-const TOOL_TIMEOUT: &str = "86400000";
+/// What every run is told, whatever its launch.
+const ALWAYS: &[(&str, &str)] = &[
+    // A program that replaces itself while a tree of it runs is another program for the later ones.
+    ("DISABLE_AUTOUPDATER", "1"),
+    // It would read each file that a task names behind an `@`, whatever the run's rights are.
+    ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1"),
+    // What goes on behind a turn would begin a turn of its own when it ends, and nobody would count it.
+    ("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1"),
+    ("CLAUDE_CODE_DISABLE_CRON", "1"),
+    ("CLAUDE_CODE_DISABLE_WORKFLOWS", "1"),
+];
+
+/// What a run with our own tools is told. A call of ours may wait for children, and how long a run may take is decided
+/// by its grant: the program has no say in it.
+const WITH_OWN_SERVER: &[(&str, &str)] = &[
+    // In milliseconds: a day.
+    ("MCP_TOOL_TIMEOUT", "86400000"),
+    // As long as a call says nothing. Zero: for ever.
+    ("CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT", "0"),
+    // A call that goes on behind the model's back would bring its answer as a turn of its own.
+    ("CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS", "0"),
+    ("CLAUDE_CODE_DISABLE_MCP_TASK_BACKGROUND", "1"),
+    // On a busy machine our server is not up within the program's five seconds.
+    ("MCP_CONNECT_TIMEOUT_MS", "60000"),
+    ("MCP_TIMEOUT", "60000"),
+];
 
 /// What of our own environment it inherits.
 pub(crate) fn inherited(all: &[Variable], more: &[String]) -> Vec<Variable> {
@@ -45,11 +69,9 @@ pub(crate) fn own(launch: &Launch, own_server: bool) -> Vec<Variable> {
         ("OFFSHOOT_SESSION_KEY".into(), launch.key.as_str().into()),
         ("OFFSHOOT_RUN_ID".into(), launch.run.to_string().into()),
         ("OFFSHOOT_DEPTH".into(), launch.depth.to_string().into()),
-        // A program that replaces itself while a tree of it runs is another program for the later ones.
-        ("DISABLE_AUTOUPDATER".into(), "1".into()),
-        // It would read each file that a task names behind an `@`, whatever the run's rights are.
-        ("CLAUDE_CODE_DISABLE_ATTACHMENTS".into(), "1".into()),
     ];
+    let more = if own_server { WITH_OWN_SERVER } else { &[] };
+    variables.extend(ALWAYS.iter().chain(more).map(|(name, value)| (name.into(), value.into())));
     if let Some(manifest) = &launch.context_manifest {
         variables.push(("OFFSHOOT_CONTEXT".into(), manifest.into()));
     }
@@ -58,9 +80,6 @@ pub(crate) fn own(launch: &Launch, own_server: bool) -> Vec<Variable> {
     {
         // What it starts may come with it. Where it may start nothing, only the server of our own tools gets it.
         variables.extend(self::pass(pass).map(|(name, value)| (name.into(), value)));
-    }
-    if own_server {
-        variables.push(("MCP_TOOL_TIMEOUT".into(), TOOL_TIMEOUT.into()));
     }
     variables
 }

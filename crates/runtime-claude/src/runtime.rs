@@ -232,7 +232,11 @@ fn servers(launch: &Launch, options: &ClaudeOptions) -> BTreeMap<String, Value> 
             .map(|(name, value)| (name.to_owned(), value.to_string_lossy().into()))
             .into_iter()
             .collect();
-        let server = json!({"type": "stdio", "command": command, "args": args, "env": env});
+        // Its tools stand in the first prompt, and that waits for them; by default a tool that is not the program's own
+        // is hidden until the model searches for it, and a server that is slow to start is not waited for.
+        let server = json!({
+            "type": "stdio", "command": command, "args": args, "env": env, "alwaysLoad": true,
+        });
         servers.insert(OWN_SERVER.to_owned(), server);
     }
     servers

@@ -119,8 +119,8 @@ impl Talk {
         }
         let state = init.servers.iter().find(|(name, _)| name == OWN_SERVER);
         match state.map(|(_, state)| state.as_str()) {
-            // One that is still starting is there by the time the model calls it, or the call says so.
-            Some("connected" | "pending") => None,
+            Some("connected") => None,
+            // It is waited for, so one that still starts will not be among the tools of the first prompt.
             state => {
                 let state = state.unwrap_or("missing");
                 let message = format!("the tools for sub-agents did not come up: {state}");
@@ -199,7 +199,7 @@ mod tests {
             Talk::new(true).hear(parse(line.as_bytes()))
         };
         assert_eq!(init(r#"{"name":"offshoot","status":"connected"}"#), None);
-        assert_eq!(init(r#"{"name":"offshoot","status":"pending"}"#), None);
+        assert_eq!(init(r#"{"name":"offshoot","status":"pending"}"#), Some(Effect::End));
         assert_eq!(init(r#"{"name":"offshoot","status":"failed"}"#), Some(Effect::End));
         assert_eq!(init(r#"{"name":"git","status":"connected"}"#), Some(Effect::End));
         assert_eq!(Talk::new(false).hear(parse(br#"{"type":"system","subtype":"init"}"#)), None);

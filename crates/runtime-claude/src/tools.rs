@@ -20,8 +20,18 @@ pub struct Tools {
 
 /// The program's own ways to start agents, to talk to agents that are not ours, and to come back after its turn: the tree
 /// would grow where nobody counts.
-const INNER_AGENTS: &[&str] =
-    &["Agent", "Task", "Workflow", "SendMessage", "ListAgents", "CronCreate", "ScheduleWakeup"];
+const INNER_AGENTS: &[&str] = &[
+    "Agent",
+    "Task",
+    "Workflow",
+    "SendMessage",
+    "ListAgents",
+    "CronCreate",
+    "CronDelete",
+    "CronList",
+    "ScheduleWakeup",
+    "Monitor",
+];
 
 /// The vocabulary of rights, and the tools that each needs. `spawn` needs none of the program's.
 const VOCABULARY: &[(&str, &[&str])] = &[

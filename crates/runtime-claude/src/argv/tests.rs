@@ -45,8 +45,8 @@ const BEFORE: [&str; 6] = [
     "--include-partial-messages",
     "--session-id=00000000-0000-0000-0000-000000000007",
 ];
-const DENIED: &str = "--disallowedTools=Agent,CronCreate,ListAgents,ScheduleWakeup,SendMessage,\
-                      Task,Workflow";
+const DENIED: &str = "--disallowedTools=Agent,CronCreate,CronDelete,CronList,ListAgents,Monitor,\
+                      ScheduleWakeup,SendMessage,Task,Workflow";
 const STRICT: &str = "--strict-mcp-config";
 
 #[derive(Default)]
