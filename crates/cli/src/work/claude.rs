@@ -7,7 +7,7 @@ use std::path::Path;
 use offshoot_config::{Config, Valued, built_in};
 use offshoot_model::MicroUsd;
 use offshoot_process::{ProgramError, resolve_program};
-use offshoot_runtime_claude::{CheckError, ClaudeOptions, ClaudeRuntime};
+use offshoot_runtime_claude::{CheckError, ClaudeOptions, ClaudeRuntime, OwnServer};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -17,6 +17,9 @@ use crate::invocation::Invocation;
 
 /// The name of the runtime.
 pub(crate) const CLAUDE: &str = "claude";
+
+/// In seconds. We are the client, so a call may block for as long as the run may take.
+const PATIENCE: &str = "86400";
 
 /// `runtimes.claude.options`.
 #[derive(Debug, Default, Deserialize)]
@@ -33,9 +36,15 @@ struct More {
 
 /// How it is started, as `runtimes.claude` has it.
 pub(crate) fn options(config: &Config, cx: &Invocation) -> Result<ClaudeOptions, Failure> {
+    let own_server = OwnServer {
+        command: cx.environment.executable.clone(),
+        args: vec!["mcp".into(), "--patience".into(), PATIENCE.into()],
+    };
     let variables = cx.environment.variables.clone();
+    let options =
+        ClaudeOptions { own_server: Some(own_server), ..ClaudeOptions::inheriting(variables) };
     let Some(settings) = config.runtime(CLAUDE) else {
-        return Ok(ClaudeOptions::inheriting(variables));
+        return Ok(options);
     };
     let more = settings.options.as_ref().map(more).transpose()?.unwrap_or_default();
     // A command of several words is a program and what it is given first: all but its last word go before.
@@ -56,7 +65,7 @@ pub(crate) fn options(config: &Config, cx: &Invocation) -> Result<ClaudeOptions,
         json_schema: more.json_schema.map(|schema| schema.to_string()),
         settings: more.settings,
         servers: more.servers,
-        ..ClaudeOptions::inheriting(variables)
+        ..options
     })
 }
 

@@ -2,6 +2,7 @@
 //! Each use has a folder and an environment of its own.
 
 mod command;
+mod stage;
 mod tmpfs;
 
 mod claude;
@@ -14,6 +15,7 @@ mod key;
 mod look;
 mod map;
 mod merge;
+mod recursion;
 mod run;
 mod trust;
 mod usage;
