@@ -1,6 +1,8 @@
 //! Claude Code that asks for children: the real program at every level of a tree, with our own tools.
 
-use offshoot_fake_model_api::{Condition, Reply, Rule, ToolCall};
+use std::time::Duration;
+
+use offshoot_fake_model_api::{Condition, Reply, Rule, ToolCall, Usage};
 use offshoot_real_clients::install;
 use serde_json::{Value, json};
 
@@ -44,4 +46,106 @@ fn each_answer_contains_the_answers_below_it() {
     let leaf = &tree[0]["children"][0]["children"][0];
     assert_eq!((&leaf["depth"], &leaf["status"]), (&2.into(), &"completed".into()), "{tree}");
     assert_eq!(tree[0]["subtreeUsage"]["input"], 50, "five calls of ten tokens: {tree}");
+}
+
+#[test]
+fn three_times_two_children_and_none_below_the_deepest_level() {
+    let Some(clients) = install("three_times_two_children_and_none_below_the_deepest_level") else {
+        return;
+    };
+    let told = |name: &str| Reply::text(format!("{name}({{{{results:/outcome/data}}}})"));
+    let may_spawn = || Condition::Offers(SPAWN.into());
+    let branches = children(["branch"; 3].map(|task| json!({ "task": task })));
+    let all = "{{result:/ended/0/data}} {{result:/ended/1/data}} {{result:/ended/2/data}}";
+    let rules = [
+        at("root", 1, branches).and(may_spawn()),
+        at("root", 2, Reply::call("mcp__offshoot__sessions_wait", json!({}))),
+        at("root", 3, Reply::text(format!("root({all})"))),
+        at("branch", 1, spawns(&["twig", "bud"])).and(may_spawn()),
+        at("branch", 2, told("branch")),
+        at("twig", 1, spawns(&["leaf"])).and(may_spawn()),
+        at("twig", 2, told("twig")),
+        at("bud", 1, Reply::text("bud")),
+        at("leaf", 1, Reply::text("leaf")).and(Condition::Not(Box::new(may_spawn()))),
+    ];
+    let stage = Stage::new(clients, rules);
+    let outcome = stage.run(&[RUN, &["--max-concurrent", "3", "root"]].concat()).expect_code(0);
+    let branch = "branch(twig(leaf) bud)";
+    assert_eq!(outcome.stdout(), format!("root({branch} {branch} {branch})\n"));
+    let tree = stage.place.run(&["tree", "--json"]).json();
+    let time = |branch: usize, end: &str| tree[0]["children"][branch][end].to_string();
+    assert!(time(2, "startedAt") < time(0, "endedAt"), "they run at once: {tree}");
+    let deepest = stage.api.conversations().into_iter().find(|asked| asked.prompt == "leaf");
+    let deepest = deepest.expect("there were leaves");
+    assert!(deepest.tools.contains(&"mcp__offshoot__sessions_status".to_owned()), "{deepest:?}");
+    assert!(deepest.system.contains("the deepest level: you cannot"), "{}", deepest.system);
+}
+
+#[test]
+fn a_call_sent_all_the_same_is_refused() {
+    let Some(clients) = install("a_call_sent_all_the_same_is_refused") else { return };
+    // A server of its own, which it starts by hand, lists no such tool either, and the call is refused all the same.
+    let call = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"sessions_spawn","arguments":{"task":"x"}}}"#;
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"sh","version":"1"}}}"#;
+    let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    let offshoot = env!("CARGO_BIN_EXE_offshoot");
+    let by_hand = format!("printf '%s\\n' '{hello}' '{ready}' '{call}' | {offshoot} mcp");
+    let rules = [
+        at("top", 1, spawns(&["deep"])),
+        at("top", 2, Reply::text("{{result:/outcome/data}}")),
+        at("deep", 1, Reply::call(SPAWN, json!({"task": "x"}))),
+        at("deep", 2, Reply::call("Bash", json!({"command": by_hand}))),
+        at("deep", 3, Reply::text("{{result}}")),
+    ];
+    let stage = Stage::new(clients, rules);
+    stage
+        .place
+        .file("c.toml", "[agents.defaults.subagents.tools]\nallow = [\"exec\", \"spawn\"]\n");
+    let limits = ["--config", "c.toml", "--max-depth", "1", "top"];
+    let outcome = stage.run(&[RUN, &limits].concat()).expect_code(0);
+    assert!(outcome.stdout().contains("depth_limit"), "{}", outcome.stdout());
+    let unknown = stage.api.conversations().into_iter().find(|asked| asked.step == 2);
+    let answer = unknown.expect("it went on").tool_results.join("\n");
+    assert!(answer.contains("No such tool available"), "{answer}");
+}
+
+#[test]
+fn how_a_child_ended_reaches_its_parent() {
+    let Some(clients) = install("how_a_child_ended_reaches_its_parent") else { return };
+    let call = Reply::call("Bash", json!({"command": "true"}));
+    let dear = Usage { input: 20_000, ..Usage::default() };
+    let inputs = [
+        json!({"task": "broken", "wait": true}),
+        json!({"task": "endless", "wait": true, "runTimeoutSeconds": 5}),
+        json!({"task": "dear", "wait": true, "budget": {"usd": 0.01}}),
+        json!({"task": "limited", "wait": true}),
+        json!({"task": "stranger", "wait": true}),
+    ];
+    let rules = [
+        at("parent", 1, children(inputs)),
+        at("parent", 2, Reply::text("[{{results:}}]")),
+        at("broken", 1, Reply::invalid("no such thing")),
+        at("endless", 1, Reply::Hang),
+        at("dear", 1, call).usage(dear),
+        at("dear", 2, Reply::text("still going")),
+        at("limited", 1, Reply::rate_limit(Duration::ZERO)).times(1),
+        at("limited", 1, Reply::text("recovered")),
+        at("stranger", 1, Reply::unauthorized()),
+    ];
+    let stage = Stage::new(clients, rules);
+    let outcome = stage.run(&[RUN, &["parent"]].concat()).expect_code(0);
+    let told = outcome.stdout().trim().replace("} {", "},{");
+    let told: Value = serde_json::from_str(&told).expect("answers of tools are JSON");
+    let ended = |child: usize| {
+        let outcome = &told[child]["outcome"];
+        let what =
+            if outcome["data"].is_null() { &outcome["error"]["message"] } else { &outcome["data"] };
+        (outcome["status"].as_str().expect("a status"), what.as_str().expect("words"))
+    };
+    assert_eq!(ended(0), ("failed", "runtime error: API Error: 400 no such thing"));
+    assert_eq!(ended(1), ("timed_out", "timed out after 5 s"));
+    assert_eq!(ended(2), ("failed", "out of budget (usd)"));
+    assert_eq!(ended(3), ("completed", "recovered"));
+    assert_eq!(ended(4), ("failed", "runtime error: Invalid API key · Fix external API key"));
+    assert_eq!(stage.agents(), 0);
 }
