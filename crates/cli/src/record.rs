@@ -13,6 +13,7 @@ use crate::invocation::Invocation;
 /// A record that is there.
 pub(crate) struct Record {
     store: Arc<dyn Store>,
+    folder: DataFolder,
 }
 
 impl Record {
@@ -24,7 +25,7 @@ impl Record {
             return Ok(None);
         };
         let store = SqliteStore::open(&folder).map_err(|error| failed(&error))?;
-        Ok(Some(Self { store: Arc::new(store) }))
+        Ok(Some(Self { store: Arc::new(store), folder }))
     }
 
     /// Opens the record in which a run is to be found.
@@ -61,12 +62,25 @@ impl Record {
 
     /// A whole tree.
     pub(crate) fn tree(&self, root: RootId) -> Result<Tree, Failure> {
-        tree(&*self.store, root)
+        let mut tree = Tree::new();
+        self.read(root, &mut tree)?;
+        Ok(tree)
     }
 
-    /// Adds a whole tree to what was read before.
+    /// Adds a whole tree to what was read before. What its supervisor has left open is lost if that is gone.
     pub(crate) fn read(&self, root: RootId, into: &mut Tree) -> Result<(), Failure> {
-        read(&*self.store, root, into)
+        let lost = self.is_abandoned(root)?;
+        read(&*self.store, root, into)?;
+        if lost {
+            into.lose(root);
+        }
+        Ok(())
+    }
+
+    /// Whether no supervisor holds this tree. To be asked before its events are read: one that ends meanwhile has
+    /// written them all.
+    pub(crate) fn is_abandoned(&self, root: RootId) -> Result<bool, Failure> {
+        self.folder.is_held(root).map(|held| !held).map_err(|error| failed(&error))
     }
 
     /// All roots, the oldest first.

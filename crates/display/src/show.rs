@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use offshoot_model::{
     Admitted, Ending, Event, EventKind, Grant, InputRange, MicroUsd, Node, Origin, Payload, Reason,
-    Refusal, RunId, RunStatus, TokenCount, Tree,
+    Refusal, RootId, RunId, RunStatus, TokenCount, Tree,
 };
 
-use crate::line::{used, why};
+use crate::line::{beside_status, used, why};
 use crate::style::Style;
 use crate::{name, neutral, number};
 
@@ -94,6 +94,11 @@ impl Show {
         }
     }
 
+    /// The supervisor of the run's tree is gone: what the record leaves open is lost. To be called after the last event.
+    pub fn lose(&mut self, root: RootId) {
+        self.tree.lose(root);
+    }
+
     fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
@@ -127,8 +132,8 @@ impl Show {
         for note in &self.notes {
             row("note", Some(note.clone()));
         }
+        row("hint", node.reason.as_ref().and_then(Reason::hint).map(str::to_owned));
         let ending = self.ending.as_deref();
-        row("hint", ending.and_then(|ending| ending.reason.hint()).map(str::to_owned));
         row("answer", ending.and_then(|ending| ending.output.as_ref()).map(payload));
         rows
     }
@@ -156,6 +161,7 @@ impl Show {
     fn status(&self, node: &Node) -> String {
         let why = match (&self.ending, &self.stopping) {
             (Some(ending), _) => why(ending),
+            (None, _) if node.status.is_terminal() => node.reason.as_ref().map(beside_status),
             (None, Some(reason)) => {
                 Some(format!("asked to stop: {}", neutral::line(&reason.to_string())))
             }

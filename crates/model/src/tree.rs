@@ -146,6 +146,16 @@ impl Tree {
         }
     }
 
+    /// The supervisor of this tree is gone, whatever the record says: what had not ended is lost. To be called when all
+    /// events were taken in.
+    pub fn lose(&mut self, root: RootId) {
+        let left = |node: &&mut Node| node.root == root && !node.status.is_terminal();
+        for node in self.nodes.iter_mut().filter(left) {
+            node.status = RunStatus::Lost;
+            node.reason = Some(Reason::Interrupted);
+        }
+    }
+
     /// The runs without a parent, oldest first.
     pub fn roots(&self) -> impl Iterator<Item = &Node> {
         self.roots.iter().map(|&at| &self.nodes[at])

@@ -137,6 +137,12 @@ impl DataFolder {
         RootLock::take(&self.path.join(LOCKS), root)
     }
 
+    /// Whether some process holds the tree right now, this one included. A tree on record that is neither over nor held
+    /// has lost its supervisor.
+    pub fn is_held(&self, root: RootId) -> Result<bool, StoreError> {
+        RootLock::is_taken(&self.path.join(LOCKS), root)
+    }
+
     pub(crate) fn database(&self) -> PathBuf {
         self.path.join(DATABASE)
     }

@@ -105,7 +105,9 @@ fn shown(
 ) -> Result<Shown, Failure> {
     /// A larger answer is named, and printed by `--answer`.
     const INLINE: u64 = 1024 * 1024;
-    let error = ending.as_ref().and_then(EnvelopeError::of);
+    // What has no ending may be lost all the same.
+    let unsaid = || node.reason.clone().map(Ending::of);
+    let error = ending.clone().or_else(unsaid).as_ref().and_then(EnvelopeError::of);
     let data = ending.and_then(|ending| ending.output);
     let at_hand = |payload: Payload| match payload.size() {
         0..=INLINE => record::at_hand(&**record.store(), &payload),
@@ -141,8 +143,12 @@ fn shown(
 
 fn text(record: &Record, found: &Found, cx: &Invocation) -> Result<Exit, Failure> {
     let mut show = Show::new(found.run).style(Style::Colour);
+    let lost = record.is_abandoned(found.root)?;
     for event in record.store().events(found.root, 0) {
         show.apply(&event.map_err(|error| failed(&error))?);
+    }
+    if lost {
+        show.lose(found.root);
     }
     cx.output.painted(|out| writeln!(out, "{show}"))?;
     Ok(Exit::Done)

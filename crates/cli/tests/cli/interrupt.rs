@@ -148,3 +148,32 @@ fn nothing_outlives_a_killed_supervisor() {
         "the agent lives on"
     );
 }
+
+#[test]
+fn what_a_killed_supervisor_left_is_shown_as_lost() {
+    let running = Running::start("echo $$ > \"$FIFO\"; exec sleep 1000", "x\ny\n");
+    let place = running.place.path();
+    let look = |arguments: &[&str]| {
+        let folder = place.join(".offshoot");
+        let folder = folder.to_str().expect("a plain name");
+        running.place.run(&[arguments, &["--data-dir", folder]].concat()).expect_code(0)
+    };
+    let before = look(&["tree", "--json"]).json();
+    assert_eq!(before[0]["status"], "running", "while somebody holds it: {before}");
+    kill_process(running.group(), Signal::KILL).expect("it lives");
+    let (place, outcome) = running.end();
+    assert_eq!(outcome.code, -9);
+    check("interrupt_killed_tree", &place.run(&["tree"]));
+    check("interrupt_killed_list", &place.run(&["list", "--all"]));
+    let trees = place.run(&["tree", "--json"]).expect_code(0).json();
+    let id = trees[0]["children"][0]["runId"].as_str().expect("an id").to_owned();
+    check("interrupt_killed_show", &place.run(&["show", &id]));
+    let shown = place.run(&["show", &id, "--json"]).expect_code(0).json();
+    assert_eq!(
+        (&shown["status"], &shown["error"]["code"]),
+        (&"lost".into(), &"interrupted".into())
+    );
+    // Looking writes nothing: the record ends where its supervisor did.
+    let events = place.run(&["events", trees[0]["runId"].as_str().expect("an id"), "--json"]);
+    assert!(!events.expect_code(0).stdout().contains("\"ended\""));
+}

@@ -26,6 +26,17 @@ impl RootLock {
         self.root
     }
 
+    /// Whether somebody holds the tree. Looks, and holds nothing itself.
+    pub(crate) fn is_taken(folder: &Path, root: RootId) -> Result<bool, StoreError> {
+        let path = folder.join(root.to_string());
+        let trouble = |error| StoreError::io("look at", &path, error);
+        match File::open(&path) {
+            Ok(file) => is_free(&file).map(|free| !free).map_err(trouble),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(trouble(error)),
+        }
+    }
+
     pub(crate) fn take(folder: &Path, root: RootId) -> Result<Self, StoreError> {
         let path = folder.join(root.to_string());
         let trouble = |error| StoreError::io("lock", &path, error);
@@ -33,6 +44,8 @@ impl RootLock {
             let mut file = open(&path).map_err(trouble)?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
+                // Somebody only looked, and is done by now.
+                Err(Errno::WOULDBLOCK) if is_free(&file).map_err(trouble)? => continue,
                 Err(Errno::WOULDBLOCK) => {
                     return Err(StoreError::Held { root, pid: written_pid(&mut file) });
                 }
@@ -61,6 +74,15 @@ impl Drop for RootLock {
 
 fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+/// Whether nobody holds this file. Several may look at once.
+fn is_free(file: &File) -> io::Result<bool> {
+    match flock(file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => flock(file, FlockOperation::Unlock).map(|()| true).map_err(io::Error::from),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn written_pid(file: &mut File) -> Option<u32> {

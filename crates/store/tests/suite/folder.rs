@@ -66,7 +66,9 @@ fn a_tree_is_held_once_and_two_trees_at_once() {
         other => panic!("{other:?}"),
     }
     assert_eq!(held.root(), one);
+    assert!(disk.folder.is_held(one).unwrap());
     drop(held);
+    assert!(!disk.folder.is_held(one).unwrap());
     let again = disk.folder.hold(one).unwrap();
     drop(again);
     // Nothing is left of a tree that nobody holds.
@@ -94,6 +96,29 @@ fn many_who_want_the_same_tree_hold_it_one_at_a_time() {
         }
     });
     assert!(held.into_inner() > 0);
+}
+
+#[test]
+fn looking_takes_a_tree_from_nobody() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let disk = OnDisk::new();
+    let root = RootId::new(new_run());
+    // What a holder that was killed leaves.
+    let file = disk.folder.path().join("locks").join(root.to_string());
+    std::fs::write(file, "1\n").unwrap();
+    let done = AtomicBool::new(false);
+    let look = || {
+        while !done.load(Ordering::SeqCst) {
+            disk.folder.is_held(root).unwrap();
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(look);
+        scope.spawn(look);
+        let held = (0..500).filter(|_| disk.folder.hold(root).is_ok()).count();
+        done.store(true, Ordering::SeqCst);
+        assert_eq!(held, 500);
+    });
 }
 
 #[test]
