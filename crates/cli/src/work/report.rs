@@ -89,8 +89,9 @@ pub(crate) fn pieces(
             envelope: None,
             refusal: Some(&refused.refusal),
         });
-        let error = answer.ending();
-        let error = EnvelopeError::of(&error);
+        // Where it was stopped, the record knows that, and the pieces do not.
+        let recorded = engine.store.ending(root.run()).map_err(|error| record::failed(&error))?;
+        let error = EnvelopeError::of(&recorded.unwrap_or_else(|| answer.ending()));
         cx.output.json(&Report {
             status: tree.status,
             data: has_answer.then_some(Data::Merged(&answer.answer, &values)),

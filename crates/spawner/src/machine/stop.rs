@@ -96,8 +96,10 @@ impl Machine {
         let Some(live) = self.runs[run.get()].live_mut() else { return };
         match live.phase {
             Phase::Queued => self.finished(now, run, Ending::of(reason), out),
-            // A root that holds pieces ends when its owner has its answer.
-            Phase::Holder => {}
+            // A root that holds pieces ends when its owner has its answer; but it was stopped, and did not fail.
+            Phase::Holder => {
+                live.stopping.get_or_insert_with(|| Box::new(reason));
+            }
             Phase::Holding { .. } | Phase::Lent | Phase::Returning { .. } => {
                 if live.stopping.is_some() {
                     return;
