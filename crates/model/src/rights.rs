@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A set of rights: `read`, `write`, `exec`, `search`, `fetch`, `spawn`, `mcp:{server}/{tool}` and a runtime's own
 /// names. Down a chain of agents rights only shrink: see [`Rights::narrowed_by`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Rights {
     /// The only ones permitted; `None` permits all that are not denied.
     pub allow: Option<BTreeSet<String>>,
