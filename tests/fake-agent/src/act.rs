@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode};
 
 use rustix::process::{Signal, getpid, kill_process};
 
-use crate::grandchild;
+use crate::{grandchild, knock};
 
 /// Does what the arguments say. The last one may end the process before this comes back.
 pub(crate) fn run(args: impl Iterator<Item = OsString>) -> io::Result<ExitCode> {
@@ -73,6 +73,11 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> io::Result<ExitCode> 
             }
             "folder" => line(io::stdout(), std::env::current_dir()?.as_os_str().as_bytes())?,
             "lie-json" => line(io::stdout(), br#"{"answer": 42, "why": "#)?,
+            "ask" | "ask-and-go" | "say" | "flood-door" | "crowd" => {
+                if let Some(answer) = knock::knock(action, &mut args)? {
+                    line(io::stdout(), answer.as_bytes())?;
+                }
+            }
             "ignore-term" => return Err(ignore_term(args)),
             "setsid" => drop(rustix::process::setsid()?),
             "fork-grandchild" => {
@@ -132,6 +137,6 @@ fn text(arg: Option<OsString>) -> io::Result<OsString> {
     arg.ok_or_else(|| bad("a text is missing"))
 }
 
-fn number<N: std::str::FromStr>(arg: Option<OsString>) -> io::Result<N> {
+pub(crate) fn number<N: std::str::FromStr>(arg: Option<OsString>) -> io::Result<N> {
     arg.and_then(|arg| arg.to_str()?.parse().ok()).ok_or_else(|| bad("a number is missing"))
 }

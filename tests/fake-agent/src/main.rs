@@ -19,11 +19,17 @@
 //! | `lie-json` | what begins as JSON and is none |
 //! | `ignore-term` | from now on |
 //! | `fork-grandchild [--setsid] [--hold-stdout] [--no-env]` | leaves a process that hangs, and prints its number |
+//! | `ask METHOD PARAMS` | of its supervisor, by its ticket if it has one, and prints the answer |
+//! | `ask-and-go METHOD PARAMS` | the same, and closes the connection before there is an answer |
+//! | `say LINE` | to the door without a greeting, and prints what it says to that |
+//! | `flood-door N` | a greeting, and then N bytes without a line break; prints what the door says |
+//! | `crowd N` | opens N connections to the door, and prints how many were welcome and how many were not |
 //! | `keeper` | is a keeper: alone |
 //! | `supervise [FLAG…] ARGUMENT…` | is a supervisor of one `fake-agent ARGUMENT…`: see `supervise.rs` |
 
 mod act;
 mod grandchild;
+mod knock;
 mod supervise;
 
 use std::ffi::OsString;
