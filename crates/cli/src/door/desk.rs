@@ -143,6 +143,10 @@ impl Desk {
         let mut tree = None;
         for name in &runs {
             if let Ok(run) = RunId::from_str(&name.0) {
+                // Without the whole tree, as most waits name what was spawned just now.
+                if !self.is_below(caller, run)? {
+                    return Err(not_below(name));
+                }
                 targets.push(run);
                 continue;
             }
@@ -268,6 +272,18 @@ impl Desk {
         Err(Refusal::invalid("context", format!("there is no variable `{name}`")).into())
     }
 
+    /// Whether a run stands below the caller, by the line of its parents on record.
+    fn is_below(&self, caller: RunId, mut run: RunId) -> Result<bool, CallError> {
+        loop {
+            let admitted = self.agents.store().admitted(run).map_err(|error| failed(&error))?;
+            match admitted.and_then(|admitted| admitted.parent) {
+                Some(parent) if parent == caller => return Ok(true),
+                Some(parent) => run = parent,
+                None => return Ok(false),
+            }
+        }
+    }
+
     fn describe(&self, name: String, value: &VariableRef) -> Result<Variable, CallError> {
         let path = self.agents.store().path(value).map_err(|error| failed(&error))?;
         Ok(Variable {
@@ -306,15 +322,17 @@ fn named(tree: &Tree, caller: CallerKind, name: &RunName) -> Result<RunId, CallE
         .collect();
     match found[..] {
         [run] => Ok(run),
-        [] => {
-            Err(Refusal::invalid("run", format!("there is no run `{name}` below this session"))
-                .into())
-        }
+        [] => Err(not_below(name)),
         [..] => {
             Err(Refusal::invalid("run", format!("`{name}` is the beginning of several runs"))
                 .into())
         }
     }
+}
+
+/// What is elsewhere does not exist for a session.
+fn not_below(name: &RunName) -> CallError {
+    Refusal::invalid("run", format!("there is no run `{name}` below this session")).into()
 }
 
 /// Itself and what is below it; for the operator everything.
