@@ -11,6 +11,7 @@ mod manual;
 mod map;
 mod mcp;
 mod merge;
+mod nested;
 mod report;
 mod run;
 mod show;

@@ -14,7 +14,7 @@ mod visit;
 
 pub(crate) use desk::Desk;
 pub(crate) use porter::Porter;
-pub(crate) use visit::{refused, visit};
+pub(crate) use visit::{above, may_be_below, refused, visit};
 
 use offshoot_door::{DoorSocket, Limits, Registry, Server};
 use offshoot_spawner::Agents;

@@ -9,6 +9,7 @@ use offshoot_model::{AgentId, ContextEntry, SpawnRequest};
 use offshoot_spawner::Piece;
 use serde::Deserialize;
 
+use super::nested;
 use crate::arguments::FanoutArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -34,6 +35,7 @@ struct Task {
 /// Runs the tasks, merges the answers.
 pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, Failure> {
     let work = &arguments.work;
+    nested::refuse("fanout", work, cx)?;
     let terms = Terms::of(&arguments.pieces)?;
     let (config, prepared) = preflight::prepare(work, &arguments.command, cx)?;
     let files = context::look(&work.context, cx)?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use offshoot_model::{ContextEntry, SpawnRequest};
 use offshoot_spawner::{Piece, split};
 
+use super::nested;
 use crate::arguments::MapArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -20,6 +21,7 @@ use crate::work::preflight::{self, Prepared};
 /// Cuts the input, runs the pieces, merges the answers.
 pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Failure> {
     let work = &arguments.work;
+    nested::refuse("map", work, cx)?;
     let split: split::Split =
         arguments.split.parse().map_err(|error| Failure::of(Exit::BadInput, &error))?;
     let terms = Terms::of(&arguments.pieces)?;

@@ -2,6 +2,7 @@
 
 use offshoot_spawner::RootSpec;
 
+use super::nested;
 use crate::arguments::RunArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -19,6 +20,9 @@ pub(crate) fn run(arguments: &RunArguments, cx: &Invocation) -> Result<Exit, Fai
     let RunArguments { task, work, command } = arguments;
     if task.is_empty() {
         return Err(Failure::input("the task is empty"));
+    }
+    if let Some(exit) = nested::run(arguments, cx)? {
+        return Ok(exit);
     }
     let (config, prepared) = preflight::prepare(work, command, cx)?;
     let files = context::look(&work.context, cx)?;

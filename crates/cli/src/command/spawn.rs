@@ -17,41 +17,55 @@ pub(crate) fn run(arguments: &SpawnArguments, cx: &Invocation) -> Result<Exit, F
     let agent = agent.map_err(|error| Failure::of(Exit::BadInput, &error).hint(error.hint()))?;
     block_on(async {
         let supervisor = visit(cx).await?;
-        let mut context = Vec::with_capacity(arguments.context.len());
-        for ContextArgument { name, path } in &arguments.context {
-            let path = cx.environment.working_folder.join(path);
-            let text = path.to_str().ok_or_else(|| {
-                Failure::input(format_args!("the path {} is not UTF-8", path.display()))
-            })?;
-            let value = Value::Path(text.to_owned());
-            call(&supervisor, ContextPut::new(name, value)).await?;
-            context.push(ContextGrant { name: name.clone(), from: None });
-        }
-        let command = &arguments.command;
         let spawn = Spawn {
             agent,
             label: arguments.label.clone(),
-            context,
-            command: (!command.is_empty()).then(|| command.clone()),
-            cwd: cx.environment.working_folder.to_str().map(str::to_owned),
+            command: Some(arguments.command.clone()),
             run_timeout_seconds: arguments.timeout,
             ..Spawn::task(&arguments.task)
         };
-        let Spawned { run_id, session_key } = call(&supervisor, spawn).await?;
-        if arguments.wait {
-            let wait = Wait { runs: vec![run_id.into()], ..Wait::default() };
-            return wait::print(&supervisor, wait, wait::Form::One, cx).await;
-        }
-        if cx.output.wants_json() {
-            let accepted = serde_json::json!({
-                "status": "accepted", "runId": run_id, "sessionKey": session_key,
-            });
-            cx.output.json(&accepted)?;
-        } else {
-            cx.output.line(run_id)?;
-        }
-        Ok(Exit::Done)
+        child(&supervisor, spawn, &arguments.context, arguments.wait, cx).await
     })
+}
+
+/// Asks for this child, in this working directory and with these files, and prints its id; or waits for its answer.
+pub(super) async fn child(
+    supervisor: &Client,
+    spawn: Spawn,
+    files: &[ContextArgument],
+    wait: bool,
+    cx: &Invocation,
+) -> Result<Exit, Failure> {
+    let mut context = Vec::with_capacity(files.len());
+    for ContextArgument { name, path } in files {
+        let path = cx.environment.working_folder.join(path);
+        let text = path.to_str().ok_or_else(|| {
+            Failure::input(format_args!("the path {} is not UTF-8", path.display()))
+        })?;
+        let value = Value::Path(text.to_owned());
+        call(supervisor, ContextPut::new(name, value)).await?;
+        context.push(ContextGrant { name: name.clone(), from: None });
+    }
+    let spawn = Spawn {
+        context,
+        command: spawn.command.filter(|command| !command.is_empty()),
+        cwd: cx.environment.working_folder.to_str().map(str::to_owned),
+        ..spawn
+    };
+    let Spawned { run_id, session_key } = call(supervisor, spawn).await?;
+    if wait {
+        let wait = Wait { runs: vec![run_id.into()], ..Wait::default() };
+        return wait::print(supervisor, wait, wait::Form::One, cx).await;
+    }
+    if cx.output.wants_json() {
+        let accepted = serde_json::json!({
+            "status": "accepted", "runId": run_id, "sessionKey": session_key,
+        });
+        cx.output.json(&accepted)?;
+    } else {
+        cx.output.line(run_id)?;
+    }
+    Ok(Exit::Done)
 }
 
 /// One question; a refusal is exit 3.
