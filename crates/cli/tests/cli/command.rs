@@ -10,6 +10,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use offshoot_test_support::fake_agent;
+
 /// Nothing here takes a second; whoever takes a minute hangs.
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -68,6 +70,13 @@ impl Place {
     /// Runs `offshoot` with these words.
     pub(crate) fn run(&self, arguments: &[&str]) -> Outcome {
         self.outcome(self.command(arguments), &[])
+    }
+
+    /// Runs a shell script as the root of a tree; `$OFFSHOOT` is the command that is tested, `$FAKE` the awkward agent.
+    pub(crate) fn tree(&self, more: &[&str], script: &str) -> Outcome {
+        let script = format!("FAKE={}\n{script}", fake_agent().display());
+        let words = ["-q", "run", "--allow-recursive-spawn"];
+        self.run(&[&words, more, &["root", "--", "sh", "-c", &script, "sh"]].concat())
     }
 
     /// The same, with something on standard input.

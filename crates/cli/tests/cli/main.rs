@@ -17,5 +17,6 @@ mod map;
 mod merge;
 mod recursion;
 mod run;
+mod security;
 mod trust;
 mod usage;

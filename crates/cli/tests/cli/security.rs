@@ -1,0 +1,295 @@
+//! Programs that want more than they were granted. They ask at the door in every way they can think of, and gain
+//! nothing: the same depth, the same budget, the same rights.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::command::Place;
+
+/// The labels of the runs below the root, with their depths.
+fn runs(place: &Place) -> Vec<(String, u64)> {
+    let listed = place.run(&["list", "--all", "--json"]).expect_code(0).json();
+    let listed = listed.as_array().expect("a list");
+    let row = |run: &Value| {
+        let label = run["label"].as_str().unwrap_or_default().to_owned();
+        (label, run["depth"].as_u64().expect("a depth"))
+    };
+    listed.iter().filter(|run| run["depth"] != 0).map(row).collect()
+}
+
+#[test]
+fn a_cleared_environment_changes_nothing() {
+    let place = Place::new();
+    let outcome = place.tree(
+        &["--max-depth", "1"],
+        r#""$OFFSHOOT" spawn --wait --label child x -- sh -c '
+             env -i PATH="$PATH" "$OFFSHOOT" -q spawn x -- cat 2>/dev/null; echo $?
+             env -i PATH="$PATH" XDG_RUNTIME_DIR="$PWD" "$OFFSHOOT" -q spawn x -- cat 2>/dev/null; echo $?'
+           env -i "$OFFSHOOT" spawn --wait --label bare mine -- /bin/cat"#,
+    );
+    assert_eq!(outcome.expect_code(0).stdout(), "3\n3\nmine\n");
+    assert_eq!(runs(&place), [("child".to_owned(), 1), ("bare".to_owned(), 1)]);
+}
+
+#[test]
+fn a_tree_that_an_agent_opens_by_hand_is_a_child_of_it() {
+    let place = Place::new();
+    let outcome = place.tree(
+        &["--max-depth", "1"],
+        r#"by_hand() { env -i PATH="$PATH" XDG_RUNTIME_DIR="$PWD" "$OFFSHOOT" -q --data-dir elsewhere "$@" 2>/dev/null; }
+           "$OFFSHOOT" -q --data-dir elsewhere run --label one 1 -- cat
+           by_hand run --label two 2 -- sh -c '
+             echo "depth $OFFSHOOT_DEPTH"
+             env -i PATH="$PATH" "$OFFSHOOT" -q --data-dir elsewhere run 3 -- cat 2>/dev/null; echo $?
+             env -i PATH="$PATH" "$OFFSHOOT" -q --data-dir elsewhere run --allow-recursive-spawn 3 -- cat 2>/dev/null; echo $?'
+           by_hand run --max-depth 9 4 -- cat; echo $?
+           by_hand map /etc/passwd -- cat; echo $?
+           by_hand fanout --task 5 -- cat; echo $?"#,
+    );
+    assert_eq!(outcome.expect_code(0).stdout(), "1\ndepth 1\n3\n3\n2\n3\n3\n");
+    assert_eq!(runs(&place), [("one".to_owned(), 1), ("two".to_owned(), 1)]);
+    assert!(!place.path().join("elsewhere").exists(), "nobody has opened a tree there");
+}
+
+#[test]
+fn a_supervisor_that_cannot_be_reached_is_no_way_out() {
+    let place = Place::new();
+    let outcome = place.tree(
+        &[],
+        r#"rm "$OFFSHOOT_SOCKET"
+           "$OFFSHOOT" -q --data-dir elsewhere run x -- cat; echo $?"#,
+    );
+    assert_eq!(outcome.expect_code(0).stdout(), "3\n");
+    assert!(!place.path().join("elsewhere").exists());
+}
+
+#[test]
+fn the_ticket_of_another_run_is_worth_nothing() {
+    let place = Place::new();
+    // The thief finds the tickets where the kernel shows them to every process of its user.
+    place.file(
+        "thief.sh",
+        r#"for pid in "$@"; do
+             ticket=$(tr '\0' '\n' < /proc/$pid/environ | sed -n 's/^OFFSHOOT_TICKET=//p')
+             [ ${#ticket} = 32 ] || echo "no ticket to steal"
+             OFFSHOOT_TICKET=$ticket "$OFFSHOOT" spawn --label stolen x -- cat 2>said; echo $?
+             grep "$ticket" said
+           done
+           true"#,
+    );
+    let outcome = place.tree(
+        &[],
+        r#"mkfifo ready over
+           "$OFFSHOOT" spawn --label victim x -- sh -c 'echo $$ > ready; cat over' >/dev/null
+           read victim < ready
+           "$OFFSHOOT" spawn --wait --label thief x -- sh thief.sh $victim $$
+           sh thief.sh $victim
+           echo > over
+           ticket=$("$OFFSHOOT" spawn --wait --label past x -- sh -c 'echo $OFFSHOOT_TICKET')
+           OFFSHOOT_TICKET=$ticket "$OFFSHOOT" -q spawn --label stolen x -- cat 2>/dev/null; echo $?
+           OFFSHOOT_TICKET=$ticket "$OFFSHOOT" -q run --label stolen x -- cat 2>/dev/null; echo $?"#,
+    );
+    assert_eq!(outcome.expect_code(0).stdout(), "3\n3\n3\n3\n3\n");
+    let labels: Vec<String> = runs(&place).into_iter().map(|(label, _)| label).collect();
+    assert_eq!(labels, ["victim", "thief", "past"]);
+}
+
+#[test]
+fn what_is_not_below_a_session_does_not_exist_for_it() {
+    let place = Place::new();
+    place.file(
+        "stranger.sh",
+        r#"for other in "$@"; do
+             "$OFFSHOOT" -q wait "$other" 2>/dev/null; echo $?
+             "$OFFSHOOT" -q cancel "$other" 2>/dev/null; echo $?
+             for method in history send; do
+               "$FAKE" ask $method "{\"run\":\"$other\",\"key\":\"$other\",\"text\":\"x\"}" | grep -c '"error"'
+             done
+             "$FAKE" ask context_get "{\"name\":\"sub-result-$other\"}" | grep -c '"error"'
+             "$FAKE" ask tree "{\"run\":\"$other\"}" | grep -c '"error"'
+           done
+           "$FAKE" ask list '{}' | grep -o '"label":"[a-z]*"'"#,
+    );
+    let outcome = place.tree(
+        &[],
+        r#"mkfifo ready over
+           sibling=$("$OFFSHOOT" spawn --label sibling x -- sh -c 'echo $OFFSHOOT_SESSION_KEY > ready; cat over')
+           read key < ready
+           past=$("$OFFSHOOT" spawn --label past x -- echo secret)
+           "$OFFSHOOT" -q wait $past >/dev/null
+           "$OFFSHOOT" spawn --wait --label stranger x -- env FAKE="$FAKE" sh stranger.sh \
+             $sibling "$key" $past $OFFSHOOT_RUN_ID
+           echo > over; "$OFFSHOOT" -q --json wait $sibling | grep -o '"status": *"[a-z]*"'"#,
+    );
+    let for_each = "2\n2\n1\n1\n1\n1\n".repeat(4);
+    let expected = format!("{for_each}\"label\":\"stranger\"\n\"status\":\"completed\"\n");
+    assert_eq!(outcome.expect_code(0).stdout().replace(": ", ":"), expected);
+}
+
+#[test]
+fn rights_that_the_caller_lacks_are_not_granted() {
+    let place = Place::new();
+    place.file("c.toml", "[agents.defaults.subagents.tools]\ndeny = [\"fetch\"]\n");
+    let ask = r#"ask() { "$FAKE" ask spawn "{\"task\":\"x\",\"command\":[\"cat\",\"over\"],$1}" | grep -o '"code":"[a-z_]*"\|"runId"'; }
+"#;
+    let code = |code: &str| format!("\"code\":\"{code}\"\n");
+    let script = format!(
+        r#"{ask} ask '"tools":{{"allow":["fetch"]}}'; ask '"tools":{{"allow":["read","fetch"]}}'"#
+    );
+    let outcome = place.tree(&["--config", "c.toml"], &script).expect_code(0);
+    assert_eq!(outcome.stdout(), code("tools_not_grantable").repeat(2));
+
+    let script = format!(
+        r#"{ask} mkfifo over
+           ask '"budget":{{"tokens":101}}'
+           ask '"budget":{{"tokens":60}},"label":"granted","runTimeoutSeconds":9999'
+           ask '"budget":{{"tokens":60}}'
+           echo > over"#
+    );
+    let outcome = place.tree(&["--budget-tokens", "100", "--timeout", "50"], &script);
+    let expected = format!("{}\"runId\"\n{0}", code("budget_exhausted"));
+    assert_eq!(outcome.expect_code(0).stdout(), expected);
+    let listed = place.run(&["list", "--all", "--json"]).expect_code(0).json();
+    let mut runs = listed.as_array().expect("a list").iter();
+    let granted = runs.find(|run| run["label"] == "granted").expect("one was granted");
+    let id = granted["runId"].as_str().expect("an id");
+    let shown = place.run(&["show", id, "--json"]).expect_code(0).json();
+    assert_eq!(shown["grant"]["budget"]["tokens"], 60, "{shown}");
+    assert_eq!(shown["grant"]["runTimeoutSeconds"], 50, "no longer than its parent: {shown}");
+}
+
+#[test]
+fn a_process_that_forks_away_is_nobody_or_itself() {
+    let place = Place::new();
+    // Its parent holds a pipe open until the moment at which it is gone.
+    place.file(
+        "away.sh",
+        r#"cat gone > /dev/null
+           { "$OFFSHOOT" -q spawn --label lost x -- cat; echo $?
+             env -u OFFSHOOT_TICKET "$OFFSHOOT" -q spawn --label lost x -- cat; echo $?
+             env -i PATH="$PATH" "$OFFSHOOT" -q spawn --label lost x -- cat; echo $?
+             env -i PATH="$PATH" "$OFFSHOOT" -q --data-dir elsewhere run --label lost x -- cat; echo $?
+           } > said 2>/dev/null
+           echo > over"#,
+    );
+    let outcome = place.tree(
+        &["--max-depth", "1"],
+        r#"mkfifo gone over
+           "$OFFSHOOT" spawn --wait --label child x -- sh -c '
+             sh -c "setsid sh away.sh < /dev/null > /dev/null 2>&1 & exec 3> gone"
+             cat over > /dev/null; cat said'"#,
+    );
+    assert_eq!(outcome.expect_code(0).stdout(), "3\n3\n3\n3\n");
+    assert_eq!(runs(&place), [("child".to_owned(), 1)]);
+    assert!(!place.path().join("elsewhere").exists());
+}
+
+#[test]
+fn agents_see_no_variable_that_nobody_gave_them() {
+    let place = Place::new();
+    place.file("c.toml", "[runtimes.exec]\nenv = [\"WANTED_*\"]\n");
+    let mut command = place.command(&[
+        "-q",
+        "run",
+        "--config",
+        "c.toml",
+        "x",
+        "--",
+        "sh",
+        "-c",
+        r#""$OFFSHOOT" spawn --wait x -- env"#,
+    ]);
+    for (name, value) in [("AWS_SECRET_ACCESS_KEY", "s3cret"), ("WANTED_ONE", "1"), ("LC_X", "x")] {
+        command.env(name, value);
+    }
+    let outcome = place.outcome(command, &[]).expect_code(0);
+    assert!(!outcome.stdout().contains("s3cret"), "{}", outcome.text());
+    let names: BTreeSet<&str> = outcome
+        .stdout()
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .map(|(name, _)| name)
+        .collect();
+    let expected = [
+        "HOME",
+        "LC_X",
+        "OFFSHOOT",
+        "OFFSHOOT_DEPTH",
+        "OFFSHOOT_RUN_ID",
+        "OFFSHOOT_SESSION_KEY",
+        "OFFSHOOT_SOCKET",
+        "OFFSHOOT_SUPERVISOR",
+        "OFFSHOOT_TASK",
+        "OFFSHOOT_TASK_FILE",
+        "OFFSHOOT_TICKET",
+        "PATH",
+        "WANTED_ONE",
+    ];
+    // A shell adds a few of its own.
+    let names: Vec<&str> =
+        names.into_iter().filter(|name| !["_", "SHLVL", "OLDPWD"].contains(name)).collect();
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn a_ticket_is_seen_nowhere() {
+    let place = Place::new();
+    // Each agent writes its ticket into a folder that is no part of the record, and everything that /proc shows of
+    // anybody's command line into another.
+    fs::create_dir(place.path().join("tickets")).expect("the folder is new");
+    fs::create_dir(place.path().join("seen")).expect("the folder is new");
+    place.file(
+        "agent.sh",
+        r#"echo "$OFFSHOOT_TICKET" > tickets/$OFFSHOOT_RUN_ID
+           "$OFFSHOOT" report "at depth $OFFSHOOT_DEPTH" 2>/dev/null
+           if [ $OFFSHOOT_DEPTH -lt 2 ]; then
+             "$OFFSHOOT" -v spawn below -- sh agent.sh; "$OFFSHOOT" -v spawn below -- sh agent.sh
+             "$OFFSHOOT" -v --json wait
+           else
+             "$OFFSHOOT" -v spawn deeper -- cat
+             OFFSHOOT_TICKET=no-$OFFSHOOT_TICKET "$OFFSHOOT" -v spawn x -- cat
+             printf '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}\n' | "$OFFSHOOT" -v mcp
+             cat /proc/[0-9]*/cmdline > seen/$OFFSHOOT_RUN_ID 2>/dev/null
+             exit 7
+           fi"#,
+    );
+    let words =
+        ["-v", "run", "--allow-recursive-spawn", "--max-depth", "2", "x", "--", "sh", "agent.sh"];
+    let outcome = place.run(&words);
+    let id = place.run(&["list", "--json"]).json()[0]["runId"].as_str().expect("an id").to_owned();
+    let mut said = vec![outcome.stdout.clone(), outcome.stderr.into_bytes()];
+    for words in
+        [&["events", &id, "--json"][..], &["show", &id], &["tree", "--json"], &["list", "--all"]]
+    {
+        let looked = place.run(words).expect_code(0);
+        said.extend([looked.stdout, looked.stderr.into_bytes()]);
+    }
+    files(&place.path().join(".offshoot"), &mut said);
+    let before = said.len();
+    files(&place.path().join("seen"), &mut said);
+    assert_eq!(said.len() - before, 4, "four agents have looked");
+    let mut tickets = Vec::new();
+    files(&place.path().join("tickets"), &mut tickets);
+    assert_eq!(tickets.len(), 7, "one for each run");
+    for ticket in &tickets {
+        let ticket = ticket.trim_ascii();
+        assert_eq!(ticket.len(), 32);
+        let told = said.iter().find(|text| text.windows(ticket.len()).any(|part| part == ticket));
+        assert_eq!(told.map(|text| String::from_utf8_lossy(text)), None, "a ticket is told");
+    }
+}
+
+/// The contents of all files below.
+fn files(folder: &Path, into: &mut Vec<Vec<u8>>) {
+    for entry in fs::read_dir(folder).expect("it is there") {
+        let path = entry.expect("it can be read").path();
+        match fs::symlink_metadata(&path).expect("it is there").file_type() {
+            kind if kind.is_dir() => files(&path, into),
+            kind if kind.is_file() => into.push(fs::read(&path).expect("it can be read")),
+            _ => {}
+        }
+    }
+}
