@@ -46,8 +46,9 @@ pub async fn serve(
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), ServeError> {
-    let standing = client.call(Status {}).await.map_err(ServeError::Standing)?;
-    let server = SessionServer::new(client, options, standing.may_spawn);
+    // Asked once before anything else, so that a session that is not known is told before its client speaks.
+    client.call(Status {}).await.map_err(ServeError::Standing)?;
+    let server = SessionServer::new(client, options);
     let running = match server.serve((input, output)).await {
         Ok(running) => running,
         // A client that thinks better of it has done nothing wrong.

@@ -1,6 +1,6 @@
 //! The calling session, as MCP sees it.
 
-use offshoot_door::Client;
+use offshoot_door::{Client, Status};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult,
     PaginatedRequestParams, ServerCapabilities, ServerConfig,
@@ -22,12 +22,11 @@ A refusal says why and what is allowed instead: do not repeat the same request."
 pub(crate) struct SessionServer {
     client: Client,
     options: Options,
-    may_spawn: bool,
 }
 
 impl SessionServer {
-    pub(crate) fn new(client: Client, options: Options, may_spawn: bool) -> Self {
-        Self { client, options, may_spawn }
+    pub(crate) fn new(client: Client, options: Options) -> Self {
+        Self { client, options }
     }
 }
 
@@ -43,7 +42,14 @@ impl ServerHandler for SessionServer {
         _page: Option<PaginatedRequestParams>,
         _cx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let usable = ToolKind::ALL.iter().filter(|tool| self.may_spawn || !tool.needs_children());
+        let standing = self.client.call(Status {}).await.map_err(|error| {
+            ErrorData::internal_error(
+                format!("nobody says what this session may do: {error}"),
+                None,
+            )
+        })?;
+        let usable =
+            ToolKind::ALL.iter().filter(|tool| standing.may_spawn || !tool.needs_children());
         Ok(ListToolsResult::with_all_items(usable.map(|tool| tool.definition()).collect()))
     }
 

@@ -1,10 +1,16 @@
 //! The tools: one file for each noun, and the table of them all.
 
 mod cancel;
+mod child;
 mod context;
+mod history;
 mod list;
+mod merge;
+mod merging;
 mod report;
+mod send;
 mod spawn;
+mod spawn_many;
 mod status;
 mod wait;
 
@@ -24,10 +30,14 @@ use crate::patience::Patience;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ToolKind {
     Spawn,
+    SpawnMany,
     Wait,
-    Report,
+    Merge,
     List,
+    History,
+    Send,
     Cancel,
+    Report,
     Status,
     ContextPut,
     ContextInfo,
@@ -38,10 +48,14 @@ impl ToolKind {
     /// In the order in which they are listed.
     pub(crate) const ALL: &[Self] = &[
         Self::Spawn,
+        Self::SpawnMany,
         Self::Wait,
-        Self::Report,
+        Self::Merge,
         Self::List,
+        Self::History,
+        Self::Send,
         Self::Cancel,
+        Self::Report,
         Self::Status,
         Self::ContextPut,
         Self::ContextInfo,
@@ -51,10 +65,14 @@ impl ToolKind {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Spawn => "sessions_spawn",
+            Self::SpawnMany => "sessions_spawn_many",
             Self::Wait => "sessions_wait",
-            Self::Report => "sessions_report",
+            Self::Merge => "sessions_merge",
             Self::List => "sessions_list",
+            Self::History => "sessions_history",
+            Self::Send => "sessions_send",
             Self::Cancel => "sessions_cancel",
+            Self::Report => "sessions_report",
             Self::Status => "sessions_status",
             Self::ContextPut => "context_put",
             Self::ContextInfo => "context_info",
@@ -64,17 +82,26 @@ impl ToolKind {
 
     /// Whether it is of no use to a session that can have no children.
     pub(crate) const fn needs_children(self) -> bool {
-        matches!(self, Self::Spawn | Self::Wait | Self::List | Self::Cancel)
+        match self {
+            Self::Spawn | Self::SpawnMany | Self::Wait | Self::Merge | Self::List => true,
+            Self::History | Self::Send | Self::Cancel => true,
+            Self::Report | Self::Status => false,
+            Self::ContextPut | Self::ContextInfo | Self::ContextRead => false,
+        }
     }
 
     /// Name, words and schema.
     pub(crate) fn definition(self) -> Tool {
         match self {
             Self::Spawn => self.define::<spawn::Arguments>(spawn::WORDS),
+            Self::SpawnMany => self.define::<spawn_many::Arguments>(spawn_many::WORDS),
             Self::Wait => self.define::<wait::Arguments>(wait::WORDS),
-            Self::Report => self.define::<report::Arguments>(report::WORDS),
+            Self::Merge => self.define::<merge::Arguments>(merge::WORDS),
             Self::List => self.define::<list::Arguments>(list::WORDS),
+            Self::History => self.define::<history::Arguments>(history::WORDS),
+            Self::Send => self.define::<send::Arguments>(send::WORDS),
             Self::Cancel => self.define::<cancel::Arguments>(cancel::WORDS),
+            Self::Report => self.define::<report::Arguments>(report::WORDS),
             Self::Status => self.define::<status::Arguments>(status::WORDS),
             Self::ContextPut => self.define::<context::PutArguments>(context::PUT_WORDS),
             Self::ContextInfo => self.define::<context::InfoArguments>(context::INFO_WORDS),
@@ -91,10 +118,14 @@ impl ToolKind {
     ) -> Result<JsonText, CallFailure> {
         match self {
             Self::Spawn => spawn::call(client, parse(arguments)?, patience).await,
+            Self::SpawnMany => spawn_many::call(client, parse(arguments)?, patience).await,
             Self::Wait => wait::call(client, parse(arguments)?, patience).await,
-            Self::Report => report::call(client, parse(arguments)?).await,
+            Self::Merge => merge::call(client, parse(arguments)?).await,
             Self::List => list::call(client, parse(arguments)?).await,
+            Self::History => history::call(client, parse(arguments)?).await,
+            Self::Send => send::call(client, parse(arguments)?).await,
             Self::Cancel => cancel::call(client, parse(arguments)?).await,
+            Self::Report => report::call(client, parse(arguments)?).await,
             Self::Status => status::call(client, parse(arguments)?).await,
             Self::ContextPut => context::put(client, parse(arguments)?).await,
             Self::ContextInfo => context::info(client, parse(arguments)?).await,
@@ -123,7 +154,7 @@ mod tests {
             let definition = tool.definition();
             let schema = definition.schema_as_json_value();
             assert_eq!(schema["type"], "object", "{tool:?}");
-            assert_eq!(schema["additionalProperties"], false, "{tool:?}");
+            assert_eq!(schema["additionalProperties"], false, "{tool:?} {schema}");
             assert!(definition.description.is_some_and(|words| !words.is_empty()), "{tool:?}");
             let properties = schema["properties"].as_object().cloned().unwrap_or_default();
             for (name, property) in properties {
@@ -142,6 +173,7 @@ mod tests {
         let expected = [
             "agentId",
             "budget",
+            "cleanup",
             "context",
             "label",
             "model",

@@ -1,16 +1,18 @@
 //! `sessions_wait`.
 
-use offshoot_door::{Client, Outcome, RunName, Wait, WaitMode, Waited};
+use offshoot_door::{Client, Merged, Outcome, RunName, Wait, WaitMode, Waited};
 use offshoot_model::{JsonText, RunId};
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
 
+use super::merging::Merging;
 use crate::answer::{CallFailure, json};
 use crate::patience::Patience;
 
 pub(super) const WORDS: &str = "\
 Block until children have ended, and get their results. Answers `pending` with what there is when it takes long: ask \
-again. The same results are given as often as they are asked for.";
+again. The same results are given as often as they are asked for. With `merge` they come as one answer too, and what there \
+is of it meanwhile comes with `pending`.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -23,6 +25,8 @@ pub(super) struct Arguments {
     mode: Mode,
     /// Answer after so many seconds whatever there is; the children go on.
     timeout_seconds: Option<u64>,
+    /// Their results as one answer. What it does not need any more it cancels: `first` and `quorum:N` end the others.
+    merge: Option<Merging>,
 }
 
 /// For how many.
@@ -42,6 +46,8 @@ struct Answer {
     status: &'static str,
     ended: Vec<Outcome>,
     pending: Vec<RunId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    merged: Option<Merged>,
 }
 
 pub(super) async fn call(
@@ -49,19 +55,20 @@ pub(super) async fn call(
     arguments: Arguments,
     patience: &Patience,
 ) -> Result<JsonText, CallFailure> {
-    let Arguments { runs, mode, timeout_seconds } = arguments;
+    let Arguments { runs, mode, timeout_seconds, merge } = arguments;
     let wait = Wait {
         runs: runs.into_iter().map(RunName).collect(),
         mode: Some(match mode {
             Mode::All => WaitMode::All,
             Mode::Any => WaitMode::Any,
         }),
+        merge: merge.map(Merging::order),
         ..Wait::default()
     };
     let waited = patience.wait(client, wait, timeout_seconds).await?;
     let status = status(mode, &waited);
-    let Waited { ended, pending, .. } = waited;
-    Ok(json(&Answer { status, ended, pending }))
+    let Waited { ended, pending, merged } = waited;
+    Ok(json(&Answer { status, ended, pending, merged }))
 }
 
 /// Whether what was waited for has come.

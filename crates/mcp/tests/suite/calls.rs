@@ -1,6 +1,9 @@
 //! What a call asks the door, and what it answers.
 
-use offshoot_door::{Cancel, ContextGet, ContextInfo, ContextPut, List, Report, RunName, Spawn};
+use offshoot_door::{
+    Cancel, ContextGet, ContextInfo, ContextPut, History, KeyedResult, List, Merge, MergeOrder,
+    Report, RunName, Send, Spawn, SpawnMany,
+};
 use serde_json::{Value as Json, json};
 
 use super::*;
@@ -19,10 +22,14 @@ async fn only_what_the_session_may_use_is_listed() {
     check(false, &always).await;
     let all = [
         "sessions_spawn",
+        "sessions_spawn_many",
         "sessions_wait",
-        "sessions_report",
+        "sessions_merge",
         "sessions_list",
+        "sessions_history",
+        "sessions_send",
         "sessions_cancel",
+        "sessions_report",
         "sessions_status",
         "context_put",
         "context_info",
@@ -58,6 +65,21 @@ async fn each_tool_asks_its_question() {
     let info = ContextInfo { name: Some("plan".into()) };
     let report = Report { text: "half way".into() };
     let list = List { limit: Some(2), ..List::default() };
+    let many = SpawnMany { children: vec![Spawn::task("count")], ..SpawnMany::default() };
+    let history = History { run: RunName("0198".into()), after: Some(4), limit: None };
+    let send = Send { to: RunName("0198".into()), text: "stop counting".into() };
+    let value = JsonText::parse("[1,2]".into()).expect("JSON");
+    let merge = Merge {
+        order: MergeOrder { strategy: "structured".into(), on_failure: Some("skip".into()) },
+        runs: vec![RunName("0198".into())],
+        results: vec![KeyedResult { key: "mine".into(), value }],
+    };
+    let grep = ContextGet {
+        name: "plan".into(),
+        grep: Some("te[a-z]".into()),
+        context_lines: Some(1),
+        ..ContextGet::default()
+    };
     let plan =
         json!({ "name": "plan", "kind": "text", "size": 3, "hash": ContentHash::of(b"tea") });
     let cases: Vec<(&str, Json, Request, Json)> = vec![
@@ -66,6 +88,34 @@ async fn each_tool_asks_its_question() {
             json!({ "task": "count", "label": "l" }),
             spawn.into(),
             json!({ "status": "accepted", "runId": run(7), "sessionKey": key() }),
+        ),
+        (
+            "sessions_spawn_many",
+            json!({ "tasks": [{ "task": "count" }] }),
+            many.into(),
+            json!({ "status": "accepted", "children": [{ "runId": run(7), "sessionKey": key() }] }),
+        ),
+        (
+            "sessions_history",
+            json!({ "run": "0198", "after": 4 }),
+            history.into(),
+            json!({ "entries": [], "more": false }),
+        ),
+        ("sessions_send", json!({ "to": "0198", "text": "stop counting" }), send.into(), json!({})),
+        (
+            "sessions_merge",
+            json!({
+                "strategy": "structured", "onFailure": "skip", "runs": ["0198"],
+                "results": [{ "key": "mine", "value": [1, 2] }],
+            }),
+            merge.into(),
+            json!({ "strategy": "sum", "data": 42, "name": "merged-1" }),
+        ),
+        (
+            "context_read",
+            json!({ "name": "plan", "grep": "te[a-z]", "contextLines": 1 }),
+            grep.into(),
+            json!({ "variable": plan, "value": { "text": "tea" }, "more": false }),
         ),
         ("sessions_report", json!({ "text": "half way" }), report.into(), json!({})),
         ("sessions_list", json!({ "limit": 2 }), list.into(), json!({ "runs": [] })),

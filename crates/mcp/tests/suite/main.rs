@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use offshoot_door::{
-    Ask, CallError, Caller, CallerKind, Cancel, Client, ContextGet, ContextInfo, ContextPut,
-    ContextRead, Done, DoorSocket, Limits, List, Outcome, Progress, ProgressSink, Registry, Report,
-    Request, Response, Roster, Runs, Server, Service, Spawn, Spawned, Standing, Status, Value,
+    Ask, CallError, Caller, CallerKind, Cancel, ChildAnswer, Client, ContextGet, ContextInfo,
+    ContextPut, ContextRead, Done, DoorSocket, History, HistoryPage, Limits, List, Merge, Merged,
+    Outcome, Progress, ProgressSink, Refused, Registry, Report, Request, Response, Roster, Runs,
+    Send, Server, Service, Spawn, SpawnMany, Spawned, SpawnedMany, Standing, Status, Value,
     Variable, VariableKind, Variables, Wait, Waited,
 };
 use offshoot_mcp::{Options, ServeError, serve};
@@ -86,6 +87,10 @@ impl Service for Fake {
                     return Err(CallError::failed("out of paper"));
                 }
                 Request::Spawn(_) => Spawn::respond(Spawned { run_id: run(7), session_key: key() }),
+                Request::SpawnMany(many) => return Ok(SpawnMany::respond(spawned_many(*many))),
+                Request::Send(_) => Send::respond(Done {}),
+                Request::History(_) => History::respond(HistoryPage::default()),
+                Request::Merge(_) => Merge::respond(sum("42")),
                 Request::Wait(wait) => return waited(*wait, heard, progress).await,
                 Request::Report(_) => Report::respond(Done {}),
                 Request::Cancel(_) => Cancel::respond(Done {}),
@@ -104,6 +109,35 @@ impl Service for Fake {
             })
         }
         .boxed()
+    }
+}
+
+/// One child for each that is asked for, but none for an impossible task; the wait for them is over at once.
+fn spawned_many(many: SpawnMany) -> SpawnedMany {
+    let child = |spawn: &Spawn| match spawn.task.as_str() {
+        "impossible" => ChildAnswer {
+            refusal: Some(Box::new(Refused::from(&too_deep()))),
+            ..ChildAnswer::default()
+        },
+        _ => {
+            ChildAnswer { run_id: Some(run(7)), session_key: Some(key()), ..ChildAnswer::default() }
+        }
+    };
+    let waited = many.wait.map(|wait| Waited {
+        ended: vec![completed("42")],
+        pending: vec![run(8)],
+        merged: wait.merge.map(|_| Merged { name: None, ..sum("42") }),
+    });
+    SpawnedMany { children: many.children.iter().map(child).collect(), waited }
+}
+
+fn sum(number: &str) -> Merged {
+    Merged {
+        strategy: "sum".into(),
+        data: Some(JsonText::parse(number.into()).expect("JSON")),
+        name: Some("merged-1".into()),
+        failed: vec![],
+        error: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Calls that block.
 
-use offshoot_door::{RunName, WaitMode};
+use offshoot_door::{MergeOrder, RunName, WaitMode};
 use rmcp::model::{ClientRequest, Request as McpRequest};
 use rmcp::service::PeerRequestOptions;
 use serde_json::json;
@@ -39,6 +39,32 @@ async fn a_spawn_can_wait_for_its_child() {
         "status": "ended", "runId": run(7), "sessionKey": key(), "outcome": completed("42"),
     });
     assert_eq!(result.structured_content, Some(expected));
+    house.close().await;
+}
+
+#[tokio::test]
+async fn many_children_can_be_waited_for_and_merged() {
+    let mut house = House::with(true, IMPATIENT).await;
+    let arguments = json!({
+        "tasks": [{ "task": "count" }, { "task": "impossible" }],
+        "wait": true, "merge": { "strategy": "sum" },
+    });
+    let result = house.call("sessions_spawn_many", arguments).await;
+    let children = vec![Spawn::task("count"), Spawn::task("impossible")];
+    let order = MergeOrder { strategy: "sum".into(), on_failure: None };
+    let (mode, timeout_ms) = (Some(WaitMode::All), Some(20));
+    let wait = Wait { runs: vec![], mode, timeout_ms, merge: Some(order) };
+    let many = SpawnMany { children, wait: Some(wait), ..SpawnMany::default() };
+    assert_eq!(house.heard().await, Heard::Asked(many.into()));
+    let found = result.structured_content.expect("results");
+    assert_eq!(found["status"], "pending");
+    assert_eq!(found["children"][0]["runId"], json!(run(7)));
+    assert_eq!(found["children"][1]["refusal"]["code"], "depth_limit");
+    assert_eq!((&found["ended"], &found["pending"]), (&json!([completed("42")]), &json!([run(8)])));
+    assert_eq!(found["merged"], json!({ "strategy": "sum", "data": 42 }));
+    let result =
+        house.call("sessions_spawn_many", json!({ "tasks": [{ "task": "impossible" }] })).await;
+    assert_eq!(result.structured_content.expect("an answer")["status"], "refused");
     house.close().await;
 }
 

@@ -1,0 +1,146 @@
+//! What a child is asked to be: what `sessions_spawn` takes, and `sessions_spawn_many` for each.
+
+use offshoot_door::{Cleanup, ContextGrant, Spawn};
+use offshoot_model::{AgentId, BudgetRequest, MicroUsd, Rights};
+use rmcp::schemars::{self, JsonSchema};
+use serde::Deserialize;
+
+use crate::answer::CallFailure;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Child {
+    /// What the child is to do. It knows nothing else of this session.
+    task: String,
+    /// Which agent runs it; this session's own where absent.
+    agent_id: Option<String>,
+    /// A short name for people, and for its result in a merge.
+    label: Option<String>,
+    /// Values of this session that the child may read.
+    #[serde(default)]
+    context: Vec<Grant>,
+    /// Another model than the configured one.
+    model: Option<String>,
+    /// Another thinking level than the configured one.
+    thinking: Option<String>,
+    /// A shorter time limit.
+    run_timeout_seconds: Option<u64>,
+    /// What becomes of its session when it is over.
+    cleanup: Option<CleanupWord>,
+    /// Fewer rights than this session has.
+    tools: Option<ToolRights>,
+    /// How much of this session's budget to reserve for the child.
+    budget: Option<Reservation>,
+}
+
+/// One value that a child may read.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Grant {
+    /// The name by which the child knows it.
+    name: String,
+    /// The name by which this session knows it; the same where absent.
+    from: Option<String>,
+}
+
+/// What becomes of a session.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum CleanupWord {
+    /// It stays.
+    Keep,
+    /// It is removed.
+    Delete,
+}
+
+/// `read`, `write`, `exec`, `search`, `fetch`, `spawn`, `mcp:{server}/{tool}` and names of the runtime.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ToolRights {
+    /// Only these; all that are not denied where absent.
+    allow: Option<Vec<String>>,
+    /// Never these.
+    #[serde(default)]
+    deny: Vec<String>,
+}
+
+/// Tokens, dollars, or both.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Reservation {
+    /// Tokens of all kinds together.
+    tokens: Option<u64>,
+    /// Dollars.
+    usd: Option<f64>,
+}
+
+impl Child {
+    /// As the door is asked for it.
+    pub(super) fn request(self) -> Result<Spawn, CallFailure> {
+        let agent = self.agent_id.as_deref().map(AgentId::parse).transpose();
+        let budget = self.budget.map(Reservation::request).transpose()?;
+        let context = self.context.into_iter();
+        Ok(Spawn {
+            task: self.task,
+            agent: agent.map_err(|error| CallFailure::invalid("agentId", error))?,
+            label: self.label,
+            context: context.map(|Grant { name, from }| ContextGrant { name, from }).collect(),
+            model: self.model,
+            thinking: self.thinking,
+            run_timeout_seconds: self.run_timeout_seconds,
+            cleanup: self.cleanup.map(|word| match word {
+                CleanupWord::Keep => Cleanup::Keep,
+                CleanupWord::Delete => Cleanup::Delete,
+            }),
+            tools: self.tools.map(|tools| Rights {
+                allow: tools.allow.map(|allow| allow.into_iter().collect()),
+                deny: tools.deny.into_iter().collect(),
+            }),
+            budget,
+            ..Spawn::default()
+        })
+    }
+}
+
+impl Reservation {
+    fn request(self) -> Result<BudgetRequest, CallFailure> {
+        let usd = self.usd.map(|usd| {
+            MicroUsd::from_f64(usd)
+                .ok_or_else(|| CallFailure::invalid("budget.usd", "not an amount of dollars"))
+        });
+        Ok(BudgetRequest { tokens: self.tokens, usd: usd.transpose()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer::json;
+
+    #[test]
+    fn arguments_become_a_request_of_the_door() {
+        #[track_caller]
+        fn check(arguments: &str, expected: &str) {
+            let child: Child = serde_json::from_str(arguments).expect("arguments");
+            let found = match child.request() {
+                Ok(spawn) => json(&spawn).as_str().to_owned(),
+                Err(CallFailure::Refused(refused)) => {
+                    format!("{}: {}", refused.code, refused.field.unwrap_or_default())
+                }
+                Err(other) => panic!("{other:?}"),
+            };
+            assert_eq!(found, expected);
+        }
+        check(r#"{"task":"x"}"#, r#"{"task":"x"}"#);
+        check(
+            r#"{"task":"x","agentId":"scout","label":"l","context":[{"name":"a"},{"name":"b","from":"c"}]}"#,
+            r#"{"task":"x","agent":"scout","label":"l","context":[{"name":"a"},{"name":"b","from":"c"}]}"#,
+        );
+        check(
+            r#"{"task":"x","model":"m","thinking":"low","runTimeoutSeconds":9,"tools":{"allow":["read"]},"cleanup":"delete"}"#,
+            r#"{"task":"x","model":"m","thinking":"low","runTimeoutSeconds":9,"tools":{"allow":["read"],"deny":[]},"cleanup":"delete"}"#,
+        );
+        check(r#"{"task":"x","agentId":"no such: name"}"#, "invalid_request: agentId");
+        check(r#"{"task":"x","budget":{"usd":-1}}"#, "invalid_request: budget.usd");
+    }
+}

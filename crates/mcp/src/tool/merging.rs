@@ -1,0 +1,41 @@
+//! How results become one, as tools take it.
+
+use offshoot_door::MergeOrder;
+use rmcp::schemars::{self, JsonSchema};
+use serde::Deserialize;
+
+/// How results become one.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Merging {
+    /// `concatenate`, `structured`, `vote`, `summarize`, `sum`, `first` or `quorum:N`.
+    pub(super) strategy: String,
+    /// What becomes of those that did not complete: `fail` (the default) names them and keeps the other results, `skip`
+    /// leaves them out, `include` takes what came of them as their value.
+    pub(super) on_failure: Option<OnFailure>,
+}
+
+/// What becomes of those that did not complete.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum OnFailure {
+    /// They are named, and the other results are kept.
+    Fail,
+    /// They are left out.
+    Skip,
+    /// What came of them is their value.
+    Include,
+}
+
+impl Merging {
+    /// As the door is asked for it.
+    pub(super) fn order(self) -> MergeOrder {
+        let Self { strategy, on_failure } = self;
+        let on_failure = on_failure.map(|word| match word {
+            OnFailure::Fail => "fail".to_owned(),
+            OnFailure::Skip => "skip".to_owned(),
+            OnFailure::Include => "include".to_owned(),
+        });
+        MergeOrder { strategy, on_failure }
+    }
+}
