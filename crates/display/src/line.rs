@@ -129,6 +129,10 @@ fn detail(kind: &EventKind) -> String {
             number::count(merged.merged.into()),
             number::count(merged.failed.into())
         ),
+        EventKind::TurnEnded { .. } => "further ones follow".to_owned(),
+        EventKind::Letter { from: Some(from), .. } => format!("from {from}"),
+        EventKind::Letter { from: None, .. } => "from the operator".to_owned(),
+        EventKind::Undelivered { .. } => "its parent is over".to_owned(),
         EventKind::Delivered { redelivered: true, .. } => "to its parent, again".to_owned(),
         EventKind::Delivered { redelivered: false, .. } => "to its parent".to_owned(),
         EventKind::Started { process: None }

@@ -85,6 +85,14 @@ impl Show {
                     "answer delivered to its parent"
                 });
             }
+            EventKind::TurnEnded { .. } => self.note("took a further turn"),
+            EventKind::Letter { from, .. } => self.note(match from {
+                Some(from) => format!("got a message from {from}"),
+                None => "got a message from the operator".to_owned(),
+            }),
+            EventKind::Undelivered { .. } => {
+                self.note("answer not delivered: its parent is over");
+            }
             EventKind::Starting
             | EventKind::Started { .. }
             | EventKind::Progress { .. }

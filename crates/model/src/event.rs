@@ -82,12 +82,31 @@ pub enum EventKind {
     Ended(Box<Ending>),
     /// The results of its children became one.
     Merged(Box<MergeSummary>),
+    /// A turn of it is over and further ones follow: for its children's results, or for letters.
+    TurnEnded {
+        /// What it answered in this turn. What it answers in its last one stands in its ending.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answer: Option<Payload>,
+    },
+    /// Somebody wrote into its session.
+    Letter {
+        /// Who: a session above it; none for the operator.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<RunId>,
+        /// What.
+        text: Payload,
+    },
     /// Its result reached its parent.
     Delivered {
         /// Which delivery.
         delivery: DeliveryId,
         /// Whether it had been tried before.
         redelivered: bool,
+    },
+    /// Its result reached nobody: its parent is over. It stays on record and is passed to nobody else.
+    Undelivered {
+        /// Which delivery.
+        delivery: DeliveryId,
     },
 }
 
@@ -208,7 +227,10 @@ impl EventKind {
             Self::StallLent => "stall_lent",
             Self::Ended(_) => "ended",
             Self::Merged(_) => "merged",
+            Self::TurnEnded { .. } => "turn_ended",
+            Self::Letter { .. } => "letter",
             Self::Delivered { .. } => "delivered",
+            Self::Undelivered { .. } => "undelivered",
         }
     }
 }

@@ -142,7 +142,10 @@ impl Tree {
             | EventKind::Overrun { .. }
             | EventKind::StallLent
             | EventKind::Merged(_)
-            | EventKind::Delivered { .. } => {}
+            | EventKind::TurnEnded { .. }
+            | EventKind::Letter { .. }
+            | EventKind::Delivered { .. }
+            | EventKind::Undelivered { .. } => {}
         }
     }
 

@@ -198,6 +198,7 @@ mod tests {
                 name: "x".into(),
                 cost: CostKind::None,
                 enforces: enforces.map(set),
+                turns: false,
             };
             assert_eq!(unenforceable(&held, &runtime), expected, "{held:?} {enforces:?}");
         };

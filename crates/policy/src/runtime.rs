@@ -14,11 +14,18 @@ pub struct RuntimeFacts {
     pub cost: CostKind,
     /// The rights that it can keep from a session; `None` where it can keep any.
     pub enforces: Option<BTreeSet<String>>,
+    /// Whether it can take a further turn after it has answered, and so reads letters.
+    pub turns: bool,
 }
 
 impl RuntimeFacts {
     /// An ordinary command: it costs nothing, and nothing that its user may do can be kept from it.
     pub fn of_a_command(name: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), cost: CostKind::None, enforces: Some(BTreeSet::new()) }
+        Self {
+            name: name.into(),
+            cost: CostKind::None,
+            enforces: Some(BTreeSet::new()),
+            turns: false,
+        }
     }
 }

@@ -16,6 +16,7 @@ type Body = dyn Fn(Launch, RunContext) -> BoxFuture<'static, Finished> + Send + 
 #[derive(Clone)]
 pub struct FnRuntime {
     name: Arc<str>,
+    turns: bool,
     body: Arc<Body>,
 }
 
@@ -26,7 +27,14 @@ impl FnRuntime {
         F: Fn(Launch, RunContext) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Finished> + Send + 'static,
     {
-        Self { name: name.into(), body: Arc::new(move |launch, cx| body(launch, cx).boxed()) }
+        let body = Arc::new(move |launch, cx| body(launch, cx).boxed());
+        Self { name: name.into(), turns: false, body }
+    }
+
+    /// The closure asks the [`turns`](RunContext::turns) of its context how it goes on after an answer.
+    pub fn with_turns(mut self) -> Self {
+        self.turns = true;
+        self
     }
 }
 
@@ -36,7 +44,7 @@ impl Runtime for FnRuntime {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { cost: CostKnowledge::None, turns: false, resumes: false, enforces: None }
+        Abilities { cost: CostKnowledge::None, turns: self.turns, resumes: false, enforces: None }
     }
 
     fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished> {

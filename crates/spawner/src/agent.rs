@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use offshoot_model::{ContextEntry, Ending, Payload, Reason, RunId, ValueKind, VariableRef};
-use offshoot_runtime::{
-    ContextFile, Finished, Input, Launch, Output, RunContext, RunHost, StopSignal,
-};
+use offshoot_runtime::{ContextFile, Finished, Input, Launch, Output, RunContext};
 use offshoot_store::{ManifestEntry, NewValue, StoreError};
 
 use crate::machine::Session;
@@ -26,8 +24,7 @@ pub(crate) async fn run(
     run: RunId,
     session: Session,
     prepared: Box<Prepared>,
-    host: RunHost,
-    stop: StopSignal,
+    cx: RunContext,
 ) -> Ending {
     let runtime = Arc::clone(&prepared.runtime);
     let _given = Given::to(&shared, run, &prepared.context);
@@ -35,8 +32,7 @@ pub(crate) async fn run(
         Ok(launch) => launch,
         Err(error) => return Ending::of(Reason::CannotStart { message: chain(&error) }),
     };
-    let started =
-        AssertUnwindSafe(async { runtime.start(launch, RunContext::new(host, stop)).await });
+    let started = AssertUnwindSafe(async { runtime.start(launch, cx).await });
     let finished = started.catch_unwind().await.unwrap_or_else(|panic| {
         let message = format!("the runtime panicked: {}", panic_text(&*panic));
         Finished::of(Reason::RuntimeError { message, retryable: false })
@@ -83,7 +79,7 @@ async fn launch(
     session: Session,
     prepared: Box<Prepared>,
 ) -> Result<Launch, StoreError> {
-    let Session { key, agent, depth, grant } = session;
+    let Session { key, agent, depth, grant, inline_bytes: _ } = session;
     let Prepared { task, context, command, input, model, thinking, work, runtime: _ } = *prepared;
     let definition = shared.config.agent(&agent);
     let (context, context_manifest) = link(shared, run, context).await?;
@@ -143,7 +139,10 @@ async fn link(
 }
 
 /// Keeps an answer: small text inline, the rest in the store.
-async fn keep(shared: &Arc<Shared>, output: Output) -> Result<Option<Payload>, StoreError> {
+pub(crate) async fn keep(
+    shared: &Arc<Shared>,
+    output: Output,
+) -> Result<Option<Payload>, StoreError> {
     let stored = |value: VariableRef| Some(Payload::Stored(value));
     let put = |kind, bytes: Arc<[u8]>| shared.store.put(NewValue::bytes(kind, bytes));
     Ok(match output {

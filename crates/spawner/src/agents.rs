@@ -12,8 +12,9 @@ use offshoot_runtime::{RunEvent, WaitAnswer, WaitFor};
 use offshoot_store::{DataFolder, Store, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
+use crate::announce;
 use crate::follow::{News, Onlooker};
-use crate::host::{spawn, wait_for};
+use crate::host::{spawn, wait_for, write};
 use crate::machine::RunIndex;
 use crate::resolve::Unresolved;
 use crate::shared::Shared;
@@ -42,6 +43,8 @@ pub struct Asking {
     pub depth: u32,
     /// The terms it lives under.
     pub grant: Arc<Grant>,
+    /// How much of a child's result travels with an answer to it, in bytes: the limit of an [`Excerpt`](crate::Excerpt).
+    pub inline_bytes: u64,
 }
 
 /// A child that was admitted.
@@ -226,14 +229,24 @@ impl Agents {
         self.tell(Message::Told { run: asking.index, event })
     }
 
+    /// Writes into the session of a run below the caller. The letter is on record and handed over when this answers.
+    ///
+    /// # Errors
+    ///
+    /// Where the run is not below the caller, is over, or reads no letters.
+    pub async fn send(&self, caller: RunId, run: RunId, text: &str) -> Result<(), Refusal> {
+        let asking = self.session(caller).await?;
+        self.must_be_below(caller, run)?;
+        let sender = self.sender.upgrade().ok_or_else(over)?;
+        let letter = announce::letter(Some(&asking.key), text);
+        write(&self.shared, &sender, Some(caller), run, letter).await
+    }
+
     /// Cancels a run below the caller.
     pub async fn cancel(&self, caller: RunId, run: RunId, only: bool) -> Result<(), Refusal> {
         let by = CancelledBy::Parent;
         self.session(caller).await?;
-        if !self.subtree(caller).map_err(|error| unread(&error))?.contains(&run) {
-            let message = format!("the run {run} is not below this session");
-            return Err(Refusal::invalid("run", message));
-        }
+        self.must_be_below(caller, run)?;
         let reach = crate::machine::Reach::of(only);
         self.tell(Message::Cancel { run, reach, by })
     }
@@ -261,6 +274,13 @@ impl Agents {
             }
         }
         Ok(found)
+    }
+
+    fn must_be_below(&self, caller: RunId, run: RunId) -> Result<(), Refusal> {
+        if self.subtree(caller).map_err(|error| unread(&error))?.contains(&run) {
+            return Ok(());
+        }
+        Err(Refusal::invalid("run", format!("the run {run} is not below this session")))
     }
 
     fn tell(&self, message: Message) -> Result<(), Refusal> {

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use offshoot_model::{AgentId, Origin, Refusal, RefusalCode, RunId, SpawnRequest};
-use offshoot_runtime::{Host, RunEvent, WaitAnswer, WaitFor};
+use offshoot_runtime::{Host, Output, Ruling, RunEvent, WaitAnswer, WaitFor};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::agent::keep;
+use crate::announce;
 use crate::machine::{RunIndex, WaitId};
 use crate::resolve::Unresolved;
 use crate::shared::Shared;
@@ -15,23 +17,13 @@ use crate::supervisor::{Ask, Message, Waited};
 
 /// The host of one run.
 pub(crate) struct AgentHost {
-    shared: Arc<Shared>,
-    run: RunIndex,
-    id: RunId,
-    agent: AgentId,
-    sender: mpsc::UnboundedSender<Message>,
-}
-
-impl AgentHost {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        run: RunIndex,
-        id: RunId,
-        agent: AgentId,
-        sender: mpsc::UnboundedSender<Message>,
-    ) -> Self {
-        Self { shared, run, id, agent, sender }
-    }
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) run: RunIndex,
+    pub(crate) id: RunId,
+    pub(crate) agent: AgentId,
+    /// How much of a child's result it is told, in bytes.
+    pub(crate) inline_bytes: u64,
+    pub(crate) sender: mpsc::UnboundedSender<Message>,
 }
 
 impl Host for AgentHost {
@@ -70,6 +62,42 @@ impl Host for AgentHost {
         // Where nobody answers any more, everything is as pending as it was.
         async { answer.await.unwrap_or(WaitAnswer { ended: Vec::new(), pending: order }) }.boxed()
     }
+
+    fn turn_ended(
+        &self,
+        answer: Option<Arc<str>>,
+        letters_taken: u32,
+    ) -> BoxFuture<'static, Ruling> {
+        let (shared, sender) = (Arc::clone(&self.shared), self.sender.clone());
+        let (run, limit) = (self.run, self.inline_bytes);
+        async move {
+            // An answer that cannot be kept is missing from the history; the turn is over all the same.
+            let answer = match answer {
+                Some(answer) => keep(&shared, Output::Text(answer)).await.unwrap_or_default(),
+                None => None,
+            };
+            let (reply, ruling) = oneshot::channel();
+            let id = shared.mint_wait();
+            let message = Message::TurnEnded { id, run, answer, letters_taken, reply };
+            if sender.send(message).is_err() {
+                return Ruling::End;
+            }
+            let guard = GiveUp { id, sender: Some(sender) };
+            let waited = ruling.await;
+            guard.answered();
+            match waited {
+                Ok(Waited { ended, .. }) if ended.is_empty() => Ruling::Go(None),
+                Ok(Waited { ended, pending }) => {
+                    let announced = shared.announced(ended, limit).await;
+                    let mark = shared.clock.mint().as_uuid().simple().to_string();
+                    let text = announce::results(&announced, pending.len(), &mark[20..]);
+                    Ruling::Go(Some(text))
+                }
+                Err(_) => Ruling::End,
+            }
+        }
+        .boxed()
+    }
 }
 
 /// Asks for one child and waits for the answer.
@@ -101,6 +129,25 @@ pub(crate) async fn wait_for(
     let (ended, unread) = shared.envelopes(ended).await;
     pending.extend(unread);
     Some(WaitAnswer { ended, pending })
+}
+
+/// Writes a letter into a session, with the text as the record keeps it.
+pub(crate) async fn write(
+    shared: &Arc<Shared>,
+    sender: &mpsc::UnboundedSender<Message>,
+    from: Option<RunId>,
+    to: RunId,
+    text: Arc<str>,
+) -> Result<(), Refusal> {
+    let unkept = |error| {
+        let message = format!("the message cannot be kept: {}", crate::agent::chain(&error));
+        Refusal::invalid("text", message)
+    };
+    let payload = shared.task_for_record(&text).await.map_err(unkept)?;
+    let gone = || Refusal::new(RefusalCode::CallerEnded, "the tree is over");
+    let (reply, answer) = oneshot::channel();
+    sender.send(Message::Letter { to, from, text, payload, reply }).map_err(|_| gone())?;
+    answer.await.unwrap_or_else(|_| Err(gone()))
 }
 
 /// Tells the supervisor that nobody waits any more, unless there was an answer.

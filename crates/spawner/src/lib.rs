@@ -39,9 +39,11 @@
 
 mod agent;
 mod agents;
+mod announce;
 mod clock;
 mod doorkeeper;
 mod error;
+mod excerpt;
 mod fan;
 mod follow;
 mod host;
@@ -60,6 +62,7 @@ pub use agents::{Accepted, Agents, Asking, ChildRequest, Room};
 pub use clock::{Clock, SystemClock, TestClock};
 pub use doorkeeper::Doorkeeper;
 pub use error::SpawnerError;
+pub use excerpt::Excerpt;
 pub use fan::{Fan, FanAnswer, FanOut, Piece, Refused};
 pub use follow::{EventStream, Onlooker, Sight};
 pub use session::{Session, Stopper};

@@ -14,10 +14,12 @@
 mod admission;
 mod budget;
 mod end;
+mod mail;
 mod queue;
 mod run;
 mod schedule;
 mod slots;
+mod stall;
 mod stop;
 mod timer;
 mod wait;
@@ -37,6 +39,7 @@ use offshoot_model::{
 use offshoot_policy::{Books, RuntimeFacts, Terms};
 use offshoot_runtime::{RunEvent, Stop};
 
+pub(crate) use mail::{Letter, TurnEnd};
 pub(crate) use run::RunIndex;
 pub(crate) use wait::{NewWait, WaitId};
 
@@ -59,6 +62,10 @@ pub(crate) enum Input {
     Merged { summary: Box<MergeSummary> },
     /// A run waits for others.
     Wait(NewWait),
+    /// A turn of a run is over.
+    TurnEnded(TurnEnd),
+    /// Somebody writes into a session that [`Machine::may_write`] allows.
+    Letter(Letter),
     /// Whoever waited has gone.
     WaitDropped { id: WaitId },
     /// A run and what is below it are to stop.
@@ -115,6 +122,8 @@ pub(crate) struct Session {
     pub(crate) agent: AgentId,
     pub(crate) depth: u32,
     pub(crate) grant: Arc<Grant>,
+    /// How much of a child's result it is told with the answer, in bytes.
+    pub(crate) inline_bytes: u64,
 }
 
 /// How far a cancel reaches.
@@ -154,6 +163,10 @@ pub(crate) enum Effect {
     Reply { reply: ReplyId, answer: Result<(RunIndex, RunId), Box<Refusal>> },
     /// Tell the one who waited.
     Resolve { wait: WaitId, ended: Vec<RunId>, pending: Vec<RunId> },
+    /// Tell the one whose turn is over that none follows.
+    NoTurn { wait: WaitId },
+    /// Hand this run the letter that was put for it.
+    Hand { run: RunIndex },
     /// Tell whoever follows this run that it is over.
     Ended { run: RunIndex, envelope: Box<Envelope> },
 }
@@ -178,6 +191,10 @@ pub(crate) struct Machine {
     /// whatever the breaker does next puts them back.
     held_back: Vec<RunIndex>,
     paused: bool,
+    /// Those that hold a slot, in no order.
+    holders: Vec<RunIndex>,
+    /// When it is looked at next who is silent.
+    stall_looked_for: Option<Timestamp>,
     /// Set once the whole tree is to stop: what is queued ends, nothing is admitted.
     closing: bool,
 }
@@ -201,6 +218,8 @@ impl Machine {
             queued: 0,
             held_back: Vec::new(),
             paused: false,
+            holders: Vec::new(),
+            stall_looked_for: None,
             closing: false,
         }
     }
@@ -217,6 +236,8 @@ impl Machine {
                 }
             }
             Input::Wait(wait) => self.wait(now, wait, out),
+            Input::TurnEnded(end) => self.turn_ended(now, end, out),
+            Input::Letter(letter) => self.letter(now, letter, out),
             Input::WaitDropped { id } => self.give_up_wait(now, id, out),
             Input::Cancel { run, reach, by } => self.cancel(now, run, reach, by, out),
             Input::StopAll { firm } => self.stop_all(now, firm, out),
@@ -225,6 +246,7 @@ impl Machine {
             Input::Time => self.time(now, out),
         }
         self.schedule(now, out);
+        self.watch_for_stall(now);
     }
 
     /// When the machine wants to be asked again, if nothing else happens.
@@ -252,7 +274,8 @@ impl Machine {
         let run = &self.runs[run.get()];
         let live = run.live()?;
         let (key, agent, grant) = (live.key.clone(), live.agent.clone(), Arc::clone(&live.grant));
-        Some(Session { key, agent, depth: run.depth, grant })
+        let inline_bytes = live.terms.result_inline_bytes();
+        Some(Session { key, agent, depth: run.depth, grant, inline_bytes })
     }
 
     /// What a run may still promise to children, and the terms under which it spawns; none where it is over.
@@ -272,6 +295,7 @@ impl Machine {
     }
 
     fn told(&mut self, now: Timestamp, run: RunIndex, event: RunEvent, out: &mut Vec<Effect>) {
+        self.wake(now, run, out);
         let Some(live) = self.runs[run.get()].live_mut() else { return };
         live.clock.sign(now);
         match event {
@@ -295,6 +319,7 @@ impl Machine {
                 Due::Timeout(run) => self.timeout(now, run, out),
                 Due::Idle(run) => self.idle(now, run, out),
                 Due::Wait(wait) => self.give_up_wait(now, wait, out),
+                Due::Stall => self.look_for_stall(now, out),
                 Due::Deadline => self.deadline(now, out),
                 Due::Reconsider => self.reconsider(),
             }

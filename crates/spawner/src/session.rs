@@ -14,10 +14,11 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::agent::INLINE_BYTES;
 use crate::agents::Agents;
+use crate::announce;
 use crate::error::SpawnerError;
 use crate::fan::{Fan, FanAnswer, FanOut};
 use crate::follow::{EventStream, News};
-use crate::host::{spawn, wait_for};
+use crate::host::{spawn, wait_for, write};
 use crate::machine::{Reach, RunIndex};
 use crate::resolve::Unresolved;
 use crate::shared::Shared;
@@ -89,6 +90,15 @@ impl Session {
     /// Asks for many pieces at once, whose results become one answer.
     pub async fn fan_out(&self, order: FanOut) -> Result<Fan, SpawnerError> {
         Fan::start(&self.shared, self.sender.clone(), self.state.clone(), order).await
+    }
+
+    /// Writes into the session of a run, as the operator. The letter is on record and handed over when this answers.
+    ///
+    /// # Errors
+    ///
+    /// Where the run is none of this tree, is over, or reads no letters.
+    pub async fn write(&self, run: RunId, text: &str) -> Result<(), Refusal> {
+        write(&self.shared, &self.sender, None, run, announce::letter(None, text)).await
     }
 
     /// Cancels a run and what is below it, or the run alone.

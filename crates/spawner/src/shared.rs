@@ -6,11 +6,15 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use offshoot_config::Config;
-use offshoot_model::{AgentId, ContextEntry, Envelope, Payload, RootId, RunId, ValueKind};
+use offshoot_model::{
+    Admitted, AgentId, ContextEntry, Envelope, Payload, RootId, RunId, ValueKind,
+};
 use offshoot_store::{DataFolder, NewValue, Store, StoreError};
 
+use crate::announce::Announced;
 use crate::clock::Clock;
 use crate::doorkeeper::Doorkeeper;
+use crate::excerpt::Excerpt;
 use crate::machine::WaitId;
 use crate::runtimes::Runtimes;
 use crate::supervisor::FanId;
@@ -119,6 +123,27 @@ impl Shared {
         }
         let bytes: Arc<[u8]> = Arc::from(Arc::clone(task));
         self.store.put(NewValue::bytes(ValueKind::Text, bytes)).await.map(Payload::Stored)
+    }
+
+    /// The results of runs that are over, for a prompt, each within so many bytes.
+    pub(crate) async fn announced(
+        self: &Arc<Self>,
+        runs: Vec<RunId>,
+        limit: u64,
+    ) -> Vec<Announced> {
+        let shared = Arc::clone(self);
+        let announced = move |run: RunId| {
+            let about = shared.store.admitted(run).ok()??;
+            let ending = shared.store.ending(run).ok()??;
+            let output = ending.output.as_ref();
+            let result =
+                output.map(|output| Excerpt::of(&*shared.store, output, limit)).transpose().ok()?;
+            let Admitted { key, agent, depth, label, .. } = about;
+            let envelope = Envelope::of(&ending, key, run, agent, depth);
+            Some(Announced { envelope, label, result })
+        };
+        let load = move || runs.into_iter().filter_map(announced).collect();
+        tokio::task::spawn_blocking(load).await.expect("reading the record does not panic")
     }
 
     /// The envelopes of runs that are over, in this order, from the record. A run whose record cannot be read at the

@@ -19,7 +19,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use offshoot_model::{AgentId, CancelledBy, Ending, Reason, Refusal, RunId};
-use offshoot_runtime::{RunEvent, RunHost, StopHandle, WaitFor};
+use offshoot_runtime::{LetterBox, RunEvent, RunHost, StopHandle, WaitFor};
 use offshoot_store::StoreError;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -28,7 +28,8 @@ use crate::agents::Asking;
 use crate::follow::News;
 use crate::host::AgentHost;
 use crate::machine::{
-    Effect, Input, Machine, NewWait, Reach, ReplyId, RunIndex, Session, Spawn, WaitId,
+    Effect, Input, Letter, Machine, NewWait, Reach, ReplyId, RunIndex, Session, Spawn, TurnEnd,
+    WaitId,
 };
 use crate::shared::Shared;
 
@@ -74,6 +75,8 @@ pub(crate) struct Supervisor {
     /// In the order in which they were asked, which is the order in which the machine answers.
     asked: VecDeque<Asked>,
     waits: HashMap<WaitId, oneshot::Sender<Waited>>,
+    /// Letters that are being recorded, in the order in which they will be handed over.
+    letters: VecDeque<Written>,
     outbox: Outbox,
     events: broadcast::Sender<News>,
     state: watch::Sender<TreeState>,
@@ -101,6 +104,21 @@ struct Entry {
     /// Whether it was asked to stop before it was started.
     stopped: bool,
     follower: Option<Follower>,
+    post: Post,
+}
+
+/// Where letters to a run are put.
+enum Post {
+    /// It has not started.
+    Held(Vec<Arc<str>>),
+    /// It reads them as it likes.
+    Open(LetterBox),
+}
+
+/// A letter on its way.
+struct Written {
+    text: Arc<str>,
+    reply: oneshot::Sender<Result<(), Refusal>>,
 }
 
 /// Somebody who hears how one piece of a request ends.
@@ -148,6 +166,7 @@ impl Supervisor {
             runs: Entries::default(),
             asked: VecDeque::new(),
             waits: HashMap::new(),
+            letters: VecDeque::new(),
             outbox: Outbox::default(),
             events,
             state,
@@ -261,6 +280,25 @@ impl Supervisor {
                 let WaitFor { runs, mode, timeout: _ } = wait;
                 self.step(Input::Wait(NewWait { id, caller, runs, mode, until }), effects);
             }
+            Message::TurnEnded { id, run, answer, letters_taken, reply } => {
+                self.waits.insert(id, reply);
+                let end = TurnEnd { run, id, answer, letters_taken };
+                self.step(Input::TurnEnded(end), effects);
+            }
+            Message::Letter { to, from, text, payload, reply } => {
+                let to = self.machine.find(to).ok_or_else(|| {
+                    Refusal::invalid("run", format!("the run {to} is none of this tree"))
+                });
+                match to.and_then(|to| self.machine.may_write(to).map(|()| to)) {
+                    Ok(to) => {
+                        self.letters.push_back(Written { text, reply });
+                        let letter = Letter { to, from, text: payload };
+                        self.step(Input::Letter(letter), effects);
+                    }
+                    // Whoever asked may have gone.
+                    Err(refusal) => drop(reply.send(Err(refusal))),
+                }
+            }
             Message::WaitDropped { id } => {
                 self.waits.remove(&id);
                 self.step(Input::WaitDropped { id }, effects);
@@ -282,8 +320,8 @@ impl Supervisor {
                 let index = self.machine.find(run);
                 let found = index.and_then(|index| Some((index, self.machine.session(index)?)));
                 let asking = found.map(|(index, session)| {
-                    let Session { key, agent, depth, grant } = session;
-                    Asking { index, key, agent, depth, grant }
+                    let Session { key, agent, depth, grant, inline_bytes } = session;
+                    Asking { index, key, agent, depth, grant, inline_bytes }
                 });
                 // Whoever asked may have gone.
                 let _ = reply.send(asking);
@@ -330,9 +368,34 @@ impl Supervisor {
     }
 
     /// The host of one run: it knows who speaks, so no argument has to say it.
-    fn host(&self, run: RunIndex, agent: AgentId) -> RunHost {
+    fn host(&self, run: RunIndex, agent: AgentId, inline_bytes: u64) -> RunHost {
+        let shared = Arc::clone(&self.shared);
+        let sender = self.sender.clone();
         let id = self.machine.id(run);
-        RunHost::new(AgentHost::new(Arc::clone(&self.shared), run, id, agent, self.sender.clone()))
+        RunHost::new(AgentHost { shared, run, id, agent, inline_bytes, sender })
+    }
+}
+
+impl Default for Post {
+    fn default() -> Self {
+        Self::Held(Vec::new())
+    }
+}
+
+impl Post {
+    fn put(&mut self, letter: Arc<str>) {
+        match self {
+            Self::Held(letters) => letters.push(letter),
+            Self::Open(letters) => letters.put(letter),
+        }
+    }
+
+    /// The run starts: what was held for it comes first.
+    fn open(&mut self, letters: LetterBox) {
+        if let Self::Held(held) = self {
+            held.drain(..).for_each(|letter| letters.put(letter));
+        }
+        *self = Self::Open(letters);
     }
 }
 

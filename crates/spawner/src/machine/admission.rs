@@ -33,6 +33,7 @@ impl Machine {
         let key = SessionKey::root_run(&agent, &segment(id));
         let phase = if facts.is_some() { Phase::Queued } else { Phase::Holder };
         let mut holder = live(key.clone(), &admission, phase);
+        holder.takes_turns = facts.as_ref().is_some_and(|facts| facts.turns);
         holder.started_at = facts.is_none().then_some(now);
         let root = self.insert(id, None, 0, holder);
         let admitted = Admitted {
@@ -59,6 +60,7 @@ impl Machine {
     /// A session asks for a child. Yes or no, there is exactly one answer.
     pub(super) fn spawn(&mut self, now: Timestamp, spawn: Spawn, out: &mut Vec<Effect>) {
         let Spawn { caller, run: id, request, task, input, origin, facts, reply } = spawn;
+        self.wake(now, caller, out);
         if let Some(caller) = self.runs[caller.get()].live_mut() {
             caller.clock.sign(now);
         }
@@ -77,8 +79,11 @@ impl Machine {
         parent.last_grant = Some(Arc::clone(&admission.grant));
         let key = parent.key.child(&admission.agent, &segment(id));
         let depth = admission.depth;
-        let run =
-            self.insert(id, Some(caller), depth, live(key.clone(), &admission, Phase::Queued));
+        let mut child = live(key.clone(), &admission, Phase::Queued);
+        child.takes_turns = facts.turns;
+        // A root that runs nothing itself reads no results: its owner follows its pieces, or waits.
+        child.announces = origin == Origin::Agent && parent.phase != Phase::Holder;
+        let run = self.insert(id, Some(caller), depth, child);
         let admitted = Admitted {
             key,
             parent: Some(self.id(caller)),
@@ -141,6 +146,9 @@ fn live(key: SessionKey, admission: &Admission, phase: Phase) -> Live {
         live_children: 0,
         waits: Vec::new(),
         watchers: Vec::new(),
+        mail: None,
+        takes_turns: false,
+        announces: false,
         stopping: None,
     }
 }

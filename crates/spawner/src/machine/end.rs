@@ -26,7 +26,8 @@ impl Machine {
         else {
             unreachable!("a runtime ends a run once, and what never started is not given to one");
         };
-        let Live { key, agent, terms, phase, started_at, waits, watchers, .. } = *live;
+        let Live { key, agent, terms, phase, started_at, waits, watchers, mail, announces, .. } =
+            *live;
         // It ended because it was asked to, unless it had done its work by then.
         if let Some(reason) = live.stopping
             && !ending.status().is_success()
@@ -37,7 +38,10 @@ impl Machine {
         let (id, depth, parent) = (entry.id, entry.depth, entry.parent);
         self.live -= 1;
         match phase {
-            Phase::Holding { lease, .. } => self.slots.give_back(lease),
+            Phase::Holding { lease, .. } => {
+                self.slots.give_back(lease);
+                self.holders.retain(|&holder| holder != run);
+            }
             Phase::Queued => self.queued -= 1,
             Phase::Lent | Phase::Returning { .. } | Phase::Holder => {}
         }
@@ -50,16 +54,21 @@ impl Machine {
             self.probed(now, id, &agent, &terms, &ending.reason);
         }
         let notices = self.settle(now, run, &ending, out);
-        let envelope = Envelope::of(&ending, key, id, agent, depth);
+        let envelope = Envelope::of(&ending, key.clone(), id, agent, depth);
         self.record(now, run, EventKind::Ended(Box::new(ending)), out);
         out.push(Effect::Ended { run, envelope: Box::new(envelope) });
         self.heed(now, &notices, out);
 
         for wait in waits {
-            self.resolve(wait, out);
+            self.resolve(now, wait, out);
+        }
+        self.return_mail(now, mail, out);
+        // Before the waits that it satisfies, for these deliver it.
+        if announces {
+            self.hold_result(now, run, key, out);
         }
         for wait in watchers {
-            self.target_ended(wait, out);
+            self.target_ended(now, wait, out);
         }
         // Also where no child lives: a child that was let finish may have left children of its own.
         if terms.on_parent_end() == OnParentEnd::Cascade {

@@ -34,6 +34,17 @@ pub(crate) enum Next {
 }
 
 impl Queue {
+    /// Whether nobody stands in line.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.returning.is_empty() && self.levels.is_empty()
+    }
+
+    /// Those that have not started, and entries that are out of date.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = RunIndex> {
+        let lines = self.levels.values().flat_map(|level| level.entries.values());
+        lines.flatten().copied()
+    }
+
     /// How many parents wait to go on.
     pub(crate) fn returning(&self) -> usize {
         self.returning.len()

@@ -6,6 +6,7 @@ use std::time::Duration;
 use offshoot_model::{AgentId, Grant, Reason, RunId, RunStatus, SessionKey, Timestamp};
 use offshoot_policy::{Lineage, Terms};
 
+use super::mail::Mail;
 use super::slots::Lease;
 use super::wait::WaitId;
 
@@ -54,12 +55,18 @@ pub(crate) struct Live {
     pub(crate) waits: Vec<WaitId>,
     /// Waits of others that this run's end may satisfy.
     pub(crate) watchers: Vec<WaitId>,
+    /// What is held for it until its next wait or turn. Most runs never have any.
+    pub(super) mail: Option<Box<Mail>>,
+    /// Whether its runtime can take a further turn.
+    pub(super) takes_turns: bool,
+    /// Whether its result goes to the session that asked for it.
+    pub(super) announces: bool,
     /// What its ending will say, once it was asked to stop.
     pub(crate) stopping: Option<Box<Reason>>,
 }
 
 /// Where a live run stands with its slot.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// In line for its first slot.
     Queued,
@@ -159,6 +166,11 @@ impl RunClock {
     pub(crate) fn timeout_at(&self, seconds: u64) -> Option<Timestamp> {
         let left = Duration::from_secs(seconds).saturating_sub(self.used);
         (seconds > 0).then_some(self.since?.plus(left))
+    }
+
+    /// When it gave its last sign of life.
+    pub(crate) fn last_sign(&self) -> Timestamp {
+        self.last_sign
     }
 
     /// When it has been silent for so many seconds. None without limit or slot.

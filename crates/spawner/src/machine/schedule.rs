@@ -76,7 +76,7 @@ impl Machine {
         let lease = self.slots.take(depth).expect("the queue answered for a level that has room");
         self.hold_again(now, run, lease, out);
         for wait in waits {
-            self.resolve(wait, out);
+            self.resolve(now, wait, out);
         }
         // It has begun to wait for something else meanwhile.
         if self.is_waiting(run) {
@@ -101,17 +101,34 @@ impl Machine {
         let live = self.runs[run.get()].live_mut().expect("only a live run waits");
         match std::mem::replace(&mut live.phase, Phase::Lent) {
             Phase::Holding { lease, .. } => {
-                self.slots.give_back(lease);
+                self.take_back(now, run, lease, out);
                 self.let_clock_rest(now, run);
-                self.record(now, run, EventKind::Waiting, out);
             }
+            // Lent already, in its silence: now it says that it waits.
+            Phase::Lent => self.let_clock_rest(now, run),
             other => live.phase = other,
         }
+    }
+
+    /// Lends the slot of a run that is blocked without saying so. Its clock runs on.
+    pub(super) fn lend_in_silence(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
+        let live = self.runs[run.get()].live_mut().expect("a holder is live");
+        match std::mem::replace(&mut live.phase, Phase::Lent) {
+            Phase::Holding { lease, .. } => self.take_back(now, run, lease, out),
+            other => unreachable!("a holder holds, and this one is {other:?}"),
+        }
+    }
+
+    fn take_back(&mut self, now: Timestamp, run: RunIndex, lease: Lease, out: &mut Vec<Effect>) {
+        self.slots.give_back(lease);
+        self.holders.retain(|&holder| holder != run);
+        self.record(now, run, EventKind::Waiting, out);
     }
 
     fn hold(&mut self, now: Timestamp, run: RunIndex, lease: Lease, started: bool) {
         let live = self.runs[run.get()].live_mut().expect("only a live run is given a slot");
         live.phase = Phase::Holding { lease, started };
+        self.holders.push(run);
         live.clock.resume(now);
         if let Some(at) = live.clock.timeout_at(live.grant.run_timeout_seconds) {
             self.timers.arm(at, Due::Timeout(run));

@@ -5,6 +5,7 @@ mod budgets;
 mod invariants;
 mod limits;
 mod seed;
+mod turns;
 mod waits;
 mod world;
 
@@ -39,6 +40,11 @@ fn a_thousand_trees() {
         "held back",
         "out of budget",
         "stopping",
+        "stall_lent",
+        "turn_ended",
+        "letter",
+        "delivered",
+        "undelivered",
         "completed",
         "failed",
         "timed_out",

@@ -16,6 +16,8 @@ pub(crate) enum Due {
     Idle(RunIndex),
     /// The end of a wait's patience.
     Wait(WaitId),
+    /// Holders may have been silent for too long.
+    Stall,
     /// The deadline of the whole tree.
     Deadline,
     /// Breakers may be probed, rates may have room again.

@@ -31,7 +31,7 @@ pub(crate) struct NewWait {
 
 /// An open wait.
 #[derive(Debug)]
-struct Wait {
+pub(super) struct Wait {
     caller: RunIndex,
     targets: Vec<RunIndex>,
     mode: WaitMode,
@@ -56,22 +56,35 @@ impl Machine {
                 .filter(|&run| self.is_below(run, caller))
                 .collect()
         };
-        let mut pending = 0;
-        for target in &targets {
+        self.open_wait(now, id, Wait { caller, targets, mode, pending: 0, until }, out);
+    }
+
+    /// Opens a wait, or answers it at once. Its caller lends its slot meanwhile.
+    pub(super) fn open_wait(
+        &mut self,
+        now: Timestamp,
+        id: WaitId,
+        mut wait: Wait,
+        out: &mut Vec<Effect>,
+    ) {
+        let Wait { caller, until, .. } = wait;
+        for target in &wait.targets {
             if let Some(live) = self.runs[target.get()].live_mut() {
                 live.watchers.push(id);
-                pending += 1;
+                wait.pending += 1;
             }
         }
-        let wait = Wait { caller, targets, mode, pending, until };
         let satisfied = wait.is_satisfied();
         self.waits.insert(id, wait);
+        if satisfied {
+            self.wake(now, caller, out);
+        }
         let Some(live) = self.runs[caller.get()].live_mut() else {
-            return self.resolve(id, out);
+            return self.resolve(now, id, out);
         };
         live.waits.push(id);
         if satisfied {
-            return self.resolve(id, out);
+            return self.resolve(now, id, out);
         }
         if let Some(until) = until {
             self.timers.arm(until, Due::Wait(id));
@@ -80,26 +93,27 @@ impl Machine {
     }
 
     /// One of the runs that a wait is for is over.
-    pub(super) fn target_ended(&mut self, id: WaitId, out: &mut Vec<Effect>) {
+    pub(super) fn target_ended(&mut self, now: Timestamp, id: WaitId, out: &mut Vec<Effect>) {
         if self.waits.target_ended(id) {
-            self.satisfy(id, out);
+            self.satisfy(now, id, out);
         }
     }
 
     /// A wait has what it waited for. Its caller gets the answer once it has a slot again.
-    fn satisfy(&mut self, id: WaitId, out: &mut Vec<Effect>) {
+    pub(super) fn satisfy(&mut self, now: Timestamp, id: WaitId, out: &mut Vec<Effect>) {
         let Some(caller) = self.waits.caller(id) else { return };
         let run = &mut self.runs[caller.get()];
         let depth = run.depth;
-        let Some(live) = run.live_mut() else { return self.resolve(id, out) };
+        let Some(live) = run.live_mut() else { return self.resolve(now, id, out) };
         match &mut live.phase {
             phase @ Phase::Lent => {
                 *phase = Phase::Returning { waits: vec![id] };
                 self.queue.push_returning(depth, caller);
             }
+            Phase::Returning { waits } if waits.contains(&id) => {}
             Phase::Returning { waits } => waits.push(id),
             // It needs no slot to hear it.
-            Phase::Holding { .. } | Phase::Holder | Phase::Queued => self.resolve(id, out),
+            Phase::Holding { .. } | Phase::Holder | Phase::Queued => self.resolve(now, id, out),
         }
     }
 
@@ -127,11 +141,11 @@ impl Machine {
             let lease = self.slots.take_in_debt(depth);
             self.hold_again(now, caller, lease, out);
         }
-        self.resolve(id, out);
+        self.resolve(now, id, out);
     }
 
     /// Answers a wait, whatever has come of it.
-    pub(super) fn resolve(&mut self, id: WaitId, out: &mut Vec<Effect>) {
+    pub(super) fn resolve(&mut self, now: Timestamp, id: WaitId, out: &mut Vec<Effect>) {
         let Some(Wait { caller, targets, until, .. }) = self.waits.remove(id) else { return };
         if let Some(until) = until {
             self.timers.disarm(until, Due::Wait(id));
@@ -139,7 +153,7 @@ impl Machine {
         if let Some(live) = self.runs[caller.get()].live_mut() {
             live.waits.retain(|&open| open != id);
         }
-        let (mut ended, mut pending) = (Vec::new(), Vec::new());
+        let (mut over, mut pending) = (Vec::new(), Vec::new());
         for target in targets {
             let run = &mut self.runs[target.get()];
             match run.live_mut() {
@@ -147,9 +161,11 @@ impl Machine {
                     live.watchers.retain(|&watcher| watcher != id);
                     pending.push(run.id);
                 }
-                None => ended.push(run.id),
+                None => over.push(target),
             }
         }
+        self.deliver(now, id, caller, &over, out);
+        let ended = over.into_iter().map(|run| self.id(run)).collect();
         out.push(Effect::Resolve { wait: id, ended, pending });
     }
 
@@ -170,6 +186,11 @@ impl Machine {
 }
 
 impl Wait {
+    /// A wait of this run for all of these, without an end to its patience.
+    pub(super) fn for_all(caller: RunIndex, targets: Vec<RunIndex>) -> Self {
+        Self { caller, targets, mode: WaitMode::All, pending: 0, until: None }
+    }
+
     /// Whether there is nothing left to wait for.
     fn is_satisfied(&self) -> bool {
         match self.mode {

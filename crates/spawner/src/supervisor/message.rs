@@ -31,6 +31,23 @@ pub(crate) enum Message {
     Finished { run: RunIndex, ending: Box<Ending> },
     /// A session waits.
     Wait { id: WaitId, caller: RunIndex, wait: WaitFor, reply: oneshot::Sender<Waited> },
+    /// A turn of a run is over. Dropping the reply says that none follows.
+    TurnEnded {
+        id: WaitId,
+        run: RunIndex,
+        answer: Option<Payload>,
+        letters_taken: u32,
+        reply: oneshot::Sender<Waited>,
+    },
+    /// Somebody writes into a session; none for the operator. Answered once it is recorded and handed over.
+    Letter {
+        to: RunId,
+        from: Option<RunId>,
+        text: Arc<str>,
+        /// The text as the record keeps it.
+        payload: Payload,
+        reply: oneshot::Sender<Result<(), Refusal>>,
+    },
     /// Whoever waited has gone.
     WaitDropped { id: WaitId },
     /// A run and what is below it are to stop.

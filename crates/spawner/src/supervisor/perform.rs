@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use offshoot_model::{CancelledBy, Ending, Event, Reason, Refusal, RunId};
-use offshoot_runtime::{Stop, StopHandle};
+use offshoot_runtime::{RunContext, Stop, StopHandle, Turns};
 use offshoot_store::StoreError;
 use tokio::sync::mpsc;
 
 use super::outbox::Told;
 use super::{
     Answered, Asked, Asker, Entry, FanEvent, Follower, Message, Supervisor, TreeState, Waited,
+    Written,
 };
 use crate::agent;
 use crate::follow::News;
@@ -55,7 +56,10 @@ impl Supervisor {
                     let admitted = record.last().map_or(0, |event| event.seq);
                     told.answers.push(self.answered(reply, answer, admitted));
                 }
-                later @ (Effect::Resolve { .. } | Effect::Ended { .. }) => told.effects.push(later),
+                later @ (Effect::Resolve { .. }
+                | Effect::NoTurn { .. }
+                | Effect::Hand { .. }
+                | Effect::Ended { .. }) => told.effects.push(later),
             }
         }
         self.performing = performing;
@@ -106,6 +110,17 @@ impl Supervisor {
                         // Whoever waited may have gone.
                         let _ = reply.send(Waited { ended, pending });
                     }
+                }
+                // Whoever asked hears that nobody will answer.
+                Effect::NoTurn { wait } => drop(self.waits.remove(&wait)),
+                Effect::Hand { run } => {
+                    let letter = self.letters.pop_front();
+                    let Written { text, reply } = letter.expect("each was written once");
+                    if let Some(entry) = self.runs.get_mut(run) {
+                        entry.post.put(text);
+                    }
+                    // Whoever wrote may have gone.
+                    let _ = reply.send(Ok(()));
                 }
                 Effect::Ended { run, envelope } => {
                     let follower = self.runs.remove(run).and_then(|entry| entry.follower);
@@ -162,12 +177,16 @@ impl Supervisor {
         }
         let (stop, signal) = StopHandle::new();
         entry.stop = Some(stop);
-        let host = self.host(run, session.agent.clone());
+        let host = self.host(run, session.agent.clone(), session.inline_bytes);
+        let (letters, turns) = Turns::new(host.clone());
+        let entry = self.runs.get_mut(run).expect("it was there a moment ago");
+        entry.post.open(letters);
+        let cx = RunContext { host, stop: signal, turns };
         let shared = Arc::clone(&self.shared);
         let task = Task { run, sender: self.sender.clone(), ending: None };
         self.agents.spawn(async move {
             let mut task = task;
-            task.ending = Some(agent::run(shared, id, session, prepared, host, signal).await);
+            task.ending = Some(agent::run(shared, id, session, prepared, cx).await);
         });
     }
 
@@ -184,6 +203,7 @@ impl Supervisor {
         self.state.send_replace(TreeState::Broken(Arc::new(error)));
         self.outbox.clear();
         self.waits.clear();
+        self.letters.clear();
         self.step(Input::StopAll { firm: true }, effects);
         for run in self.runs.which(|entry| entry.held && entry.launch.is_some()) {
             let ending = Ending::of(Reason::Interrupted);

@@ -26,6 +26,10 @@ pub(super) struct Actor {
     /// Whether it goes on as soon as one of its waits is answered, and gives up the others.
     pub(super) takes_any: bool,
     pub(super) spawned: u32,
+    /// Letters that were handed to it, each of which it takes at once.
+    pub(super) letters: u32,
+    /// Whether it was told that no turn follows, so that all it does is end.
+    pub(super) over: bool,
     /// Tokens, as it reports them.
     pub(super) used: u64,
 }
@@ -119,7 +123,10 @@ impl World {
             // Only what was asked to stop does anything while it waits.
             return self.finish_because(run, Reason::Signal { signal: 15 });
         }
-        match self.seed.below(24) {
+        if actor.over {
+            return self.finish(run);
+        }
+        match self.seed.below(28) {
             0..=5 => {
                 self.spawn_from(run);
             }
@@ -148,6 +155,16 @@ impl World {
             }
             // It hangs until somebody stops it.
             20 if !self.is_stopping(run) && self.machine.next_timer().is_some() => {}
+            // It says nothing for a while, and does not wait either.
+            21 | 25..=26 => self.advance(31_000),
+            22 => {
+                let all: Vec<RunIndex> = self.actors.keys().copied().collect();
+                let reader = self.seed.pick(&all);
+                let _ = self.write(reader);
+            }
+            23..=24 => {
+                self.end_turn(run);
+            }
             _ => self.finish(run),
         }
     }

@@ -20,6 +20,7 @@ pub(super) struct Ledger {
     spent: HashMap<RunId, u64>,
     reported: HashMap<RunId, u64>,
     stopping: BTreeSet<RunId>,
+    handed_over: BTreeSet<RunId>,
     spawns: u32,
     pub(super) deepest: u32,
     pub(super) most_holding: usize,
@@ -39,6 +40,7 @@ impl Ledger {
             spent: HashMap::new(),
             reported: HashMap::new(),
             stopping: BTreeSet::new(),
+            handed_over: BTreeSet::new(),
             spawns: 0,
             deepest: 0,
             most_holding: 0,
@@ -69,12 +71,17 @@ impl Ledger {
             Effect::Show(_)
             | Effect::Stop { .. }
             | Effect::Reply { .. }
+            | Effect::NoTurn { .. }
+            | Effect::Hand { .. }
             | Effect::Resolve { .. } => {}
         }
     }
 
     fn recorded(&mut self, run: RunId, kind: &EventKind) {
-        assert!(!self.ended.contains_key(&run), "nothing is recorded of a run after its end");
+        let is_over = self.ended.contains_key(&run);
+        let is_delivery =
+            matches!(kind, EventKind::Delivered { .. } | EventKind::Undelivered { .. });
+        assert_eq!(is_over, is_delivery, "a run that is over is delivered, and nothing else");
         *self.seen.entry(kind.name()).or_default() += 1;
         match kind {
             EventKind::Admitted(admitted) => {
@@ -109,6 +116,8 @@ impl Ledger {
             EventKind::Stopping { .. } => {
                 self.stopping.insert(run);
             }
+            EventKind::Delivered { .. } => self.hand_over(run, true),
+            EventKind::Undelivered { .. } => self.hand_over(run, false),
             EventKind::Used { usage, .. } => self.spend(run, usage),
             EventKind::Ended(ending) => {
                 self.spend(run, &ending.usage);
@@ -119,6 +128,20 @@ impl Ledger {
             }
             _ => {}
         }
+    }
+
+    /// A result goes to the session that asked for it while that lives, else to nobody; once.
+    fn hand_over(&mut self, run: RunId, delivered: bool) {
+        assert!(self.announces(run), "pieces are followed by their owner");
+        let parent = self.admitted[&run].parent.expect("a root has nobody to tell");
+        assert_eq!(delivered, !self.ended.contains_key(&parent), "told while somebody listens");
+        assert!(self.handed_over.insert(run), "no result is handed over twice");
+    }
+
+    /// Whether an agent asked for it.
+    fn announces(&self, run: RunId) -> bool {
+        let admitted = &self.admitted[&run];
+        admitted.origin == Origin::Agent && admitted.parent != Some(self.root.run())
     }
 
     /// What a run reports counts for everybody above it.
@@ -182,6 +205,8 @@ impl Ledger {
 
     pub(super) fn assert_ended(&self) {
         assert_eq!(self.admitted.len(), self.ended.len(), "every run ends in exactly one state");
+        let announced = self.admitted.keys().filter(|run| self.announces(**run)).count();
+        assert_eq!(self.handed_over.len(), announced, "no result is lost");
     }
 
     pub(super) fn holding(&self, machine: &Machine) -> BTreeSet<RunIndex> {

@@ -14,7 +14,8 @@ use offshoot_runtime::{RunEvent, Stop, WaitMode};
 use uuid::Uuid;
 
 use super::super::{
-    Effect, Input, Machine, NewWait, Opening, Reach, ReplyId, RunIndex, Spawn, WaitId,
+    Effect, Input, Letter, Machine, NewWait, Opening, Reach, ReplyId, RunIndex, Spawn, TurnEnd,
+    WaitId,
 };
 use super::agents::{Actor, Behaviour};
 use super::invariants::Ledger;
@@ -56,6 +57,7 @@ impl World {
         let now = Timestamp::from_micros(1_000_000_000);
         machine.open(now, opening, &mut effects).expect("a root without a runtime is admitted");
         let mut facts = RuntimeFacts::of_a_command("test");
+        facts.turns = true;
         if limits.budget_tokens.is_some() {
             facts.cost = CostKind::Reported;
         }
@@ -160,6 +162,26 @@ impl World {
         }
         self.step(Input::Wait(NewWait { id, caller, runs, mode, until }));
         id
+    }
+
+    /// A turn of a run is over, and it has taken every letter that was handed to it.
+    pub(super) fn end_turn(&mut self, run: RunIndex) -> WaitId {
+        self.minted += 1;
+        let id = WaitId(self.minted);
+        self.open_waits.insert(id, run);
+        let actor = self.actors.get_mut(&run).expect("only what runs has turns");
+        actor.waits.insert(id);
+        let letters_taken = actor.letters;
+        self.step(Input::TurnEnded(TurnEnd { run, id, answer: None, letters_taken }));
+        id
+    }
+
+    /// The operator writes to a run that has started, if it reads letters.
+    pub(super) fn write(&mut self, to: RunIndex) -> Result<(), RefusalCode> {
+        self.machine.may_write(to).map_err(|refusal| refusal.code)?;
+        let letter = Letter { to, from: None, text: Payload::text("go on") };
+        self.step(Input::Letter(letter));
+        Ok(())
     }
 
     pub(super) fn is_answered(&self, wait: WaitId) -> bool {
@@ -278,6 +300,19 @@ impl World {
                 Effect::Resolve { wait, .. } => {
                     let caller = self.open_waits.remove(&wait);
                     resolved.push((wait, caller.expect("a wait is answered once")));
+                }
+                Effect::NoTurn { wait } => {
+                    let run = self.open_waits.remove(&wait).expect("it is answered once");
+                    if let Some(actor) = self.actors.get_mut(&run) {
+                        actor.waits.remove(&wait);
+                        actor.over = true;
+                    }
+                }
+                Effect::Hand { run } => {
+                    if let Some(actor) = self.actors.get_mut(&run) {
+                        assert!(!actor.over, "nobody writes to a session whose last turn is over");
+                        actor.letters += 1;
+                    }
                 }
                 Effect::Record(_) | Effect::Show(_) | Effect::Ended { .. } => {}
             }

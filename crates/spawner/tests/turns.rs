@@ -1,0 +1,99 @@
+//! Results that travel up by further turns, and letters into running sessions.
+
+use std::sync::{Arc, Mutex};
+
+use offshoot_config::Loader;
+use offshoot_model::{EventKind, Payload, RunId, RunStatus, SpawnRequest};
+use offshoot_runtime::{Finished, FnRuntime, NextTurn};
+use offshoot_spawner::{RootSpec, Session, Spawner};
+use tokio::sync::mpsc;
+
+fn spawner(runtime: FnRuntime) -> Spawner {
+    let flag = |loader: Loader, (key, value): (&str, &str)| {
+        loader.flag(format!("agents.defaults.subagents.{key}"), value, "test")
+    };
+    let settings =
+        [("allowRecursiveSpawn", "true"), ("maxConcurrent", "1"), ("resultInlineBytes", "64")];
+    let config = settings.into_iter().fold(Loader::new(), flag).load().expect("within bounds");
+    Spawner::builder().config(config).runtime(runtime).build().expect("a spawner")
+}
+
+fn ask(task: &str) -> SpawnRequest {
+    SpawnRequest { task: task.into(), ..SpawnRequest::default() }
+}
+
+async fn root_of(spawner: &Spawner, task: &str) -> Session {
+    spawner.run(RootSpec::new(task)).await.expect("a root")
+}
+
+/// Every level asks for the next one and ends its turn; its answer is what the next turn brings.
+#[tokio::test]
+async fn each_level_s_answer_contains_the_answers_below() {
+    let prompts = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&prompts);
+    let runtime = FnRuntime::new("levels", move |launch, mut cx| {
+        let seen = Arc::clone(&seen);
+        async move {
+            if launch.depth < 3 {
+                cx.host.spawn(ask("deeper")).await.expect("it may");
+            }
+            let mut answer = format!("level {}", launch.depth);
+            while let NextTurn::Go(prompt) = cx.turns.ended(Some(answer.as_str().into())).await {
+                let below = prompt.lines().find(|line| line.starts_with("level")).expect("one");
+                answer = format!("{answer} <- {below}");
+                seen.lock().expect("one at a time").push(prompt);
+            }
+            Finished::text(answer)
+        }
+    })
+    .with_turns();
+    let spawner = spawner(runtime);
+    let mut session = root_of(&spawner, "go").await;
+    let mut events = session.events();
+    let envelope = session.answer().await.expect("an answer");
+    let whole = "level 0 <- level 1 <- level 2 <- level 3";
+    assert_eq!(envelope.data, Some(Payload::text(whole)));
+    session.ended().await.expect("a whole record");
+    drop(session);
+    let mut delivered = Vec::new();
+    while let Some(event) = events.next().await {
+        if let EventKind::Delivered { delivery, redelivered } =
+            event.expect("a record").kind.clone()
+        {
+            assert!(!redelivered);
+            delivered.push(delivery);
+        }
+    }
+    assert_eq!(delivered.len(), 3, "each result once");
+    assert!(delivered[0].as_str().starts_with("announce:v1:agent:main:subagent:"), "{delivered:?}");
+    assert_eq!(prompts.lock().expect("nobody writes any more").len(), 3);
+}
+
+#[tokio::test]
+async fn a_letter_reaches_a_running_session_and_one_that_ended_its_turn() {
+    let (told, mut started) = mpsc::unbounded_channel();
+    let runtime = FnRuntime::new("reader", move |launch, mut cx| {
+        let told = told.clone();
+        async move {
+            told.send(launch.run).expect("the test listens");
+            let first = cx.turns.letter().await;
+            told.send(launch.run).expect("the test listens");
+            let mut answer = first.to_string();
+            while let NextTurn::Go(prompt) = cx.turns.ended(None).await {
+                answer = format!("{answer} | {prompt}");
+            }
+            Finished::text(answer)
+        }
+    })
+    .with_turns();
+    let spawner = spawner(runtime);
+    let mut session = root_of(&spawner, "read").await;
+    let run: RunId = started.recv().await.expect("it starts");
+    session.write(run, "one").await.expect("it is there");
+    started.recv().await.expect("it has read the first");
+    let envelope = session.answer().await.expect("an answer");
+    assert_eq!(envelope.status, RunStatus::Completed);
+    assert_eq!(envelope.data, Some(Payload::text("Message from the operator:\none")));
+    let late = session.write(run, "two").await.expect_err("it is over");
+    assert!(late.message.contains("over"), "{late}");
+}
