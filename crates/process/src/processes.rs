@@ -1,5 +1,7 @@
 //! The one place that starts processes, and knows which of them live.
 
+mod guests;
+
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
@@ -79,6 +81,8 @@ struct State {
     /// Children that are nobody's program and were found to belong to no run. They are not looked at again. True for
     /// those which nobody else will reap.
     strangers: HashMap<u32, bool>,
+    /// Leaders that other code in this process has started, with their start times.
+    guests: HashMap<u32, u64>,
     keeper: Option<Link>,
 }
 
@@ -268,22 +272,10 @@ impl<'a> Starting<'a> {
         Self { inner, serial: state.serial }
     }
 
-    /// Now it is, and the keeper knows. A keeper that has died is replaced, and told of all who live.
+    /// Now it is, and the keeper knows.
     fn enter(self, group: Identity) -> Result<(), KeeperError> {
         let mut state = self.inner.state();
-        let told = match &mut state.keeper {
-            Some(keeper) => keeper.add(group),
-            None if self.inner.keeper.is_some() => {
-                Err(KeeperError::Told { source: io::ErrorKind::BrokenPipe.into() })
-            }
-            None => Ok(()),
-        };
-        if let (Err(_), Some(command)) = (told, &self.inner.keeper) {
-            state.keeper = None;
-            let live = state.live.iter().map(|(&pid, &start_time)| Identity { pid, start_time });
-            let link = Link::start(command, &self.inner.token, live.chain([group]))?;
-            state.keeper = Some(link);
-        }
+        enter(self.inner, &mut state, group)?;
         state.live.insert(group.pid, group.start_time);
         Ok(())
     }
@@ -293,6 +285,25 @@ impl Drop for Starting<'_> {
     fn drop(&mut self) {
         self.inner.state().starting -= 1;
     }
+}
+
+/// Tells the keeper of a group. A keeper that has died is replaced, and told of all that live.
+fn enter(inner: &Inner, state: &mut State, group: Identity) -> Result<(), KeeperError> {
+    let told = match &mut state.keeper {
+        Some(keeper) => keeper.add(group),
+        None if inner.keeper.is_some() => {
+            Err(KeeperError::Told { source: io::ErrorKind::BrokenPipe.into() })
+        }
+        None => Ok(()),
+    };
+    if let (Err(_), Some(command)) = (told, &inner.keeper) {
+        state.keeper = None;
+        let live = state.live.iter().chain(&state.guests);
+        let live = live.map(|(&pid, &start_time)| Identity { pid, start_time });
+        let link = Link::start(command, &inner.token, live.chain([group]))?;
+        state.keeper = Some(link);
+    }
+    Ok(())
 }
 
 /// A program that runs, and that nobody holds yet.

@@ -1,0 +1,51 @@
+//! Groups that other code in this process starts: a plugin has a copy of this crate of its own.
+//!
+//! What it starts are children of this process all the same. Here they are told to the keeper, and known as nobody's
+//! orphans, so that their starter alone signals and reaps them.
+
+use super::{Processes, State, enter};
+use crate::{Identity, KeeperError};
+
+impl Processes {
+    /// Somebody else is about to start a process. [`guest_started`](Self::guest_started) or
+    /// [`guest_not_started`](Self::guest_not_started) follows. Answers the value of [`MARK_VARIABLE`](crate::MARK_VARIABLE) for it, by which the
+    /// keeper finds it wherever it goes.
+    pub fn guest_starting(&self) -> String {
+        let mut state = self.0.state();
+        state.starting += 1;
+        state.serial += 1;
+        format!("{}{}.{};", self.0.inherited_mark, self.0.token, state.serial)
+    }
+
+    /// It was not started.
+    pub fn guest_not_started(&self) {
+        no_longer_starting(&mut self.0.state());
+    }
+
+    /// It was, and leads a group of its own. When this answers, the keeper knows the group.
+    pub fn guest_started(&self, leader: Identity) -> Result<(), KeeperError> {
+        let mut state = self.0.state();
+        no_longer_starting(&mut state);
+        state.guests.insert(leader.pid, leader.start_time);
+        state.strangers.insert(leader.pid, false);
+        enter(&self.0, &mut state, leader)
+    }
+
+    /// Its group is gone, and its leader is about to be reaped by whoever started it.
+    pub fn guest_ended(&self, leader: Identity) {
+        let mut state = self.0.state();
+        if state.guests.get(&leader.pid) != Some(&leader.start_time) {
+            return;
+        }
+        state.guests.remove(&leader.pid);
+        // It stays a stranger until it is reaped. A keeper that does not hear is replaced at the next start.
+        if let Some(keeper) = &mut state.keeper {
+            let _ = keeper.remove(leader);
+        }
+    }
+}
+
+fn no_longer_starting(state: &mut State) {
+    // Whoever says it twice must not make somebody else's start look over.
+    state.starting = state.starting.saturating_sub(1);
+}
