@@ -89,6 +89,11 @@ impl RunHost {
         Self(Arc::new(host))
     }
 
+    /// Tells what somebody else has put into words, as a plugin does.
+    pub fn tell(&self, event: RunEvent) {
+        self.0.hear(event);
+    }
+
     /// Tells that the run runs.
     pub fn started(&self, process: Option<ProcessIdentity>) {
         self.0.hear(RunEvent::Started(process));

@@ -1,0 +1,96 @@
+//! The contract for a merge function that is not one of ours: what a plugin offers, or a library user brings.
+//!
+//! ```text
+//!   Merge::begin ──▶ MergeJob ── push, push, … ──▶ finish ──▶ one answer
+//!                                  └ an early answer: the rest need not come
+//! ```
+//!
+//! Promise asked of every implementation: the answer follows the places of the results, not the order in which they came;
+//! `push` takes no longer than a look at the value; dropping the job abandons the merge.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use offshoot_model::{JsonText, RunStatus, ValueKind};
+
+use crate::RunHost;
+
+/// A way to merge, by name.
+pub trait Merge: Send + Sync + 'static {
+    /// The name by which it is asked for.
+    fn name(&self) -> &str;
+
+    /// Begins one merge. Parameters that cannot be used are refused here.
+    ///
+    /// # Errors
+    /// Where they cannot.
+    fn begin(&self, params: &JsonText, host: RunHost) -> Result<Box<dyn MergeJob>, MergeFault>;
+}
+
+/// One merge.
+pub trait MergeJob: Send {
+    /// One result, as soon as it is there, with its place in the request. With an answer, the answer stands, and nothing
+    /// more is pushed.
+    ///
+    /// # Errors
+    /// Where it cannot be merged; the merge is over then.
+    fn push(&mut self, index: u32, result: MergeInput) -> Result<Option<JsonText>, MergeFault>;
+
+    /// The answer to what was pushed. Asked once, at the end.
+    fn finish(&mut self) -> BoxFuture<'static, Result<JsonText, MergeFault>>;
+}
+
+/// One result, as a merge gets it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergeInput {
+    /// The name of the piece.
+    pub key: Arc<str>,
+    /// How its run ended. Where it did not complete, the value is its envelope.
+    pub status: RunStatus,
+    /// What it answered.
+    pub value: MergeValue,
+}
+
+/// What a piece answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MergeValue {
+    /// Text.
+    Text(Arc<str>),
+    /// JSON.
+    Json(JsonText),
+    /// In a file, for reading only: too large to be handed over, or no text.
+    File {
+        /// Absolute.
+        path: PathBuf,
+        /// What it holds.
+        kind: ValueKind,
+        /// In bytes.
+        size: u64,
+    },
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergeFault {
+    /// Lower case, names the thing, without a stop.
+    pub message: String,
+    /// Whether it panicked, which says that it is broken and not that the results are wrong.
+    pub panicked: bool,
+}
+
+impl MergeFault {
+    /// An ordinary failure.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), panicked: false }
+    }
+}
+
+impl fmt::Display for MergeFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for MergeFault {}
