@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use offshoot_model::ContentHash;
 
+use crate::load::abi_version;
 use crate::package::{AbiVersion, PackageProblems};
 
 /// A plugin that is not there, not what it says, not permitted, or not compatible. The text names the file, and the
@@ -141,11 +142,108 @@ pub enum PluginError {
         /// The host's.
         ours: AbiVersion,
     },
+    /// The system cannot open it: a library that it needs is missing, or its start-up code failed.
+    #[error("{} cannot be opened: {why}", path.display())]
+    NotOpened {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        why: String,
+    },
+    /// A library of another kind.
+    #[error("{} is no plugin: {why}", path.display())]
+    NotAPlugin {
+        /// The file.
+        path: PathBuf,
+        /// What shows it.
+        why: String,
+    },
+    /// The same major version, and yet another layout.
+    #[error("{} does not fit this host: it was built for {found} of the plugin interface, this is {ours}{}", path.display(), listed(differences))]
+    Layout {
+        /// The file.
+        path: PathBuf,
+        /// The plugin's version.
+        found: AbiVersion,
+        /// The host's.
+        ours: AbiVersion,
+        /// The innermost differences, up to three.
+        differences: Vec<String>,
+        /// All of it.
+        whole: String,
+    },
+    /// A panic in it would end the host.
+    #[error("{} was built with panic = \"abort\", so that its first panic would end the whole tree", path.display())]
+    PanicAborts {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It says something else about itself than its package does.
+    #[error("{} is not what its {} says: {what}", path.display(), crate::package::PACKAGE_FILE)]
+    Disagrees {
+        /// The file.
+        path: PathBuf,
+        /// In what.
+        what: String,
+    },
+    /// The file is another one than when it was loaded.
+    #[error("{} has changed since it was loaded", path.display())]
+    Replaced {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It answered a question with an error.
+    #[error("the plugin {} refused to {doing}: {message}", path.display())]
+    Refused {
+        /// The file.
+        path: PathBuf,
+        /// What it was asked to do.
+        doing: String,
+        /// What it said.
+        message: String,
+    },
+    /// The process that loaded it for a trial did not live to tell.
+    #[error("{} ended the process that loaded it for a trial: {how}{}", path.display(), said(stderr))]
+    Died {
+        /// The file.
+        path: PathBuf,
+        /// By which signal or code.
+        how: String,
+        /// The last that it said.
+        stderr: String,
+    },
+    /// The trial could not be made.
+    #[error("{} cannot be loaded for a trial: {why}", path.display())]
+    NoTrial {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// What went wrong in the process that loaded it for a trial.
+    #[error("{message}")]
+    InTrial {
+        /// As it was told there.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+        /// The whole of a layout that does not fit.
+        details: Option<String>,
+    },
 }
 
 impl PluginError {
     pub(crate) fn read(path: &Path, source: io::Error) -> Self {
         Self::Read { path: path.to_owned(), source }
+    }
+
+    /// More than a message can hold, for those who want all of it.
+    pub fn details(&self) -> Option<&str> {
+        match self {
+            Self::Layout { whole, .. } => Some(whole),
+            Self::InTrial { details, .. } => details.as_deref(),
+            _ => None,
+        }
     }
 
     /// What to do about it.
@@ -186,7 +284,43 @@ impl PluginError {
             Self::Changed { name, .. } => {
                 format!("look at what has changed, then run `offshoot plugin trust {name}`")
             }
-            Self::Version { ours, .. } => format!("rebuild it with SDK {}.x", ours.major),
+            Self::Version { ours, .. } => rebuild(*ours),
+            Self::Layout { ours, .. } => {
+                format!("{}; --verbose shows all that differs", rebuild(*ours))
+            }
+            Self::NotOpened { .. } => {
+                "`ldd` shows which libraries it needs; build it on this system, or for it".to_owned()
+            }
+            Self::NotAPlugin { .. } => {
+                format!("a plugin is a cdylib with `export_plugin!` of SDK {}.x", abi_version().major)
+            }
+            Self::PanicAborts { .. } => {
+                "take `panic = \"abort\"` out of its profile and rebuild it".to_owned()
+            }
+            Self::Disagrees { .. } => "correct plugin.toml, or rebuild the library".to_owned(),
+            Self::Replaced { .. } => {
+                "a library cannot be unloaded: start anew to use the new one".to_owned()
+            }
+            Self::Refused { .. } | Self::NoTrial { .. } => return None,
+            Self::Died { .. } => {
+                "it runs code when it is opened; ask whoever made it, and do not use it".to_owned()
+            }
+            Self::InTrial { hint, .. } => return hint.clone(),
         })
+    }
+}
+
+fn rebuild(ours: AbiVersion) -> String {
+    format!("rebuild it with SDK {}.x", ours.major)
+}
+
+fn listed(differences: &[String]) -> String {
+    differences.iter().map(|line| format!("\n  {line}")).collect()
+}
+
+fn said(stderr: &str) -> String {
+    match stderr.trim() {
+        "" => String::new(),
+        said => format!("; it said: {said}"),
     }
 }

@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::error::PluginError;
 use crate::guard;
 use crate::library::Library;
+use crate::load::abi_version;
 use crate::package::{PACKAGE_FILE, Package, target};
 
 /// One folder to look in: a folder of plugins, or a plugin itself.
@@ -182,6 +183,11 @@ impl Candidate {
     pub fn check(self, trusted: Option<ContentHash>) -> Result<Checked, PluginError> {
         let Self { name, folder, origin, package, .. } = self;
         let package = package?;
+        let ours = abi_version();
+        if package.abi.major != ours.major {
+            let path = folder.join(PACKAGE_FILE);
+            return Err(PluginError::Version { path, found: package.abi, ours });
+        }
         let library = library(&folder, &package)?;
         match trusted {
             Some(trusted) if trusted != digest(&folder, &library)? => {

@@ -55,7 +55,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer("store", &["session-key", "model"], Async::Yes, Files::Yes),
     layer("runtime-exec", &["model", "runtime", "process"], Async::Yes, Files::Yes),
     layer("runtime-claude", &["model", "runtime", "process"], Async::Yes, Files::Yes),
-    layer("plugin-host", &["model", "runtime", "process"], Async::Yes, Files::Yes),
+    layer("plugin-host", &["model", "runtime", "plugin-abi", "process"], Async::Yes, Files::Yes),
     layer(
         "spawner",
         &["session-key", "model", "config", "policy", "merge", "runtime", "store"],

@@ -1,0 +1,179 @@
+//! A whole plugin against the bare interface: a runtime that says its task in upper case, or hangs until it is cancelled,
+//! and a merge that is the longest text.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Poll, Waker};
+
+use abi_stable::prefix_type::PrefixTypeTrait;
+use abi_stable::sabi_trait::TD_Opaque;
+use abi_stable::std_types::{ROption, RResult, RStr, RString};
+use async_ffi::FutureExt;
+use offshoot_model::{CancelledBy, Reason};
+use offshoot_plugin_abi::wire::manifest::{self, Manifest, MergeEntry, Panic, RuntimeEntry};
+use offshoot_plugin_abi::wire::{event, finished, launch};
+use offshoot_plugin_abi::{
+    AbiError, Answer, HostRef, Later, Merge, Merge_TO, MergeJob, MergeJob_TO, MergeJobRef,
+    MergeRef, Outcome, OutcomeLater, Plugin, PluginRef, Run, Run_TO, RunHostRef, RunRef, Runtime,
+    Runtime_TO, RuntimeRef, VERSION,
+};
+use offshoot_runtime::{Abilities, Finished, RunEvent};
+
+/// The functions of the plugin.
+pub(crate) fn plugin() -> PluginRef {
+    Plugin { describe, init, runtime, merge, shutdown }.leak_into_prefix()
+}
+
+extern "C" fn describe() -> RString {
+    manifest::encode(Manifest {
+        name: crate::NAME.into(),
+        version: "0.1.0".into(),
+        abi: VERSION.into(),
+        panic: if crate::NAME == "panic-aborts" { Panic::Abort } else { Panic::Unwind },
+        description: "a plugin without the SDK".into(),
+        license: "MIT".into(),
+        config_schema: None,
+        runtimes: vec![RuntimeEntry {
+            name: "upper".into(),
+            description: "says its task in upper case".into(),
+            abilities: Abilities::of_a_command(),
+        }],
+        merges: vec![MergeEntry { name: "longest".into(), description: String::new() }],
+    })
+    .into()
+}
+
+extern "C" fn init(_: HostRef, config: RStr<'_>) -> Answer {
+    match config.contains("refuse") {
+        true => RResult::RErr(AbiError::new(AbiError::INVALID, "it does not like its settings")),
+        false => RResult::ROk("{\"v\":1}".into()),
+    }
+}
+
+extern "C" fn runtime(name: RStr<'_>, _: RStr<'_>) -> RResult<RuntimeRef, AbiError> {
+    match name.as_str() {
+        "upper" => RResult::ROk(Runtime_TO::from_value(Upper, TD_Opaque)),
+        other => RResult::RErr(AbiError::unsupported(other)),
+    }
+}
+
+extern "C" fn merge(name: RStr<'_>, _: RStr<'_>) -> RResult<MergeRef, AbiError> {
+    match name.as_str() {
+        "longest" => RResult::ROk(Merge_TO::from_value(Longest, TD_Opaque)),
+        other => RResult::RErr(AbiError::unsupported(other)),
+    }
+}
+
+extern "C" fn shutdown(_: u64) -> Later {
+    async { RResult::ROk("{\"v\":1}".into()) }.into_ffi()
+}
+
+struct Upper;
+
+impl Runtime for Upper {
+    fn start(&self, spec_json: RStr<'_>, host: RunHostRef) -> RunRef {
+        let (kind, payload) = event::encode(&RunEvent::Started(None));
+        host.event(kind, payload.as_ref().into());
+        let remark = RunEvent::Progress("here we go".into());
+        let (kind, payload) = event::encode(&remark);
+        host.event(kind, payload.as_ref().into());
+        let answer = launch::decode(&spec_json).map(|launch| launch.task.to_uppercase());
+        let stage = Arc::new(Stage::default());
+        Run_TO::from_value(UpperRun { answer, stage }, TD_Opaque)
+    }
+}
+
+struct UpperRun {
+    answer: Result<String, AbiError>,
+    stage: Arc<Stage>,
+}
+
+#[derive(Default)]
+struct Stage {
+    cancelled: AtomicBool,
+    wakers: Mutex<Vec<Waker>>,
+}
+
+impl Run for UpperRun {
+    fn outcome(&self) -> OutcomeLater {
+        let (answer, stage) = (self.answer.clone(), Arc::clone(&self.stage));
+        async move {
+            let answer = match answer {
+                Ok(answer) => answer,
+                Err(error) => return RResult::RErr(error),
+            };
+            let finished = match answer.as_str() {
+                "HANG" => {
+                    std::future::poll_fn(|cx| {
+                        let mut wakers = stage.wakers.lock().expect("nobody panics");
+                        match stage.cancelled.load(Ordering::SeqCst) {
+                            true => Poll::Ready(()),
+                            false => {
+                                wakers.push(cx.waker().clone());
+                                Poll::Pending
+                            }
+                        }
+                    })
+                    .await;
+                    Finished::of(Reason::Cancelled { by: CancelledBy::Operator })
+                }
+                "LIE" => {
+                    let head_json = "{}".into();
+                    return RResult::ROk(Outcome { head_json, body: Default::default() });
+                }
+                _ => Finished::text(answer),
+            };
+            RResult::from(finished::encode(&finished))
+        }
+        .into_ffi()
+    }
+
+    fn cancel(&self, _: u64) {
+        self.stage.cancelled.store(true, Ordering::SeqCst);
+        let wakers = std::mem::take(&mut *self.stage.wakers.lock().expect("nobody panics"));
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    fn call(&self, op: RStr<'_>, _: RStr<'_>) -> Later {
+        let error = AbiError::unsupported(&op);
+        async { RResult::RErr(error) }.into_ffi()
+    }
+}
+
+struct Longest;
+
+impl Merge for Longest {
+    fn begin(&self, params_json: RStr<'_>, _: RunHostRef) -> RResult<MergeJobRef, AbiError> {
+        if params_json.contains("refuse") {
+            return RResult::RErr(AbiError::new(AbiError::INVALID, "no such parameter"));
+        }
+        let early = params_json.contains("early");
+        RResult::ROk(MergeJob_TO::from_value(LongestJob { early, best: "\"\"".into() }, TD_Opaque))
+    }
+}
+
+struct LongestJob {
+    early: bool,
+    best: String,
+}
+
+impl MergeJob for LongestJob {
+    fn push(
+        &mut self,
+        _: u32,
+        _: RStr<'_>,
+        result_json: RStr<'_>,
+    ) -> RResult<ROption<RString>, AbiError> {
+        if result_json.len() > self.best.len() {
+            self.best = result_json.into();
+        }
+        let answer = self.early.then(|| RString::from(self.best.as_str()));
+        RResult::ROk(answer.into())
+    }
+
+    fn finish(&mut self) -> Later {
+        let best = RString::from(self.best.as_str());
+        async { RResult::ROk(best) }.into_ffi()
+    }
+}

@@ -1,0 +1,192 @@
+//! Our side of the boundary: what plugins call. Nothing here blocks, and nothing here unwinds.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use offshoot_plugin_abi::abi_stable::sabi_trait::TD_Opaque;
+use offshoot_plugin_abi::abi_stable::std_types::{RResult, RStr, RString};
+use offshoot_plugin_abi::async_ffi::FutureExt;
+use offshoot_plugin_abi::wire::{event, group, op, spawn, turn, wait};
+use offshoot_plugin_abi::{
+    AbiError, Answer, Host, Host_TO, HostRef, Later, RunHost, RunHost_TO, RunHostRef, event as kind,
+};
+use offshoot_process::Processes;
+use offshoot_runtime::{Ruling, StopSignal};
+use tokio::sync::{mpsc, oneshot};
+
+/// What a plugin says for the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogLine<'a> {
+    /// From 1 (error) to 5 (trace).
+    pub level: u32,
+    /// Which part of the plugin.
+    pub target: &'a str,
+    /// What.
+    pub message: &'a str,
+    /// A JSON object, or empty.
+    pub fields_json: &'a str,
+}
+
+/// Takes what plugins say for the log. It must not block.
+pub type Log = Arc<dyn Fn(LogLine<'_>) + Send + Sync>;
+
+/// What plugins are given of this process.
+#[derive(Clone, Default)]
+pub struct Surroundings {
+    /// Takes what they log; nobody listens where absent.
+    pub log: Option<Log>,
+    /// Whose keeper ends the processes of plugins too, if this process is killed.
+    pub processes: Option<Processes>,
+}
+
+/// The host of one plugin, as it crosses.
+pub(crate) fn host(surroundings: Surroundings) -> HostRef {
+    Host_TO::from_value(PluginsHost(surroundings), TD_Opaque)
+}
+
+/// The host of one run, as it crosses. Ends of turns go to `turns`, where there are some.
+pub(crate) fn run_host(
+    host: offshoot_runtime::RunHost,
+    stop: Option<StopSignal>,
+    turns: Option<mpsc::UnboundedSender<TurnEnded>>,
+) -> RunHostRef {
+    RunHost_TO::from_value(RunsHost { host, stop, turns }, TD_Opaque)
+}
+
+/// A turn of a run is over; whoever drives the run rules how it goes on.
+pub(crate) struct TurnEnded {
+    pub(crate) ended: turn::Ended,
+    pub(crate) reply: oneshot::Sender<Ruling>,
+}
+
+struct PluginsHost(Surroundings);
+
+impl Host for PluginsHost {
+    fn log(&self, level: u32, target: RStr<'_>, message: RStr<'_>, fields_json: RStr<'_>) {
+        let Some(log) = &self.0.log else { return };
+        let line = LogLine {
+            level,
+            target: target.as_str(),
+            message: message.as_str(),
+            fields_json: fields_json.as_str(),
+        };
+        // What became of a line for the log is nobody's concern.
+        let _ = catch_unwind(AssertUnwindSafe(|| log(line)));
+    }
+
+    fn call(&self, name: RStr<'_>, args_json: RStr<'_>) -> Answer {
+        match name.as_str() {
+            op::GROUP => caught(|| self.group(args_json.as_str())).into(),
+            unknown => RResult::RErr(AbiError::unsupported(unknown)),
+        }
+    }
+}
+
+impl PluginsHost {
+    fn group(&self, args_json: &str) -> Result<RString, AbiError> {
+        let change = group::decode(args_json)?;
+        let mut mark = None;
+        if let Some(processes) = &self.0.processes {
+            match change {
+                group::Change::Starting => mark = Some(processes.guest_starting()),
+                group::Change::NotStarted => processes.guest_not_started(),
+                group::Change::Started(leader) => processes
+                    .guest_started(identity(leader))
+                    .map_err(|error| AbiError::new(AbiError::UNAVAILABLE, error.to_string()))?,
+                group::Change::Ended(leader) => processes.guest_ended(identity(leader)),
+            }
+        }
+        Ok(group::encode_answer(mark).into())
+    }
+}
+
+fn identity(leader: offshoot_model::ProcessIdentity) -> offshoot_process::Identity {
+    offshoot_process::Identity { pid: leader.pid, start_time: leader.start_time }
+}
+
+struct RunsHost {
+    host: offshoot_runtime::RunHost,
+    stop: Option<StopSignal>,
+    /// No bound: a run has one turn at a time.
+    turns: Option<mpsc::UnboundedSender<TurnEnded>>,
+}
+
+impl RunHost for RunsHost {
+    fn event(&self, kind: u32, payload: RStr<'_>) -> u32 {
+        let told = caught(|| {
+            if let Some(told) = event::decode(kind, payload.as_str())? {
+                self.host.tell(told);
+            }
+            Ok(())
+        });
+        // An event that cannot be read is lost, not the run: whoever wrote it hears of it in `plugin check`.
+        let _ = told;
+        match self.stop.as_ref().and_then(StopSignal::requested) {
+            Some(_) => kind::PLEASE_STOP,
+            None => kind::GO_ON,
+        }
+    }
+
+    fn spawn(&self, spec_json: RStr<'_>) -> Later {
+        let (host, request) = (self.host.clone(), spawn::decode(spec_json.as_str()));
+        let answer = async move {
+            let answer = host.spawn(request?).await;
+            Ok(spawn::encode_answer(answer).into())
+        };
+        later(answer)
+    }
+
+    fn call(&self, name: RStr<'_>, args_json: RStr<'_>) -> Later {
+        match name.as_str() {
+            op::WAIT => {
+                let (host, order) = (self.host.clone(), wait::decode(args_json.as_str()));
+                later(async move {
+                    let answer = host.wait(order?).await;
+                    Ok(wait::encode_answer(answer)?.into())
+                })
+            }
+            op::TURN_ENDED => {
+                let (turns, ended) = (self.turns.clone(), turn::decode(args_json.as_str()));
+                later(async move { Ok(turn::encode_answer(ruling(turns, ended?).await).into()) })
+            }
+            unknown => {
+                let unsupported = AbiError::unsupported(unknown);
+                later(async { Err(unsupported) })
+            }
+        }
+    }
+}
+
+/// How a run goes on after a turn. Where nobody rules, it is over.
+async fn ruling(turns: Option<mpsc::UnboundedSender<TurnEnded>>, ended: turn::Ended) -> Ruling {
+    let (reply, answer) = oneshot::channel();
+    let told = turns.is_some_and(|turns| turns.send(TurnEnded { ended, reply }).is_ok());
+    if told { answer.await.unwrap_or(Ruling::End) } else { Ruling::End }
+}
+
+/// A future of ours as it crosses: a panic in it is an answer.
+fn later(answer: impl Future<Output = Result<RString, AbiError>> + Send + 'static) -> Later {
+    let caught = futures_util::FutureExt::catch_unwind(AssertUnwindSafe(answer));
+    FutureExt::into_ffi(async move {
+        let answer = caught.await.unwrap_or_else(|panic| Err(panicked(&*panic)));
+        RResult::from(answer)
+    })
+}
+
+fn caught<T>(work: impl FnOnce() -> Result<T, AbiError>) -> Result<T, AbiError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(&*panic)))
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> AbiError {
+    let text = panic_text(panic);
+    AbiError::new(AbiError::PANICKED, format!("the host panicked: {text}"))
+}
+
+/// The words of a panic.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("with something that is no text")
+}

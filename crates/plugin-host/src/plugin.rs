@@ -1,0 +1,240 @@
+//! A plugin in this process. Loaded once and never unloaded: threads of it may run.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use offshoot_model::{ContentHash, JsonText};
+use offshoot_plugin_abi::abi_stable::std_types::RResult;
+use offshoot_plugin_abi::wire::manifest::{self, Manifest, Panic};
+use offshoot_plugin_abi::{AbiError, PluginRef};
+
+use crate::error::PluginError;
+use crate::host::{Surroundings, host};
+use crate::load::{Opened, open};
+use crate::merge::PluginMerge;
+use crate::package::{AbiVersion, Package};
+use crate::runtime::PluginRuntime;
+use crate::search::Checked;
+
+/// A plugin whose library is open.
+pub struct Plugin {
+    path: PathBuf,
+    digest: ContentHash,
+    abi: AbiVersion,
+    manifest: Manifest,
+    pub(crate) module: PluginRef,
+}
+
+/// The plugins of this process, by library. A process has one of each, because it has one of each library: a static
+/// says what is so anyway.
+static LOADED: Mutex<BTreeMap<PathBuf, Arc<Plugin>>> = Mutex::new(BTreeMap::new());
+
+/// What may be left of a grace when the plugin is not heard of any more.
+const LINGER: Duration = Duration::from_secs(1);
+
+impl Plugin {
+    /// Loads a plugin and begins to use it. One that is loaded already answers as it is, whatever the configuration.
+    ///
+    /// Its code runs from here on: with a library that nobody has seen yet, see [`try_out`](crate::try_out) first.
+    ///
+    /// # Errors
+    /// Where it does not fit, or does not want to.
+    pub fn load(
+        checked: &Checked,
+        surroundings: Surroundings,
+        config: &JsonText,
+    ) -> Result<Arc<Self>, PluginError> {
+        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(plugin) = loaded.get(checked.path()) {
+            return match plugin.digest == checked.digest() {
+                true => Ok(Arc::clone(plugin)),
+                false => Err(PluginError::Replaced { path: checked.path().to_owned() }),
+            };
+        }
+        let plugin = Self::open(checked)?;
+        plugin.init(surroundings, config)?;
+        let plugin = Arc::new(plugin);
+        loaded.insert(checked.path().to_owned(), Arc::clone(&plugin));
+        Ok(plugin)
+    }
+
+    /// Opens a library and asks it what it is, which is as far as looking goes.
+    pub(crate) fn open(checked: &Checked) -> Result<Self, PluginError> {
+        let path = checked.path().to_owned();
+        let Opened { module, abi } = open(&path)?;
+        let json = module.describe()();
+        let manifest = manifest::decode(&json)
+            .map_err(|error| refused(&path, "say what it is".to_owned(), &error))?;
+        if manifest.panic == Panic::Abort {
+            return Err(PluginError::PanicAborts { path });
+        }
+        if let Some(what) = checked.package.as_ref().and_then(|package| differs(package, &manifest))
+        {
+            return Err(PluginError::Disagrees { path, what });
+        }
+        Ok(Self { path, digest: checked.digest(), abi, manifest, module })
+    }
+
+    pub(crate) fn init(
+        &self,
+        surroundings: Surroundings,
+        config: &JsonText,
+    ) -> Result<(), PluginError> {
+        match self.module.init()(host(surroundings), config.as_str().into()) {
+            RResult::ROk(_) => Ok(()),
+            RResult::RErr(error) => Err(self.refused("begin", &error)),
+        }
+    }
+
+    /// What it says of itself.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The version of the interface that it was built for.
+    pub fn abi(&self) -> AbiVersion {
+        self.abi
+    }
+
+    /// The library.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// One of its runtimes, with its settings.
+    ///
+    /// # Errors
+    /// Where it has none of this name, or cannot use the settings.
+    pub fn runtime(
+        self: &Arc<Self>,
+        name: &str,
+        config: &JsonText,
+    ) -> Result<PluginRuntime, PluginError> {
+        let entry = self.manifest.runtimes.iter().find(|entry| entry.name == name);
+        let entry = entry.ok_or_else(|| self.has_no("runtime", name))?;
+        match self.module.runtime()(name.into(), config.as_str().into()) {
+            RResult::ROk(runtime) => {
+                Ok(PluginRuntime::new(Arc::clone(self), name, entry.abilities.clone(), runtime))
+            }
+            RResult::RErr(error) => {
+                Err(self.refused(&format!("give the runtime `{name}`"), &error))
+            }
+        }
+    }
+
+    /// One of its merges, with its settings.
+    ///
+    /// # Errors
+    /// Where it has none of this name, or cannot use the settings.
+    pub fn merge(
+        self: &Arc<Self>,
+        name: &str,
+        config: &JsonText,
+    ) -> Result<PluginMerge, PluginError> {
+        if !self.manifest.merges.iter().any(|entry| entry.name == name) {
+            return Err(self.has_no("merge", name));
+        }
+        match self.module.merge()(name.into(), config.as_str().into()) {
+            RResult::ROk(merge) => Ok(PluginMerge::new(Arc::clone(self), name, merge)),
+            RResult::RErr(error) => Err(self.refused(&format!("give the merge `{name}`"), &error)),
+        }
+    }
+
+    /// Ends everything that it runs. It is not asked for anything afterwards.
+    ///
+    /// # Errors
+    /// Where it says that something is left, or does not answer in time.
+    pub async fn shutdown(&self, grace: Duration) -> Result<(), PluginError> {
+        let milliseconds = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        let over = self.module.shutdown()(milliseconds);
+        match tokio::time::timeout(grace + LINGER, over).await {
+            Ok(RResult::ROk(_)) => Ok(()),
+            Ok(RResult::RErr(error)) => Err(self.refused("end", &error)),
+            Err(_) => {
+                let late = AbiError::new(AbiError::FAILED, "it did not answer in time");
+                Err(self.refused("end", &late))
+            }
+        }
+    }
+
+    fn has_no(&self, kind: &'static str, name: &str) -> PluginError {
+        PluginError::Disagrees {
+            path: self.path.clone(),
+            what: format!("it has no {kind} `{name}`"),
+        }
+    }
+
+    fn refused(&self, doing: &str, error: &AbiError) -> PluginError {
+        refused(&self.path, doing.to_owned(), error)
+    }
+}
+
+/// Ends everything that the plugins of this process run, at once for all. A process that is about to end asks for it, or
+/// what they have started stays behind.
+pub async fn shutdown_all(grace: Duration) -> Vec<PluginError> {
+    let all: Vec<Arc<Plugin>> = {
+        let loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        loaded.values().map(Arc::clone).collect()
+    };
+    let ended = join_all(all.iter().map(|plugin| plugin.shutdown(grace))).await;
+    ended.into_iter().filter_map(Result::err).collect()
+}
+
+/// In what a library is not what its package says.
+fn differs(package: &Package, manifest: &Manifest) -> Option<String> {
+    if package.name.as_str() != manifest.name {
+        return Some(format!("the library calls itself `{}`", manifest.name));
+    }
+    if package.version != manifest.version {
+        return Some(format!(
+            "the library is version {}, the package {}",
+            manifest.version, package.version
+        ));
+    }
+    let missing = |kind: &str, name: &str| Some(format!("the library has no {kind} `{name}`"));
+    for name in package.runtimes.iter().map(crate::package::PluginName::as_str) {
+        if !manifest.runtimes.iter().any(|entry| entry.name == name) {
+            return missing("runtime", name);
+        }
+    }
+    for name in package.merges.iter().map(crate::package::PluginName::as_str) {
+        if !manifest.merges.iter().any(|entry| entry.name == name) {
+            return missing("merge", name);
+        }
+    }
+    None
+}
+
+fn refused(path: &Path, doing: String, error: &AbiError) -> PluginError {
+    PluginError::Refused { path: path.to_owned(), doing, message: words(error) }
+}
+
+/// An error of a plugin, with the place of a panic.
+pub(crate) fn words(error: &AbiError) -> String {
+    #[derive(serde::Deserialize)]
+    struct Detail {
+        #[serde(default)]
+        place: Option<String>,
+    }
+    let detail = serde_json::from_str::<Detail>(&error.detail_json).ok();
+    let place = detail.and_then(|detail| detail.place);
+    let known = place.filter(|place| !error.message.contains(place.as_str()));
+    match (error.known_code(), known) {
+        (AbiError::PANICKED, Some(place)) => format!("it panicked: {} ({place})", error.message),
+        (AbiError::PANICKED, None) => format!("it panicked: {}", error.message),
+        _ => error.message.to_string(),
+    }
+}
+
+impl fmt::Debug for Plugin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plugin")
+            .field("path", &self.path)
+            .field("abi", &self.abi)
+            .finish_non_exhaustive()
+    }
+}

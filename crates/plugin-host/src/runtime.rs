@@ -1,0 +1,208 @@
+//! A runtime of a plugin as an ordinary one.
+
+use std::any::Any;
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use offshoot_model::{CancelledBy, Reason};
+use offshoot_plugin_abi::abi_stable::std_types::RResult;
+use offshoot_plugin_abi::wire::{finished, launch, op, turn};
+use offshoot_plugin_abi::{AbiError, Outcome, RunRef, RuntimeRef};
+use offshoot_runtime::{
+    Abilities, Finished, Launch, Ruling, RunContext, RunHost, Runtime, Stop, StopSignal, Turns,
+};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::host::{TurnEnded, panic_text, run_host};
+use crate::order::InOrder;
+use crate::plugin::{Plugin, words};
+
+/// How long after its grace a plugin may still take to say that a run is over. Then the run is dropped, which is the last
+/// way to end it.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// A runtime of a plugin.
+pub struct PluginRuntime {
+    /// Its functions belong to it.
+    plugin: Arc<Plugin>,
+    name: String,
+    abilities: Abilities,
+    runtime: RuntimeRef,
+}
+
+impl PluginRuntime {
+    pub(crate) fn new(
+        plugin: Arc<Plugin>,
+        name: &str,
+        abilities: Abilities,
+        runtime: RuntimeRef,
+    ) -> Self {
+        Self { plugin, name: name.to_owned(), abilities, runtime }
+    }
+
+    /// The plugin behind it.
+    pub fn plugin(&self) -> &Arc<Plugin> {
+        &self.plugin
+    }
+}
+
+impl Runtime for PluginRuntime {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn abilities(&self) -> Abilities {
+        self.abilities.clone()
+    }
+
+    fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished> {
+        let spec = match launch::encode(launch) {
+            Ok(spec) => spec,
+            Err(error) => return std::future::ready(failed(&error)).boxed(),
+        };
+        let RunContext { host, stop, turns } = cx;
+        let (host, order) = InOrder::of(host);
+        // No bound: a run has one turn at a time.
+        let (tx, ends) = mpsc::unbounded_channel();
+        let crossing = run_host(host.clone(), Some(stop.clone()), Some(tx));
+        let run = self.runtime.start(spec.as_str().into(), crossing);
+        let turns = self.abilities.turns.then_some(turns);
+        let drive = Drive { run, host, stop, turns, ends };
+        async move {
+            let finished = drive.finish().await;
+            order.over();
+            finished
+        }
+        .boxed()
+    }
+}
+
+/// A run, and what is to be passed on to it. Dropping it drops the run, which ends it.
+pub(crate) struct Drive {
+    pub(crate) run: RunRef,
+    pub(crate) host: RunHost,
+    pub(crate) stop: StopSignal,
+    /// Letters to it, where it can take some.
+    pub(crate) turns: Option<Turns>,
+    pub(crate) ends: mpsc::UnboundedReceiver<TurnEnded>,
+}
+
+impl Drive {
+    /// Waits for the outcome, and passes on requests to stop, letters, and what is ruled after a turn.
+    pub(crate) async fn finish(self) -> Finished {
+        let Self { run, host, mut stop, mut turns, mut ends } = self;
+        // A future of a plugin that panics panics here, where it is caught, and nowhere else.
+        let mut outcome = AssertUnwindSafe(run.outcome()).catch_unwind().boxed();
+        let mut limit: Option<Duration> = None;
+        let mut ruling: Option<(BoxFuture<'static, Ruling>, oneshot::Sender<Ruling>)> = None;
+        loop {
+            tokio::select! {
+                biased;
+                outcome = &mut outcome => return read(outcome),
+                request = stop.heard() => {
+                    let grace = match request {
+                        Stop::Soft { grace } => grace,
+                        Stop::Firm => Duration::ZERO,
+                    };
+                    run.cancel(u64::try_from(grace.as_millis()).unwrap_or(u64::MAX));
+                    limit = Some(grace.saturating_add(LINGER));
+                }
+                Some(TurnEnded { ended, reply }) = ends.recv() => {
+                    let host = host.clone();
+                    let turn::Ended { answer, letters_taken } = ended;
+                    let ruled = async move { host.turn_ended(answer, letters_taken).await };
+                    ruling = Some((ruled.boxed(), reply));
+                }
+                (ruled, reply) = ruled(&mut ruling) => {
+                    // Letters that are there already come before the prompt that the ruling makes.
+                    while let Some(text) = turns.as_mut().and_then(|turns| turns.letter().now_or_never()) {
+                        pass_on(&run, text);
+                    }
+                    // A run that has ended meanwhile asks no more.
+                    let _ = reply.send(ruled);
+                }
+                text = letter(&mut turns) => pass_on(&run, text),
+                () = over(limit) => {
+                    drop(outcome);
+                    drop(run);
+                    let said = "the plugin did not say that the run was over, so it was dropped";
+                    return Finished {
+                        diagnostics: Some(said.to_owned()),
+                        ..Finished::of(Reason::Cancelled { by: CancelledBy::Operator })
+                    };
+                }
+            }
+        }
+    }
+}
+
+fn read(outcome: Result<RResult<Outcome, AbiError>, Box<dyn Any + Send>>) -> Finished {
+    match outcome {
+        Ok(RResult::ROk(outcome)) => {
+            finished::decode(outcome).unwrap_or_else(|error| failed(&error))
+        }
+        Ok(RResult::RErr(error)) => failed(&error),
+        Err(panic) => {
+            let message = format!("it panicked: {}", panic_text(&*panic));
+            Finished::of(Reason::PluginPanic { message })
+        }
+    }
+}
+
+/// Hands a letter over. It is taken in before the call comes back; the answer says nothing that anybody waits for.
+fn pass_on(run: &RunRef, text: Arc<str>) {
+    drop(run.call(op::LETTER.into(), turn::encode_letter(text).as_str().into()));
+}
+
+async fn letter(turns: &mut Option<Turns>) -> Arc<str> {
+    match turns {
+        Some(turns) => turns.letter().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn ruled(
+    ruling: &mut Option<(BoxFuture<'static, Ruling>, oneshot::Sender<Ruling>)>,
+) -> (Ruling, oneshot::Sender<Ruling>) {
+    let Some((ruled, _)) = ruling else { return std::future::pending().await };
+    let ruled = ruled.await;
+    let (_, reply) = ruling.take().expect("it was there and nobody else takes it");
+    (ruled, reply)
+}
+
+async fn over(limit: Option<Duration>) {
+    match limit {
+        Some(limit) => {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "a grace is a length of time, not a wait for something to have happened"
+            )]
+            tokio::time::sleep(limit).await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// A run that came back as an error.
+pub(crate) fn failed(error: &AbiError) -> Finished {
+    let message = words(error);
+    Finished::of(match error.known_code() {
+        AbiError::PANICKED => Reason::PluginPanic { message },
+        AbiError::CANCELLED => Reason::Cancelled { by: CancelledBy::Operator },
+        AbiError::UNAVAILABLE => Reason::RuntimeError { message, retryable: true },
+        _ => Reason::RuntimeError { message, retryable: false },
+    })
+}
+
+impl fmt::Debug for PluginRuntime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PluginRuntime")
+            .field("name", &self.name)
+            .field("plugin", &self.plugin)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,218 @@
+//! The first load of a library, in a process of its own: what ends that one is a message, and not the end of a tree.
+//!
+//! ```text
+//!   try_out ── order, as JSON on standard input ──▶ child: `trial`
+//!      ▲                                              │ opens, describes, begins, gives, ends
+//!      └── last line of standard output, as JSON ◀────┘ or a signal, which is told as what it is
+//! ```
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use offshoot_model::JsonText;
+use offshoot_plugin_abi::wire::manifest::{self, Manifest};
+use offshoot_process::{Exit, Keep, Kept, Processes, Program, Stdin, Stop, StopHandle};
+use serde::{Deserialize, Serialize};
+
+use crate::error::PluginError;
+use crate::host::Surroundings;
+use crate::package::AbiVersion;
+use crate::plugin::Plugin;
+use crate::search::Checked;
+
+/// Who makes trials, and how.
+#[derive(Clone, Debug)]
+pub struct Trier {
+    /// Starts the process.
+    pub processes: Processes,
+    /// The program that calls [`trial`] when it is given `args`. Absolute.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Its environment.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+/// How much of a plugin is tried.
+#[derive(Clone, Debug, Default)]
+pub struct Extent {
+    /// Whether it begins, with these settings, and gives what is named below. Otherwise it is only asked what it is.
+    pub config: Option<JsonText>,
+    /// Runtimes that it has to give, with their settings.
+    pub runtimes: Vec<(String, JsonText)>,
+    /// Merges that it has to give, with their settings.
+    pub merges: Vec<(String, JsonText)>,
+}
+
+/// What a trial brings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// What the plugin says of itself.
+    pub manifest: Manifest,
+    /// The version of the interface that it was built for.
+    pub abi: AbiVersion,
+}
+
+/// Opening a library takes milliseconds. One that takes longer than this hangs.
+const LIMIT: Duration = Duration::from_secs(30);
+/// How long it may take to end what it began.
+const GRACE: Duration = Duration::from_secs(2);
+/// A manifest is a page; its schema may be some.
+const ANSWER_BYTES: usize = 4 << 20;
+/// What it last said, for the message.
+const SAID_BYTES: usize = 1000;
+/// What a plugin prints itself does not begin so.
+const MARK: &str = "offshoot-trial:";
+
+#[derive(Serialize, Deserialize)]
+struct Order {
+    library: PathBuf,
+    config: Option<JsonText>,
+    runtimes: Vec<(String, JsonText)>,
+    merges: Vec<(String, JsonText)>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Report {
+    Fine { manifest: String, abi: String },
+    Wrong { message: String, hint: Option<String>, details: Option<String> },
+}
+
+/// Loads a plugin in a process of its own, to see whether it can be loaded here.
+///
+/// # Errors
+/// What was wrong with it there, or what it did to that process.
+pub async fn try_out(
+    trier: &Trier,
+    checked: &Checked,
+    extent: &Extent,
+) -> Result<Described, PluginError> {
+    let path = || checked.path().to_owned();
+    let no_trial = |why: String| PluginError::NoTrial { path: path(), why };
+    let order = Order {
+        library: path(),
+        config: extent.config.clone(),
+        runtimes: extent.runtimes.clone(),
+        merges: extent.merges.clone(),
+    };
+    let order = serde_json::to_vec(&order).map_err(|error| no_trial(error.to_string()))?;
+    let child = trier
+        .processes
+        .spawn(Program {
+            path: trier.program.clone(),
+            args: trier.args.clone(),
+            env: trier.environment.clone(),
+            cwd: "/".into(),
+            stdin: Stdin::Bytes(order.into()),
+            stdout: Keep::Last(ANSWER_BYTES).into(),
+            stderr: Keep::Last(SAID_BYTES).into(),
+        })
+        .map_err(|error| no_trial(error.to_string()))?;
+    let (handle, stop) = StopHandle::new();
+    let waited = child.wait(stop);
+    tokio::pin!(waited);
+    let (finished, late) = match tokio::time::timeout(LIMIT, &mut waited).await {
+        Ok(finished) => (finished, false),
+        Err(_) => {
+            handle.stop(Stop::Firm);
+            (waited.await, true)
+        }
+    };
+    let stderr = text(finished.stderr.kept).trim().to_owned();
+    if late {
+        let how = format!("it took longer than {} s and was ended", LIMIT.as_secs());
+        return Err(PluginError::Died { path: path(), how, stderr });
+    }
+    let stdout = text(finished.stdout.kept);
+    let report = stdout.lines().rev().find_map(|line| line.split_once(MARK));
+    let how = match (finished.exit, report) {
+        (Exit::Code(0), Some((_, report))) => {
+            return read(report).unwrap_or_else(|why| Err(no_trial(why)));
+        }
+        (Exit::Code(code), _) => format!("it ended with code {code}"),
+        (Exit::Signal(signal), _) => format!("it was ended by {}", signal_name(signal)),
+        (Exit::Lost, _) => "nobody knows how it ended".to_owned(),
+    };
+    Err(PluginError::Died { path: path(), how, stderr })
+}
+
+/// Is the process that tries: reads the order, loads, and gives back the line to be printed. It must have nothing else
+/// to do.
+///
+/// # Errors
+/// Where the order is none.
+pub fn trial(order: &[u8]) -> Result<String, serde_json::Error> {
+    let order: Order = serde_json::from_slice(order)?;
+    let report = match load(&order) {
+        Ok(Described { manifest, abi }) => {
+            Report::Fine { manifest: manifest::encode(manifest), abi: abi.to_string() }
+        }
+        Err(error) => Report::Wrong {
+            message: error.to_string(),
+            hint: error.hint(),
+            details: error.details().map(str::to_owned),
+        },
+    };
+    // A line of its own, whatever the plugin has printed before it.
+    Ok(format!("\n{MARK}{}\n", serde_json::to_string(&report)?))
+}
+
+fn load(order: &Order) -> Result<Described, PluginError> {
+    let checked = Checked::file(&order.library)?;
+    let plugin = Arc::new(Plugin::open(&checked)?);
+    if let Some(config) = &order.config {
+        plugin.init(Surroundings::default(), config)?;
+        for (name, config) in &order.runtimes {
+            drop(plugin.runtime(name, config)?);
+        }
+        for (name, config) in &order.merges {
+            drop(plugin.merge(name, config)?);
+        }
+        end(&plugin)?;
+    }
+    Ok(Described { manifest: plugin.manifest().clone(), abi: plugin.abi() })
+}
+
+fn end(plugin: &Plugin) -> Result<(), PluginError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let runtime = runtime.map_err(|source| PluginError::read(plugin.path(), source))?;
+    runtime.block_on(plugin.shutdown(GRACE).boxed())
+}
+
+fn read(report: &str) -> Result<Result<Described, PluginError>, String> {
+    let report = serde_json::from_str(report).map_err(|error| error.to_string())?;
+    Ok(match report {
+        Report::Fine { manifest, abi } => Ok(Described {
+            manifest: manifest::decode(&manifest).map_err(|error| error.to_string())?,
+            abi: AbiVersion::parse(&abi).ok_or("it has no version")?,
+        }),
+        Report::Wrong { message, hint, details } => {
+            Err(PluginError::InTrial { message, hint, details })
+        }
+    })
+}
+
+fn text(kept: Kept) -> String {
+    match kept {
+        Kept::Memory(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Kept::File(_) => String::new(),
+    }
+}
+
+/// The names of the signals by which broken code ends.
+fn signal_name(signal: i32) -> String {
+    let name = match signal {
+        4 => "SIGILL: an instruction that this processor does not have",
+        6 => "SIGABRT: it aborted",
+        7 => "SIGBUS: its file is shorter than it was",
+        8 => "SIGFPE: an arithmetic fault",
+        9 => "SIGKILL",
+        11 => "SIGSEGV: it touched memory that is not its own",
+        _ => return format!("signal {signal}"),
+    };
+    name.to_owned()
+}

@@ -1,0 +1,251 @@
+//! Real libraries, good and awkward: those of `examples/`, which cargo builds with these tests.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use offshoot_model::{
+    AgentId, Grant, JsonText, Reason, Refusal, RefusalCode, RootId, RunId, RunStatus, SessionKey,
+    SpawnRequest,
+};
+use offshoot_plugin_host::{
+    Checked, Extent, Plugin, PluginError, Surroundings, Trier, shutdown_all, try_out,
+};
+use offshoot_process::{Options, Processes};
+use offshoot_runtime::{
+    Finished, Host, Input, Launch, Merge, MergeInput, MergeValue, Output, OutputFormat, RunContext,
+    RunEvent, RunHost, Runtime, StopHandle, WaitAnswer, WaitFor, check_contract,
+};
+use uuid::Uuid;
+
+/// A file of `examples/`, in a folder that nobody else can write.
+struct Copy {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Copy {
+    fn of(library: &str) -> Self {
+        let folder = tempfile::tempdir().expect("there is room");
+        let path = folder.path().join(format!("lib{library}.so"));
+        fs::copy(built(&format!("lib{library}.so")), &path).expect("there is room");
+        Self { _folder: folder, path }
+    }
+
+    fn checked(&self) -> Checked {
+        Checked::file(&self.path).expect("it is a library, and ours")
+    }
+
+    fn load(&self) -> Result<Arc<Plugin>, PluginError> {
+        Plugin::load(&self.checked(), Surroundings::default(), &json("{}"))
+    }
+
+    async fn try_out(&self, extent: &Extent) -> Result<(), PluginError> {
+        let trier = Trier {
+            processes: Processes::start(Options::default()).expect("the system has processes"),
+            program: built("trier"),
+            args: Vec::new(),
+            environment: Vec::new(),
+        };
+        try_out(&trier, &self.checked(), extent).await.map(drop)
+    }
+}
+
+fn built(file: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("a test has a file");
+    let profile = test.ancestors().nth(2).expect("a test lies in a folder of its profile");
+    let path = profile.join("examples").join(file);
+    assert!(path.exists(), "cargo builds the examples with all tests of the package, not with one");
+    path
+}
+
+fn json(text: &str) -> JsonText {
+    JsonText::parse(text.to_owned()).expect("it is JSON")
+}
+
+fn launch(task: &str) -> Launch {
+    let run = RunId::from_uuid(Uuid::nil());
+    Launch {
+        run,
+        root: RootId::new(run),
+        key: SessionKey::parse("agent:main:subagent:x").expect("a key"),
+        agent: AgentId::main(),
+        depth: 1,
+        task: task.into(),
+        context: Vec::new(),
+        context_manifest: None,
+        input: Input::Prompt,
+        command: None,
+        ok_exit: Arc::from([]),
+        output: OutputFormat::Text,
+        working_folder: Arc::new(PathBuf::from("/")),
+        run_folder: PathBuf::from("/nonexistent"),
+        spool_folder: Arc::new(PathBuf::from("/nonexistent")),
+        model: None,
+        thinking: None,
+        system_prompt: None,
+        grant: Arc::new(Grant::unbounded()),
+        pass: None,
+    }
+}
+
+#[derive(Clone, Default)]
+struct Listener(Arc<Mutex<Vec<RunEvent>>>);
+
+impl Host for Listener {
+    fn hear(&self, event: RunEvent) {
+        self.0.lock().expect("nobody panics").push(event);
+    }
+
+    fn spawn(&self, _request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
+        Box::pin(async { Err(Refusal::new(RefusalCode::RecursionDisabled, "none here")) })
+    }
+
+    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
+        Box::pin(async { WaitAnswer::default() })
+    }
+}
+
+async fn run(runtime: &dyn Runtime, task: &str) -> (Finished, Vec<RunEvent>) {
+    let listener = Listener::default();
+    let (_handle, stop) = StopHandle::new();
+    let cx = RunContext::new(RunHost::new(listener.clone()), stop);
+    let finished = runtime.start(launch(task), cx).await;
+    let events = listener.0.lock().expect("nobody panics").clone();
+    (finished, events)
+}
+
+#[tokio::test]
+async fn every_runtime_passes_the_contract() {
+    for library in ["raw", "alien_allocator"] {
+        let plugin = Copy::of(library).load().expect("it is a good plugin");
+        let runtime = plugin.runtime("upper", &json("{}")).expect("it has one");
+        let broken = check_contract(&runtime, || launch("hello"), || launch("hang")).await;
+        assert_eq!(broken, [], "{library}");
+        let (finished, events) = run(&runtime, "hello").await;
+        assert_eq!(finished.output, Output::Text("HELLO".into()));
+        assert_eq!(events, [RunEvent::Started(None), RunEvent::Progress("here we go".into())]);
+        let (finished, _) = run(&runtime, "lie").await;
+        assert!(matches!(finished.reason, Reason::RuntimeError { .. }), "{:?}", finished.reason);
+        let large = "x".repeat(10 << 20);
+        let (finished, _) = run(&runtime, &large).await;
+        assert_eq!(finished.output, Output::Text(large.to_uppercase().into()));
+    }
+    assert!(shutdown_all(Duration::from_secs(1)).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_merge_streams_and_may_answer_early() {
+    let plugin = Copy::of("raw").load().expect("it is a good plugin");
+    let merge = plugin.merge("longest", &json("{}")).expect("it has one");
+    let host = || RunHost::new(Listener::default());
+    let input = |key: &str, text: &str| MergeInput {
+        key: key.into(),
+        status: RunStatus::Completed,
+        value: MergeValue::Text(text.into()),
+    };
+    let mut job = merge.begin(&json("null"), host()).expect("it likes null");
+    assert_eq!(job.push(1, input("b", "long enough")), Ok(None));
+    assert_eq!(job.push(0, input("a", "short")), Ok(None));
+    assert_eq!(job.finish().await, Ok(json("\"long enough\"")));
+
+    let mut job = merge.begin(&json("\"early\""), host()).expect("it likes that");
+    assert_eq!(job.push(0, input("a", "first")), Ok(Some(json("\"first\""))));
+    let refused = merge.begin(&json("\"refuse\""), host()).err().expect("it does not like that");
+    assert_eq!(refused.to_string(), "merge `longest`: no such parameter");
+}
+
+#[track_caller]
+fn tells(error: &PluginError, path: &Path, expected: &[&str]) {
+    let text = error.to_string();
+    for word in expected.iter().copied().chain([path.to_str().expect("a plain name")]) {
+        assert!(text.contains(word), "`{word}` is not in:\n{text}");
+    }
+    assert!(error.hint().is_some(), "nothing to do about: {text}");
+    assert!(text.len() < 1500, "nobody reads {} characters:\n{text}", text.len());
+}
+
+#[test]
+fn what_does_not_fit_is_named_with_its_versions() {
+    let check = |library: &str, expected: &[&str]| {
+        let copy = Copy::of(library);
+        let error = copy.load().expect_err(library);
+        tells(&error, &copy.path, expected);
+        error
+    };
+    let error = check(
+        "other_layout",
+        &[
+            "was built for 1.0 of the plugin interface, this is 1.0",
+            "\n  the plugin: crate: expected offshoot-plugin-abi, found offshoot-plugin-host",
+        ],
+    );
+    assert!(error.to_string().lines().count() <= 4, "{error}");
+    assert!(error.details().expect("all of it").len() > 1000);
+    assert!(error.hint().expect("it helps").contains("rebuild it with SDK 1.x"));
+    let error =
+        check("other_major", &["is for version 2.3 of the plugin interface, this is version 1.0"]);
+    assert_eq!(error.hint().as_deref(), Some("rebuild it with SDK 1.x"));
+    check("no_plugin", &["is no plugin: it does not export what a plugin exports"]);
+    check("panic_aborts", &["was built with panic = \"abort\""]);
+}
+
+#[tokio::test]
+async fn what_ends_a_process_ends_only_that_of_the_trial() {
+    let copy = Copy::of("aborts");
+    let error = copy.try_out(&Extent::default()).await.expect_err("it aborts");
+    tells(&error, &copy.path, &["SIGABRT", "it said: something is wrong in here"]);
+}
+
+#[tokio::test]
+async fn a_trial_says_what_loading_would() {
+    let good = Copy::of("raw");
+    let whole = Extent {
+        config: Some(json("{}")),
+        runtimes: vec![("upper".to_owned(), json("{}"))],
+        merges: vec![("longest".to_owned(), json("{}"))],
+    };
+    good.try_out(&whole).await.expect("nothing is wrong with it");
+    let refused = Extent { config: Some(json("{\"x\":\"refuse\"}")), ..whole };
+    let error = good.try_out(&refused).await.expect_err("it does not want to");
+    assert!(
+        error.to_string().ends_with("refused to begin: it does not like its settings"),
+        "{error}"
+    );
+    for (library, expected) in [
+        ("other_layout", "the plugin interface, this is 1.0"),
+        ("other_major", "version 2.3"),
+        ("no_plugin", "is no plugin"),
+        ("panic_aborts", "panic = \"abort\""),
+    ] {
+        let copy = Copy::of(library);
+        let error = copy.try_out(&Extent::default()).await.expect_err(library);
+        tells(&error, &copy.path, &[expected]);
+    }
+}
+
+#[tokio::test]
+async fn a_library_may_be_replaced_by_rename_while_it_is_loaded() {
+    let copy = Copy::of("raw");
+    let plugin = copy.load().expect("it is a good plugin");
+    let runtime = plugin.runtime("upper", &json("{}")).expect("it has one");
+    let new = copy.path.with_extension("new");
+    fs::copy(built("libno_plugin.so"), &new).expect("there is room");
+    fs::rename(&new, &copy.path).expect("it is ours");
+    let (finished, _) = run(&runtime, "still here").await;
+    assert_eq!(finished.output, Output::Text("STILL HERE".into()));
+    let error = copy.load().expect_err("it is another one now");
+    tells(&error, &copy.path, &["has changed since it was loaded"]);
+}
+
+#[test]
+fn a_library_of_another_machine_is_not_opened() {
+    let copy = Copy::of("raw");
+    let mut bytes = fs::read(&copy.path).expect("it is there");
+    bytes[18] = if cfg!(target_arch = "aarch64") { 62 } else { 183 };
+    fs::write(&copy.path, bytes).expect("there is room");
+    let error = Checked::file(&copy.path).expect_err("it is for another machine");
+    tells(&error, &copy.path, &["(64 bits), this machine is"]);
+}
