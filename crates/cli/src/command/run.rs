@@ -49,14 +49,15 @@ pub(crate) fn run(arguments: &RunArguments, cx: &Invocation) -> Result<Exit, Fai
         let follow = progress::follow(session.events(), 1, cx.output);
         let work = async {
             let envelope = session.answer().await.map_err(|error| broken(&error))?;
+            let printed = report::early(&engine, &envelope, session.counts().await.live, cx)?;
             session.ended().await.map_err(|error| broken(&error))?;
-            Ok::<_, Failure>(envelope)
+            Ok::<_, Failure>((envelope, printed))
         };
-        let envelope = tokio::select! {
-            (envelope, ()) = async { tokio::join!(work, follow) } => envelope?,
+        let (envelope, printed) = tokio::select! {
+            (answered, ()) = async { tokio::join!(work, follow) } => answered?,
             never = interrupts.pass_on(&stopper, cx.output) => match never {},
         };
         door.stop().await;
-        report::run(&engine, root, &envelope, interrupts.interrupted(), cx)
+        report::run(&engine, root, &envelope, printed, interrupts.interrupted(), cx)
     })
 }

@@ -122,11 +122,29 @@ pub(crate) fn pieces(
     Ok(exit)
 }
 
-/// Reports a run.
+/// Prints the answer of a run that is over while others below it are not, and says so. JSON is one value, and waits for
+/// them. Answers whether it has printed.
+pub(crate) fn early(
+    engine: &Engine,
+    envelope: &Envelope,
+    remaining: usize,
+    cx: &Invocation,
+) -> Result<bool, Failure> {
+    if remaining == 0 || cx.output.wants_json() {
+        return Ok(false);
+    }
+    answer(engine, envelope, cx)?;
+    let runs = if remaining == 1 { "run goes" } else { "runs go" };
+    cx.output.note(format_args!("{remaining} more {runs} on below it; Ctrl-C stops what is left"));
+    Ok(true)
+}
+
+/// Reports a run. `printed` where its answer was printed before.
 pub(crate) fn run(
     engine: &Engine,
     root: RootId,
     envelope: &Envelope,
+    printed: bool,
     interrupted: Interrupted,
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
@@ -148,10 +166,8 @@ pub(crate) fn run(
             tree: &tree,
             failures: Vec::new(),
         })?;
-    } else if let Some(data) =
-        envelope.data.as_ref().filter(|data| !envelope.partial || data.size() > 0)
-    {
-        record::print(&*engine.store, data, cx)?;
+    } else if !printed {
+        answer(engine, envelope, cx)?;
     }
     if let Some(error) = &envelope.error {
         cx.output.error(&complaint(error.message.clone(), error.recovery_suggestion.clone()));
@@ -161,6 +177,12 @@ pub(crate) fn run(
         (Interrupted::No, Some(error)) => exit_of(error),
         (Interrupted::No, None) => Exit::Done,
     })
+}
+
+/// What a run has printed, where there is anything or it completed.
+fn answer(engine: &Engine, envelope: &Envelope, cx: &Invocation) -> Result<(), Failure> {
+    let data = envelope.data.as_ref().filter(|data| !envelope.partial || data.size() > 0);
+    data.map_or(Ok(()), |data| record::print(&*engine.store, data, cx))
 }
 
 /// Names what the answer stands without.

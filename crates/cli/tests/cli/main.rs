@@ -9,6 +9,7 @@ mod claude;
 mod config;
 mod disk;
 mod door;
+mod endings;
 mod fanout;
 mod interrupt;
 mod key;
