@@ -23,7 +23,7 @@
 //! | `ask-and-go METHOD PARAMS` | the same, and closes the connection before there is an answer |
 //! | `say LINE` | to the door without a greeting, and prints what it says to that |
 //! | `flood-door N` | a greeting, and then N bytes without a line break; prints what the door says |
-//! | `crowd N` | opens N connections to the door, and prints how many were welcome and how many were not |
+//! | `crowd N` | opens N connections to the door, keeps them, and prints how many were welcome and how many were not |
 //! | `keeper` | is a keeper: alone |
 //! | `supervise [FLAG…] ARGUMENT…` | is a supervisor of one `fake-agent ARGUMENT…`: see `supervise.rs` |
 

@@ -1,0 +1,128 @@
+//! Slots over real processes. That no cap was broken is read from the record, not believed.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::command::Place;
+
+/// A tree of agents that ask for two children each, down to depth 3, and wait.
+const TWO_EACH: &str = r#"if [ $OFFSHOOT_DEPTH -lt 3 ]; then
+    "$OFFSHOOT" spawn x -- sh two.sh > /dev/null; "$OFFSHOOT" spawn x -- sh two.sh > /dev/null
+    "$OFFSHOOT" wait
+fi
+echo $OFFSHOOT_DEPTH"#;
+
+/// What the record of the only tree says about its slots.
+struct Slots {
+    /// The most runs that held one at once, because it was handed to them.
+    peak: usize,
+    /// How many times a run went on without one, because its wait had ended without an answer.
+    debts: usize,
+    runs: usize,
+}
+
+impl Slots {
+    /// Replays the record. A run may go on in debt, but none may start or be answered while all slots are taken.
+    #[track_caller]
+    fn of(place: &Place, cap: usize) -> Self {
+        let listed = place.run(&["list", "--json"]).expect_code(0).json();
+        let id = listed[0]["runId"].as_str().expect("an id").to_owned();
+        let events = place.run(&["events", &id, "--json"]).expect_code(0);
+        let mut holding = BTreeSet::new();
+        let mut slots = Self { peak: 0, debts: 0, runs: 0 };
+        for event in events.stdout().lines() {
+            let event: Value = serde_json::from_str(event).expect("a line is JSON");
+            let run = event["run"].as_str().expect("every event is about a run").to_owned();
+            let kind = &event["kind"];
+            let word =
+                kind.as_str().or_else(|| kind.as_object()?.keys().next().map(String::as_str));
+            match word.expect("every event has a kind") {
+                "starting" => {
+                    assert!(
+                        holding.len() < cap,
+                        "{run} starts while {} hold a slot",
+                        holding.len()
+                    );
+                    holding.insert(run);
+                    slots.runs += 1;
+                    slots.peak = slots.peak.max(holding.len());
+                }
+                "returned" => {
+                    slots.debts += usize::from(holding.len() >= cap);
+                    holding.insert(run);
+                }
+                "waiting" | "ended" => drop(holding.remove(&run)),
+                _ => {}
+            }
+        }
+        assert!(holding.is_empty(), "all have ended");
+        slots
+    }
+}
+
+#[test]
+fn one_slot_carries_a_whole_tree() {
+    let place = Place::new();
+    place.file("two.sh", TWO_EACH);
+    let outcome = place.tree(&["--max-concurrent", "1"], "exec sh two.sh");
+    assert_eq!(outcome.expect_code(0).stdout().split_whitespace().count(), 15);
+    let slots = Slots::of(&place, 1);
+    assert_eq!((slots.peak, slots.debts, slots.runs), (1, 0, 15));
+}
+
+#[test]
+fn five_orchestrators_of_five_share_four_slots() {
+    let place = Place::new();
+    let outcome = place.tree(
+        &["--max-concurrent", "4"],
+        r#"for one in 1 2 3 4 5; do
+             "$OFFSHOOT" spawn $one -- sh -c '
+               for two in 1 2 3 4 5; do "$OFFSHOOT" spawn $two -- cat > /dev/null; done; "$OFFSHOOT" wait' > /dev/null
+           done
+           "$OFFSHOOT" wait"#,
+    );
+    assert_eq!(outcome.expect_code(0).stdout(), "1\n2\n3\n4\n5\n".repeat(5));
+    let slots = Slots::of(&place, 4);
+    assert_eq!((slots.debts, slots.runs), (0, 31));
+    assert!(slots.peak >= 2, "nothing ran at the same time");
+}
+
+#[test]
+fn a_wait_that_times_out_goes_on_in_debt_and_nobody_starts_until_it_is_paid() {
+    let place = Place::new();
+    let outcome = place.tree(
+        &["--max-concurrent", "1"],
+        r#"mkfifo over
+           "$OFFSHOOT" spawn 1 -- sh -c 'echo > started; cat over; echo one' > /dev/null
+           until [ -e started ]; do "$OFFSHOOT" -q wait --timeout 1 2>/dev/null; done
+           "$OFFSHOOT" spawn 2 -- sh -c 'echo > second; echo two' > /dev/null
+           "$OFFSHOOT" -q wait --timeout 0 2>/dev/null; echo $?
+           [ -e second ] && echo "there was no slot for it"
+           echo > over
+           "$OFFSHOOT" wait | grep ."#,
+    );
+    assert_eq!(outcome.expect_code(0).stdout(), "1\none\ntwo\n");
+    let slots = Slots::of(&place, 1);
+    assert_eq!((slots.peak, slots.runs), (1, 3));
+    assert!(slots.debts >= 1, "it went on before its child had ended");
+}
+
+#[test]
+fn a_client_that_disconnects_goes_on_in_debt() {
+    let place = Place::new();
+    let outcome = place.tree(
+        &["--max-concurrent", "1"],
+        r#"mkfifo over started
+           "$OFFSHOOT" spawn 1 -- sh -c 'echo > started; cat over; echo one' > /dev/null
+           "$OFFSHOOT" wait > /dev/null 2>&1 & client=$!
+           read started < started
+           kill -9 $client; wait $client 2> /dev/null
+           "$OFFSHOOT" spawn 2 -- echo two > /dev/null
+           echo > over
+           "$OFFSHOOT" wait | grep ."#,
+    );
+    assert_eq!(outcome.expect_code(0).stdout(), "one\ntwo\n");
+    let slots = Slots::of(&place, 1);
+    assert_eq!((slots.peak, slots.runs), (1, 3));
+}
