@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 
+use crate::chat;
 use crate::wire::{self, Response};
 use crate::{ApiError, Conversation, Script, server};
 
@@ -31,6 +32,8 @@ pub struct Recorded {
     pub method: String,
     /// With its query.
     pub path: String,
+    /// The header `authorization`.
+    pub authorization: Option<String>,
     /// What rules saw of it; empty where it was no request for a message.
     pub conversation: Conversation,
     /// The whole body; null where it was no JSON.
@@ -118,18 +121,33 @@ impl Drop for FakeModelApi {
 impl Recorded {
     /// Whether it asked for a message, rather than whether somebody is there.
     pub fn is_message(&self) -> bool {
-        self.method == "POST" && self.path.split('?').next() == Some("/v1/messages")
+        self.is_post("/v1/messages") || self.is_chat()
+    }
+
+    fn is_chat(&self) -> bool {
+        self.is_post("/v1/chat/completions")
+    }
+
+    fn is_post(&self, path: &str) -> bool {
+        self.method == "POST" && self.path.split('?').next() == Some(path)
     }
 }
 
 impl State {
     /// Records a request and decides what it gets.
-    pub(crate) fn answer(&self, method: &str, path: &str, body: Value) -> Response {
+    pub(crate) fn answer(
+        &self,
+        method: &str,
+        path: &str,
+        authorization: Option<String>,
+        body: Value,
+    ) -> Response {
         let mut inner = self.lock();
         let serial = inner.requests.len() + 1;
         let mut request = Recorded {
             method: method.to_owned(),
             path: path.to_owned(),
+            authorization,
             conversation: Conversation::default(),
             body,
             rule: None,
@@ -139,10 +157,17 @@ impl State {
         } else if request.is_message() {
             request.conversation = Conversation::of(&request.body);
             let stream = request.body["stream"] == true;
+            let is_chat = request.is_chat();
             match inner.script.choose(&request.conversation) {
                 Some((number, rule)) => {
                     request.rule = Some(number);
-                    wire::message(&rule.reply, &request.conversation, rule.usage, serial, stream)
+                    let (reply, conversation) = (&rule.reply, &request.conversation);
+                    if is_chat {
+                        let usage = request.body["stream_options"]["include_usage"] == true;
+                        chat::answer(reply, conversation, rule.usage, serial, stream, usage)
+                    } else {
+                        wire::message(reply, conversation, rule.usage, serial, stream)
+                    }
                 }
                 None => wire::error(&ApiError::new(
                     400,

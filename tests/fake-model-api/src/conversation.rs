@@ -25,7 +25,7 @@ pub struct Conversation {
 const REMINDER: &str = "<system-reminder>";
 
 impl Conversation {
-    /// Reads the body of a request. What is missing or of another shape counts as empty.
+    /// Reads the body of a request, for a message or for a chat. What is missing or of another shape counts as empty.
     pub fn of(body: &Value) -> Self {
         let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
         let mut found = Self {
@@ -35,7 +35,10 @@ impl Conversation {
                 .as_array()
                 .into_iter()
                 .flatten()
-                .filter_map(|tool| Some(tool["name"].as_str()?.to_owned()))
+                .filter_map(|tool| {
+                    let name = tool["name"].as_str().or_else(|| tool["function"]["name"].as_str());
+                    Some(name?.to_owned())
+                })
                 .collect(),
             ..Self::default()
         };
@@ -50,6 +53,8 @@ impl Conversation {
                     found.system.push('\n');
                     found.system.push_str(&texts(content).join("\n"));
                 }
+                // Of a chat, where each result is a message.
+                Some("tool") => found.tool_results.push(texts(content).join("\n")),
                 _ => {
                     found.tool_results.extend(tool_results(content));
                     let said: Vec<_> =
@@ -116,6 +121,31 @@ mod tests {
             tool_results: Vec::new(),
             turn: 1,
             step: 1,
+        };
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_chat_says_the_same() {
+        let found = Conversation::of(&json!({
+            "model": "m",
+            "tools": [{"type": "function", "function": {"name": "f"}}],
+            "messages": [
+                {"role": "system", "content": "be brief"},
+                {"role": "user", "content": "count"},
+                {"role": "assistant", "content": null, "tool_calls": [{"id": "a"}, {"id": "b"}]},
+                {"role": "tool", "tool_call_id": "a", "content": "one"},
+                {"role": "tool", "tool_call_id": "b", "content": "two"},
+            ],
+        }));
+        let expected = Conversation {
+            model: "m".into(),
+            system: "\nbe brief".into(),
+            tools: vec!["f".into()],
+            prompt: "count".into(),
+            tool_results: vec!["one".into(), "two".into()],
+            turn: 1,
+            step: 2,
         };
         assert_eq!(found, expected);
     }

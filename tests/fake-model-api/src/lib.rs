@@ -6,6 +6,8 @@
 //!                              └──▶ recorded, for the test to look at
 //! ```
 //!
+//! The same rules answer `POST /v1/chat/completions`, in the words of OpenAI's protocol and in small pieces.
+//!
 //! A rule looks at the conversation (the prompt, the system prompt, the tools on offer, what tools answered, how far it
 //! has come) and says what the model does: text, tool calls, an error, silence, a stream that is slow or breaks.
 //! Where no rule holds, the client gets a `400` that quotes the prompt, because clients do not repeat that.
@@ -27,6 +29,7 @@
 //! ```
 
 mod api;
+mod chat;
 mod conversation;
 mod reply;
 mod script;

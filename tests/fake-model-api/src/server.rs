@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use http_body_util::{BodyExt, Limited, StreamBody};
 use hyper::body::{Bytes, Frame, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::service::service_fn;
 use hyper::{Request, StatusCode, server::conn::http1};
 use hyper_util::rt::TokioIo;
@@ -71,10 +71,11 @@ async fn respond(
 ) -> Result<hyper::Response<Body>, Infallible> {
     let (head, body) = request.into_parts();
     let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
+    let key = head.headers.get(AUTHORIZATION).and_then(|key| key.to_str().ok()).map(str::to_owned);
     let response = match Limited::new(body, BODY_BYTES).collect().await {
         Ok(body) => {
             let body = serde_json::from_slice(&body.to_bytes()).unwrap_or(Value::Null);
-            state.answer(head.method.as_str(), path, body)
+            state.answer(head.method.as_str(), path, key, body)
         }
         Err(error) => wire::error(&ApiError::new(413, "request_too_large", error.to_string())),
     };
@@ -101,6 +102,7 @@ async fn respond_with(response: Response) -> hyper::Response<Body> {
 async fn frame(part: Part) -> Option<io::Result<Frame<Bytes>>> {
     match part {
         Part::Bytes(text) => Some(Ok(Frame::data(Bytes::from(text)))),
+        Part::Piece(bytes) => Some(Ok(Frame::data(Bytes::from(bytes)))),
         Part::Pause(length) => {
             #[expect(clippy::disallowed_methods, reason = "being slow is what was asked for")]
             tokio::time::sleep(length).await;

@@ -21,6 +21,8 @@ pub(crate) struct Response {
 pub(crate) enum Part {
     /// These bytes.
     Bytes(String),
+    /// These, which may be cut in the middle of a character.
+    Piece(Vec<u8>),
     /// Nothing for so long.
     Pause(Duration),
     /// Nothing for ever.
@@ -103,7 +105,7 @@ pub(crate) fn json_of(status: u16, value: &Value) -> Response {
     Response { status, content_type: "application/json", retry_after: None, parts }
 }
 
-fn stream_of(parts: Vec<Part>) -> Response {
+pub(crate) fn stream_of(parts: Vec<Part>) -> Response {
     Response { status: 200, content_type: "text/event-stream", retry_after: None, parts }
 }
 
