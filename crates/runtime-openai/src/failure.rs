@@ -1,0 +1,197 @@
+//! Why a call of the service brought no answer.
+
+use std::error::Error;
+use std::time::Duration;
+
+use offshoot_model::Reason;
+
+use crate::chunk::ServiceError;
+use crate::sse;
+
+/// Why a call brought no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// Nobody is there, or the connection did not come about.
+    #[error("{endpoint} cannot be reached")]
+    Unreachable {
+        /// The address.
+        endpoint: String,
+        /// What the connection said.
+        source: reqwest::Error,
+    },
+    /// The service refused the call.
+    #[error("the service answered {status}: {}", error.message)]
+    Refused {
+        /// The status.
+        status: u16,
+        /// What it said.
+        error: ServiceError,
+        /// After which to come again, where it said so.
+        after: Option<Duration>,
+    },
+    /// The service said in the middle of an answer that it cannot go on.
+    #[error("the service gave up in the middle of its answer: {}", error.message)]
+    GaveUp {
+        /// What it said.
+        error: ServiceError,
+    },
+    /// The answer ended before its end.
+    #[error("the answer broke off")]
+    Cut {
+        /// What the connection said; none where it was closed in peace.
+        source: Option<reqwest::Error>,
+    },
+    /// Nothing came for too long.
+    #[error("nothing came for {} s", after.as_secs())]
+    Silent {
+        /// How long.
+        after: Duration,
+    },
+    /// What came is no answer of a chat.
+    #[error("{endpoint} sent what is no answer of a chat: {beginning:?}")]
+    Garbage {
+        /// The address.
+        endpoint: String,
+        /// Its beginning.
+        beginning: String,
+    },
+    /// An answer that does not end.
+    #[error("the answer is too long to be one")]
+    TooLong,
+    /// One event of it does not end.
+    #[error(transparent)]
+    EventTooLong(#[from] sse::TooLong),
+    /// The model may write no more.
+    #[error("the model came to the end of its tokens before that of its answer")]
+    Length,
+    /// The service will not show what the model said.
+    #[error("the service held the answer back")]
+    Filtered,
+}
+
+/// Words for what will be the same the next time, though its status promises otherwise.
+const LASTING: &[&str] =
+    &["insufficient_quota", "billing_not_active", "billing_hard_limit_reached"];
+
+/// Words for what is over soon, where no status says it.
+const PASSING: &[&str] = &["rate_limit", "overloaded", "server_error", "unavailable", "timeout"];
+
+impl Failure {
+    /// Whether another attempt may end otherwise.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Cut { .. } | Self::Silent { .. } => true,
+            Self::Refused { status, error, .. } => passes(Some(*status), error),
+            Self::GaveUp { error } => passes(error.status, error),
+            Self::Garbage { .. }
+            | Self::TooLong
+            | Self::EventTooLong(_)
+            | Self::Length
+            | Self::Filtered => false,
+        }
+    }
+
+    /// Whether the conversation has grown beyond what the model can read.
+    pub fn is_overflow(&self) -> bool {
+        let (Self::Refused { error, .. } | Self::GaveUp { error }) = self else { return false };
+        let kinds = ["context_length_exceeded", "exceed_context_size_error"];
+        error.kinds.iter().any(|kind| kinds.contains(&kind.as_str()))
+    }
+
+    /// Whether the service has more to do than it can, which concerns every run that calls it.
+    pub fn is_pressure(&self) -> bool {
+        matches!(self, Self::Refused { status: 429 | 503 | 529, .. }) && self.is_retryable()
+    }
+
+    /// When the service wants to be asked again.
+    pub fn after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused { after, .. } => *after,
+            _ => None,
+        }
+    }
+
+    /// Whether it ended the call before the model began to work on it.
+    pub fn is_before_work(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Refused { .. })
+    }
+
+    /// The failure as the reason of an ending.
+    pub fn reason(&self) -> Reason {
+        Reason::RuntimeError { message: self.explain(), retryable: self.is_retryable() }
+    }
+
+    /// In one line, with its causes.
+    pub fn explain(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            let said = error.to_string();
+            // Some say what their cause says as well.
+            if !text.ends_with(&said) {
+                text.push_str(": ");
+                text.push_str(&said);
+            }
+            cause = error.source();
+        }
+        text
+    }
+}
+
+fn passes(status: Option<u16>, error: &ServiceError) -> bool {
+    if error.kinds.iter().any(|kind| LASTING.contains(&kind.as_str())) {
+        return false;
+    }
+    match status {
+        Some(status) => matches!(status, 408 | 409 | 425 | 429 | 500..=599),
+        None => error.kinds.iter().any(|kind| PASSING.iter().any(|word| kind.contains(word))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(kinds: &[&str]) -> ServiceError {
+        let kinds = kinds.iter().map(ToString::to_string).collect();
+        ServiceError { message: "m".into(), kinds, status: None }
+    }
+
+    #[test]
+    fn only_what_passes_is_tried_again() {
+        for (status, kinds, expected) in [
+            (429, &[][..], true),
+            (429, &["insufficient_quota"], false),
+            (500, &[], true),
+            (503, &[], true),
+            (529, &["overloaded_error"], true),
+            (408, &[], true),
+            (400, &["rate_limit"], false),
+            (401, &[], false),
+            (404, &["model_not_found"], false),
+            (307, &[], false),
+        ] {
+            let failure = Failure::Refused { status, error: error(kinds), after: None };
+            assert_eq!(failure.is_retryable(), expected, "{failure:?}");
+        }
+        for (kinds, expected) in [
+            (&["server_error"][..], true),
+            (&["unavailable_error"], true),
+            (&["x"], false),
+            (&[], false),
+        ] {
+            let failure = Failure::GaveUp { error: error(kinds) };
+            assert_eq!(failure.is_retryable(), expected, "{failure:?}");
+        }
+        assert!(Failure::Cut { source: None }.is_retryable());
+        assert!(!Failure::Length.is_retryable());
+    }
+
+    #[test]
+    fn pressure_concerns_all() {
+        for (status, expected) in [(429, true), (503, true), (500, false), (400, false)] {
+            let failure = Failure::Refused { status, error: error(&[]), after: None };
+            assert_eq!(failure.is_pressure(), expected, "{status}");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! What a run used, from what the endpoint says of each call. Pure.
+
+use offshoot_model::{Cost, MicroUsd, TokenCount, Usage};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Tokens of one call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tokens {
+    /// Read, without what came from a cache.
+    pub input: u64,
+    /// Written by the model, what it thought included.
+    pub output: u64,
+    /// Read from a cache.
+    pub cache_read: u64,
+}
+
+/// What tokens of a model cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Price {
+    /// Dollars for a million tokens read.
+    pub input_per_million: MicroUsd,
+    /// For a million written.
+    pub output_per_million: MicroUsd,
+    /// For a million read from a cache; as others where absent.
+    #[serde(default)]
+    pub cache_read_per_million: Option<MicroUsd>,
+}
+
+/// What is known of the price of a run's calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pricing {
+    /// They cost nothing.
+    Free,
+    /// So much.
+    Known(Price),
+    /// Nobody said.
+    Unknown,
+}
+
+/// The account of one run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meter {
+    pricing: Pricing,
+    usage: Usage,
+    /// Whether a call has been asked for and not been accounted for.
+    open: bool,
+    /// Whether the model has seen any call.
+    seen: bool,
+}
+
+impl Tokens {
+    /// From the `usage` of an answer; none where there is none.
+    pub fn of(usage: &Value) -> Option<Self> {
+        let prompt = usage["prompt_tokens"].as_u64()?;
+        let cached = usage["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap_or_default();
+        Some(Self {
+            input: prompt.saturating_sub(cached),
+            output: usage["completion_tokens"].as_u64().unwrap_or_default(),
+            cache_read: cached.min(prompt),
+        })
+    }
+
+    /// What the conversation takes up after this call.
+    pub(crate) fn context(self) -> u64 {
+        self.input.saturating_add(self.cache_read).saturating_add(self.output)
+    }
+}
+
+impl Price {
+    /// Rounded up to the next millionth of a dollar: an estimate that errs, errs upwards.
+    fn of(self, tokens: (u64, u64, u64)) -> MicroUsd {
+        let (input, output, cache_read) = tokens;
+        let cached = self.cache_read_per_million.unwrap_or(self.input_per_million);
+        let rows = [
+            (input, self.input_per_million),
+            (output, self.output_per_million),
+            (cache_read, cached),
+        ];
+        let parts = rows.map(|(count, price)| u128::from(count) * u128::from(price.as_micros()));
+        let micros = parts.into_iter().sum::<u128>().div_ceil(1_000_000);
+        MicroUsd::from_micros(micros.try_into().unwrap_or(u64::MAX))
+    }
+}
+
+impl Meter {
+    pub(crate) fn new(pricing: Pricing) -> Self {
+        Self { pricing, usage: Usage::default(), open: false, seen: false }
+    }
+
+    /// A call was sent.
+    pub(crate) fn call_began(&mut self) {
+        self.open = true;
+    }
+
+    /// It was refused before the model saw it.
+    pub(crate) fn call_refused(&mut self) {
+        self.open = false;
+    }
+
+    /// It is over. Without numbers nobody knows what it used.
+    pub(crate) fn call_ended(&mut self, tokens: Option<Tokens>) {
+        self.open = false;
+        self.seen = true;
+        self.usage = self.usage
+            + tokens.map_or(Usage::UNKNOWN, |Tokens { input, output, cache_read }| Usage {
+                input: TokenCount::Known(input),
+                output: TokenCount::Known(output),
+                cache_read: TokenCount::Known(cache_read),
+                cache_write: TokenCount::Known(0),
+            });
+    }
+
+    /// Tokens so far. A call that is under way, or was given up, has used what nobody knows.
+    pub(crate) fn usage(&self) -> Usage {
+        if self.open { Usage::UNKNOWN } else { self.usage }
+    }
+
+    /// Money so far.
+    pub(crate) fn cost(&self) -> Cost {
+        let Usage { input, output, cache_read, .. } = self.usage();
+        match self.pricing {
+            Pricing::Free => Cost::NONE,
+            _ if !self.open && !self.seen => Cost::NONE,
+            Pricing::Unknown => Cost::unknown(),
+            Pricing::Known(price) => match (input.known(), output.known(), cache_read.known()) {
+                (Some(input), Some(output), Some(cache_read)) => {
+                    let estimated_usd = price.of((input, output, cache_read));
+                    Cost { estimated_usd, ..Cost::NONE }
+                }
+                _ => Cost::unknown(),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tokens(input: u64, output: u64) -> Option<Tokens> {
+        Some(Tokens { input, output, cache_read: 0 })
+    }
+
+    #[test]
+    fn tokens_of_an_answer() {
+        for (usage, expected) in [
+            (json!({"prompt_tokens": 9, "completion_tokens": 2}), Some((9, 2, 0))),
+            (
+                json!({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 4}}),
+                Some((5, 0, 4)),
+            ),
+            (json!({"prompt_tokens": 9, "prompt_tokens_details": null}), Some((9, 0, 0))),
+            (
+                json!({"prompt_tokens": 1, "prompt_tokens_details": {"cached_tokens": 4}}),
+                Some((0, 0, 1)),
+            ),
+            (json!({}), None),
+            (json!(null), None),
+        ] {
+            let found = Tokens::of(&usage);
+            let found = found.map(|tokens| (tokens.input, tokens.output, tokens.cache_read));
+            assert_eq!(found, expected, "{usage}");
+        }
+    }
+
+    #[test]
+    fn calls_add_up_and_one_that_is_unknown_stays_so() {
+        let mut meter = Meter::new(Pricing::Free);
+        meter.call_began();
+        assert_eq!(meter.usage(), Usage::UNKNOWN, "it may be dropped now");
+        meter.call_ended(tokens(10, 5));
+        meter.call_began();
+        meter.call_refused();
+        meter.call_began();
+        meter.call_ended(tokens(1, 1));
+        assert_eq!(meter.usage().total().known(), Some(17));
+        meter.call_ended(None);
+        meter.call_ended(tokens(1, 1));
+        assert_eq!(meter.usage(), Usage::UNKNOWN);
+        assert_eq!(meter.cost(), Cost::NONE);
+    }
+
+    #[test]
+    fn what_it_cost() {
+        let usd = |text: &str| text.parse::<MicroUsd>().expect("dollars");
+        let price = Price {
+            input_per_million: usd("0.15"),
+            output_per_million: usd("0.6"),
+            cache_read_per_million: Some(usd("0.075")),
+        };
+        let mut meter = Meter::new(Pricing::Known(price));
+        assert_eq!(meter.cost(), Cost::NONE, "nothing was asked for");
+        meter.call_began();
+        meter.call_ended(Some(Tokens { input: 1000, output: 100, cache_read: 1000 }));
+        assert_eq!(meter.cost().estimated_usd, MicroUsd::from_micros(150 + 60 + 75));
+        meter.call_ended(None);
+        assert_eq!(meter.cost(), Cost::unknown());
+        let mut unknown = Meter::new(Pricing::Unknown);
+        assert_eq!(unknown.cost(), Cost::NONE);
+        unknown.call_began();
+        unknown.call_refused();
+        assert_eq!(unknown.cost(), Cost::NONE, "the model never saw it");
+        unknown.call_began();
+        unknown.call_ended(tokens(1, 1));
+        assert_eq!(unknown.cost(), Cost::unknown());
+    }
+}

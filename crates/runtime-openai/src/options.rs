@@ -1,0 +1,131 @@
+//! How an endpoint is called: what holds for all its runs.
+
+use std::collections::BTreeMap;
+
+use offshoot_model::AgentId;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::{Compaction, Price, Pruning, Retries};
+
+/// What holds for all runs. From configuration: `runtimes.openai.options`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct OpenAiOptions {
+    /// The address, up to and without `/chat/completions`.
+    pub base_url: String,
+    /// The variable of the environment that holds the key; none where the endpoint wants none.
+    pub key_variable: Option<String>,
+    /// The model where a run names none.
+    pub model: Option<String>,
+    /// Further fields of each request, such as `temperature` or `max_tokens`.
+    pub request: Map<String, Value>,
+    /// Whether the endpoint may be asked to say what was used; some refuse a request that does.
+    pub ask_usage: bool,
+    /// Whether an endpoint beyond this machine may be called without encryption.
+    pub plain_http: bool,
+    /// How often and when a call is tried again.
+    pub retries: Retries,
+    /// To connect, in seconds.
+    pub connect_seconds: u64,
+    /// Without any byte while an answer is under way, in seconds; 0 = no limit. A model on a slow machine reads its
+    /// prompt in silence.
+    pub silence_seconds: u64,
+    /// After so many rounds of tools a turn fails.
+    pub max_rounds: u32,
+    /// Up to so many bytes, values become part of the prompt; beyond, they are read by a tool.
+    pub inline_bytes: u64,
+    /// Whether its runs cost anything.
+    pub cost: CostOption,
+    /// Prices by model, for estimates.
+    pub prices: BTreeMap<String, Price>,
+    /// When and how a long conversation is summed up.
+    pub compaction: Compaction,
+    /// What is left out of old results of tools.
+    pub context_pruning: Pruning,
+    /// Agents with other settings than these, by id.
+    pub agents: BTreeMap<String, AgentOptions>,
+}
+
+/// What one agent has of its own.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct AgentOptions {
+    /// Instead of that of all.
+    pub compaction: Option<Compaction>,
+    /// Instead of that of all.
+    pub context_pruning: Option<Pruning>,
+}
+
+/// Whether runs cost anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CostOption {
+    /// No: a model on a machine of one's own.
+    None,
+    /// What the prices say, and nobody knows where they say nothing.
+    #[default]
+    Unknown,
+}
+
+impl Default for OpenAiOptions {
+    /// Ollama, as it comes.
+    fn default() -> Self {
+        Self {
+            base_url: "http://127.0.0.1:11434/v1".to_owned(),
+            key_variable: None,
+            model: None,
+            request: Map::new(),
+            ask_usage: true,
+            plain_http: false,
+            retries: Retries::default(),
+            connect_seconds: 10,
+            silence_seconds: 300,
+            max_rounds: 100,
+            inline_bytes: 64 * 1024,
+            cost: CostOption::default(),
+            prices: BTreeMap::new(),
+            compaction: Compaction::default(),
+            context_pruning: Pruning::default(),
+            agents: BTreeMap::new(),
+        }
+    }
+}
+
+impl OpenAiOptions {
+    /// How an agent's conversation is summed up.
+    pub(crate) fn compaction(&self, agent: &AgentId) -> &Compaction {
+        let own = self.agents.get(agent.as_str()).and_then(|agent| agent.compaction.as_ref());
+        own.unwrap_or(&self.compaction)
+    }
+
+    /// What is left out of an agent's conversation.
+    pub(crate) fn pruning(&self, agent: &AgentId) -> &Pruning {
+        let own = self.agents.get(agent.as_str()).and_then(|agent| agent.context_pruning.as_ref());
+        own.unwrap_or(&self.context_pruning)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn from_configuration() {
+        let options: OpenAiOptions = serde_json::from_str(
+            r#"{"baseUrl": "https://api.example/v1", "keyVariable": "KEY", "model": "m",
+                "request": {"temperature": 0}, "retries": {"count": 2}, "cost": "none",
+                "prices": {"m": {"inputPerMillion": 0.15, "outputPerMillion": 0.6}},
+                "compaction": {"mode": "safeguard", "atTokens": 9000, "of": "another program"},
+                "agents": {"scout": {"compaction": {"mode": "off"}}}}"#,
+        )
+        .expect("options");
+        assert_eq!(options.retries, Retries { count: 2, ..Retries::default() });
+        assert_eq!(options.connect_seconds, 10, "what is not said stays");
+        assert_eq!(options.compaction(&AgentId::main()).limit(), Some(9000));
+        let scout = AgentId::parse("scout").expect("an id");
+        assert_eq!(options.compaction(&scout).limit(), None);
+        let error = serde_json::from_str::<OpenAiOptions>(r#"{"baseURL": "x"}"#).unwrap_err();
+        assert!(error.to_string().starts_with("unknown field `baseURL`"), "{error}");
+    }
+}

@@ -1,0 +1,186 @@
+//! One answer of the model, put together from its bits. Pure.
+
+use crate::chunk::{CallDelta, Delta};
+use crate::failure::Failure;
+use crate::meter::Tokens;
+
+/// An answer, as far as it has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reply {
+    /// What it says.
+    pub text: String,
+    /// Tools that it calls, in its order.
+    pub calls: Vec<Call>,
+    /// Why it ended, in the endpoint's words; none while it goes on.
+    pub finish: Option<String>,
+    /// What the call used, where the endpoint says so.
+    pub usage: Option<Tokens>,
+}
+
+/// One call of a tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// The name that its result goes by.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// JSON, if the model got it right.
+    pub arguments: String,
+    /// The place that the endpoint gave it.
+    index: Option<u64>,
+}
+
+/// An answer beyond this is no answer; an endpoint that never ends must not take the memory of the tree.
+const LONGEST: usize = 64 * 1024 * 1024;
+
+impl Reply {
+    /// Takes a further bit.
+    pub fn take(&mut self, delta: Delta) -> Result<(), Failure> {
+        let Delta { text, calls, finish, usage } = delta;
+        self.text.push_str(&text);
+        calls.into_iter().for_each(|call| self.take_call(call));
+        self.finish = finish.or(self.finish.take());
+        self.usage = usage.or(self.usage.take());
+        let size =
+            self.text.len() + self.calls.iter().map(|call| call.arguments.len()).sum::<usize>();
+        if size > LONGEST { Err(Failure::TooLong) } else { Ok(()) }
+    }
+
+    /// The answer, now that nothing more comes. `done` is whether the endpoint said so.
+    pub fn end(mut self, done: bool) -> Result<Self, Failure> {
+        match self.finish.as_deref() {
+            None if !done => return Err(Failure::Cut { source: None }),
+            Some("length") => return Err(Failure::Length),
+            Some("content_filter") => return Err(Failure::Filtered),
+            _ => {}
+        }
+        for (number, call) in (1..).zip(&mut self.calls) {
+            if call.id.is_empty() {
+                call.id = format!("call_{number}");
+            }
+        }
+        Ok(self)
+    }
+
+    fn take_call(&mut self, delta: CallDelta) {
+        let CallDelta { index, id, name, arguments } = delta;
+        let known = match index {
+            Some(_) => self.calls.iter().rposition(|call| call.index == index),
+            // Without a place it belongs to the call before, unless it begins one.
+            None if name.is_none() => self.calls.len().checked_sub(1),
+            None => None,
+        };
+        // Where each call has place 0, a second name or another id tells them apart.
+        let known = known.filter(|&known| {
+            let call = &self.calls[known];
+            let other_id = id.as_ref().is_some_and(|id| *id != call.id && !call.id.is_empty());
+            !(other_id && name.is_some())
+        });
+        let call = match known {
+            Some(known) => &mut self.calls[known],
+            None => {
+                self.calls.push(Call { index, ..Call::default() });
+                self.calls.last_mut().expect("one was just put there")
+            }
+        };
+        if let Some(id) = id {
+            call.id = id;
+        }
+        if let Some(name) = name {
+            call.name = name;
+        }
+        call.arguments.push_str(&arguments);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::{Chunk, parse};
+
+    fn reply(lines: &[&str]) -> Reply {
+        let mut reply = Reply::default();
+        for line in lines {
+            let Chunk::Delta(delta) = parse(line) else { panic!("{line}") };
+            reply.take(delta).expect("short");
+        }
+        reply
+    }
+
+    fn calls(bits: &[&str]) -> Vec<(String, String, String)> {
+        let lines: Vec<_> = bits
+            .iter()
+            .map(|bit| format!(r#"{{"choices":[{{"delta":{{"tool_calls":[{bit}]}}}}]}}"#))
+            .collect();
+        let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+        let reply = reply(&lines).end(true).expect("whole");
+        reply.calls.into_iter().map(|call| (call.id, call.name, call.arguments)).collect()
+    }
+
+    fn call(id: &str, name: &str, arguments: &str) -> (String, String, String) {
+        (id.into(), name.into(), arguments.into())
+    }
+
+    #[test]
+    fn arguments_come_in_fragments() {
+        let found = calls(&[
+            r#"{"index":0,"id":"a","function":{"name":"f","arguments":""}}"#,
+            r#"{"index":0,"function":{"arguments":"{\"x\""}}"#,
+            r#"{"index":1,"id":"b","function":{"name":"g","arguments":"{"}}"#,
+            r#"{"index":0,"function":{"arguments":":1}"}}"#,
+            r#"{"index":1,"function":{"arguments":"}"}}"#,
+        ]);
+        assert_eq!(found, [call("a", "f", r#"{"x":1}"#), call("b", "g", "{}")]);
+    }
+
+    #[test]
+    fn calls_that_all_have_place_0_are_told_apart() {
+        let found = calls(&[
+            r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}"#,
+            r#"{"index":0,"id":"b","function":{"name":"f","arguments":"{}"}}"#,
+        ]);
+        assert_eq!(found, [call("a", "f", "{}"), call("b", "f", "{}")]);
+        // Some repeat name and id with each bit.
+        let found = calls(&[
+            r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}"#,
+            r#"{"index":0,"id":"a","function":{"name":"f","arguments":"}"}}"#,
+        ]);
+        assert_eq!(found, [call("a", "f", "{}")]);
+    }
+
+    #[test]
+    fn calls_without_place_or_id() {
+        let found = calls(&[
+            r#"{"function":{"name":"f","arguments":"{"}}"#,
+            r#"{"function":{"arguments":"}"}}"#,
+            r#"{"function":{"name":"g","arguments":{"a":1}}}"#,
+        ]);
+        assert_eq!(found, [call("call_1", "f", "{}"), call("call_2", "g", r#"{"a":1}"#)]);
+    }
+
+    #[test]
+    fn an_answer_ends_when_its_endpoint_says_so() {
+        let said = |finish: &str| {
+            let line = format!(
+                r#"{{"choices":[{{"delta":{{"content":"a"}},"finish_reason":{finish}}}]}}"#
+            );
+            reply(&[&line])
+        };
+        for (reply, done, expected) in [
+            (said("null"), true, "a"),
+            (said("\"stop\""), false, "a"),
+            (said("\"eos\""), false, "a"),
+            (said("null"), false, "the answer broke off"),
+            (
+                said("\"length\""),
+                true,
+                "the model came to the end of its tokens before that of its answer",
+            ),
+            (said("\"content_filter\""), true, "the service held the answer back"),
+        ] {
+            let found = reply.clone().end(done);
+            let found = found.map_or_else(|failure| failure.to_string(), |reply| reply.text);
+            assert_eq!(found, expected, "{reply:?} {done}");
+        }
+    }
+}

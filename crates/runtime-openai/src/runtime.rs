@@ -1,0 +1,162 @@
+//! The adapter between the contract and the service.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use offshoot_model::{CancelledBy, Reason};
+use offshoot_runtime::{
+    Abilities, CostKnowledge, Finished, Launch, RunContext, Runtime, system_prompt,
+};
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+use crate::compaction::Due;
+use crate::endpoint::EndpointError;
+use crate::history::History;
+use crate::meter::{Meter, Pricing};
+use crate::options::CostOption;
+use crate::pressure::Pressure;
+use crate::service::Service;
+use crate::session::Session;
+use crate::{OpenAiOptions, context, tools};
+
+/// Runs models behind a chat endpoint. Cheap to clone; all runs share what its connections and its service's requests to
+/// slow down are.
+#[derive(Clone)]
+pub struct OpenAiRuntime {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    name: String,
+    options: OpenAiOptions,
+    /// What is wrong with the options is told by each run, and before by whoever checks.
+    service: Result<Service, EndpointError>,
+    pressure: Pressure,
+}
+
+impl OpenAiRuntime {
+    /// A runtime of this name for this endpoint. The key and the proxies come from the environment, which is not kept.
+    pub fn new(
+        name: impl Into<String>,
+        options: OpenAiOptions,
+        environment: &[(OsString, OsString)],
+    ) -> Self {
+        let service = Service::new(&options, environment);
+        let inner = Inner { name: name.into(), options, service, pressure: Pressure::default() };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Looks whether the options are complete: the address can be called, and the key is there. Calls nobody.
+    pub fn check(&self) -> Result<(), EndpointError> {
+        self.inner.service.as_ref().map(drop).map_err(Clone::clone)
+    }
+
+    fn pricing(&self, model: &str) -> Pricing {
+        let options = &self.inner.options;
+        match (options.cost, options.prices.get(model)) {
+            (CostOption::None, _) => Pricing::Free,
+            (_, Some(price)) => Pricing::Known(*price),
+            (CostOption::Unknown, None) => Pricing::Unknown,
+        }
+    }
+
+    /// One run; an error is the reason why nothing was asked.
+    async fn run(&self, launch: Launch, cx: RunContext) -> Result<Finished, Reason> {
+        let Inner { options, service, pressure, .. } = &*self.inner;
+        let service =
+            service.as_ref().map_err(|error| cannot_start(format!("{error}; {}", error.hint())))?;
+        let Some(model) = launch.model.as_deref().or(options.model.as_deref()) else {
+            return Err(cannot_start(
+                "no model is chosen, for the agent or in the options".to_owned(),
+            ));
+        };
+        let (prompt, sources) = context::first(&launch, options.inline_bytes)
+            .map_err(|error| cannot_start(format!("its input cannot be read: {error}")))?;
+        let RunContext { host, mut stop, turns } = cx;
+        host.started(None);
+        let may_spawn = launch.may_spawn();
+        let system = system_prompt(&launch, may_spawn, &[]);
+        let compaction = options.compaction(&launch.agent);
+        let mut session = Session {
+            options,
+            service,
+            pressure,
+            host,
+            turns,
+            fields: fields(options, model, launch.thinking.as_deref()),
+            tools: tools::offer(may_spawn, !sources.is_empty()),
+            sources,
+            history: History::new(system, prompt),
+            compaction,
+            pruning: options.pruning(&launch.agent),
+            due: Due::new(compaction.limit()),
+            meter: Meter::new(self.pricing(model)),
+            chance: chance(&launch),
+            said: String::new(),
+            told: Instant::now(),
+        };
+        let reason = tokio::select! {
+            biased;
+            reason = session.run() => reason,
+            // Nothing was started that would have to end in order: a connection that is dropped is closed, whatever the
+            // grace. Whoever asked knows why, and says so in the record.
+            _ = stop.heard() => Reason::Cancelled { by: CancelledBy::Operator },
+        };
+        Ok(session.finish(reason, launch.output))
+    }
+}
+
+impl Runtime for OpenAiRuntime {
+    fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    fn abilities(&self) -> Abilities {
+        let options = &self.inner.options;
+        let cost = match options.model.as_deref().map(|model| self.pricing(model)) {
+            Some(Pricing::Known(_)) => CostKnowledge::Reported,
+            _ if options.cost == CostOption::None => CostKnowledge::None,
+            _ => CostKnowledge::Unknown,
+        };
+        Abilities { cost, turns: true, resumes: false, enforces: None }
+    }
+
+    fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished> {
+        let runtime = self.clone();
+        async move { runtime.run(launch, cx).await.unwrap_or_else(Finished::of) }.boxed()
+    }
+}
+
+/// What does not change from one request of a run to the next.
+fn fields(options: &OpenAiOptions, model: &str, thinking: Option<&str>) -> Map<String, Value> {
+    let mut fields = options.request.clone();
+    fields.insert("model".to_owned(), model.into());
+    match thinking {
+        // Some models cannot do without, and endpoints have no common word for it.
+        None | Some("off") => {}
+        Some(level) => {
+            fields.insert("reasoning_effort".to_owned(), level.into());
+        }
+    }
+    fields
+}
+
+/// A number from 0 to 1 that runs do not share. The last bits of an id are random.
+fn chance(launch: &Launch) -> f64 {
+    let [.., a, b] = launch.run.as_uuid().into_bytes();
+    f64::from(u16::from_be_bytes([a, b])) / f64::from(u16::MAX)
+}
+
+fn cannot_start(message: String) -> Reason {
+    Reason::CannotStart { message }
+}
+
+impl fmt::Debug for OpenAiRuntime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenAiRuntime").field("name", &self.inner.name).finish_non_exhaustive()
+    }
+}

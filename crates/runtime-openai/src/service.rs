@@ -1,0 +1,229 @@
+//! The service as it is reached: one call, one stream of chunks.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Client, NoProxy, Proxy, redirect};
+use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_platform_verifier::BuilderVerifierExt;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::OpenAiOptions;
+use crate::chunk::{self, Chunk, ServiceError, beginning};
+use crate::endpoint::{Endpoint, EndpointError, Key};
+use crate::failure::Failure;
+use crate::retry;
+use crate::sse::Events;
+
+/// A service that can be called.
+#[derive(Clone)]
+pub(crate) struct Service {
+    client: Client,
+    endpoint: Endpoint,
+    key: Option<Key>,
+    silence: Option<Duration>,
+}
+
+/// One answer, as it comes.
+pub(crate) struct Answer<'s> {
+    service: &'s Service,
+    response: reqwest::Response,
+    /// None once the answer is over.
+    events: Option<Events>,
+    ready: VecDeque<String>,
+    /// Whether it comes as events; otherwise it is one value.
+    streams: bool,
+}
+
+/// Of a body that explains a refusal, this much is read.
+const EXPLANATION: usize = 64 * 1024;
+
+/// Of a body that is one value, this much is read.
+const WHOLE: usize = 64 * 1024 * 1024;
+
+impl Service {
+    pub(crate) fn new(
+        options: &OpenAiOptions,
+        environment: &[(OsString, OsString)],
+    ) -> Result<Self, EndpointError> {
+        let endpoint = Endpoint::of(options)?;
+        let key = Key::find(options, environment)?;
+        let cannot =
+            |error: &dyn std::error::Error| EndpointError::Client { message: error.to_string() };
+        let tls = tls(&endpoint).map_err(|error| cannot(&error))?;
+        let mut client = Client::builder()
+            .tls_backend_preconfigured(tls)
+            .connect_timeout(Duration::from_secs(options.connect_seconds.max(1)))
+            // A redirection would take the conversation somewhere else than where it was meant to go.
+            .redirect(redirect::Policy::none())
+            // What the environment says about proxies is handed in, like everything it says.
+            .no_proxy();
+        if let Some(proxy) = proxy(&endpoint, environment) {
+            client = client.proxy(proxy.map_err(|error| cannot(&error))?);
+        }
+        let client = client.build().map_err(|error| cannot(&error))?;
+        let silence = Some(Duration::from_secs(options.silence_seconds));
+        Ok(Self { client, endpoint, key, silence: silence.filter(|silence| !silence.is_zero()) })
+    }
+
+    /// Sends a request. Answers as soon as an answer begins.
+    pub(crate) async fn call(&self, request: Vec<u8>) -> Result<Answer<'_>, Failure> {
+        let json = HeaderValue::from_static("application/json");
+        let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, json)]);
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
+        if let Some(key) = &self.key {
+            headers.insert(AUTHORIZATION, key.header());
+        }
+        let sent =
+            self.client.post(self.endpoint.chat.clone()).headers(headers).body(request).send();
+        let response = self.in_time(sent).await?.map_err(|source| self.not_sent(source))?;
+        if !response.status().is_success() {
+            return Err(self.refusal(response).await);
+        }
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let streams = !kind.is_some_and(|kind| kind.starts_with("application/json"));
+        let events = Some(Events::default());
+        Ok(Answer { service: self, response, events, ready: VecDeque::new(), streams })
+    }
+
+    /// The address, for messages.
+    pub(crate) fn address(&self) -> String {
+        let chat = &self.endpoint.chat;
+        format!("{}://{}", chat.scheme(), chat.authority())
+    }
+
+    async fn in_time<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
+        match self.silence {
+            None => Ok(work.await),
+            Some(after) => timeout(after, work).await.map_err(|_| Failure::Silent { after }),
+        }
+    }
+
+    fn not_sent(&self, source: reqwest::Error) -> Failure {
+        let source = source.without_url();
+        if source.is_connect() {
+            return Failure::Unreachable { endpoint: self.address(), source };
+        }
+        Failure::Cut { source: Some(source) }
+    }
+
+    async fn refusal(&self, mut response: reqwest::Response) -> Failure {
+        let status = response.status();
+        let headers = response.headers().clone();
+        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let after = retry::after(header);
+        let mut body = Vec::new();
+        // What is read until it ends, or breaks off, is explanation enough.
+        while let Ok(Ok(Some(bytes))) = self.in_time(response.chunk()).await {
+            body.extend_from_slice(&bytes);
+            if body.len() > EXPLANATION {
+                break;
+            }
+        }
+        let text = String::from_utf8_lossy(&body);
+        let said = serde_json::from_str::<Value>(&text).ok();
+        let mut error = said.and_then(|said| ServiceError::of(&said)).unwrap_or_else(|| {
+            let text = beginning(&text);
+            let reason = || status.canonical_reason().unwrap_or("nothing").to_owned();
+            let message = if text.is_empty() { reason() } else { text };
+            ServiceError { message, ..ServiceError::default() }
+        });
+        error.message = self.redact(&error.message);
+        Failure::Refused { status: status.as_u16(), error, after }
+    }
+
+    fn redact(&self, text: &str) -> String {
+        self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.redact(text))
+    }
+}
+
+impl Answer<'_> {
+    /// The next chunk; none where the answer is over without having said so.
+    pub(crate) async fn next(&mut self) -> Result<Option<Chunk>, Failure> {
+        loop {
+            if let Some(data) = self.ready.pop_front() {
+                return self.read(&data, false);
+            }
+            let Some(events) = &mut self.events else { return Ok(None) };
+            let bytes = self.service.in_time(self.response.chunk()).await?;
+            match bytes.map_err(|source| Failure::Cut { source: Some(source.without_url()) })? {
+                Some(bytes) if self.streams => self.ready.extend(events.feed(&bytes)?),
+                Some(bytes) => {
+                    let mut body = bytes.to_vec();
+                    self.events = None;
+                    self.rest_of(&mut body).await?;
+                    return self.read(&String::from_utf8_lossy(&body), false);
+                }
+                None => {
+                    let rest = self.events.take().and_then(Events::finish);
+                    return match rest {
+                        Some(rest) => self.read(&rest, true),
+                        None => Ok(None),
+                    };
+                }
+            }
+        }
+    }
+
+    async fn rest_of(&mut self, body: &mut Vec<u8>) -> Result<(), Failure> {
+        loop {
+            let bytes = self.service.in_time(self.response.chunk()).await?;
+            match bytes.map_err(|source| Failure::Cut { source: Some(source.without_url()) })? {
+                Some(_) if body.len() > WHOLE => return Err(Failure::TooLong),
+                Some(bytes) => body.extend_from_slice(&bytes),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// `cut` is whether the stream may have ended in the middle of it.
+    fn read(&self, data: &str, cut: bool) -> Result<Option<Chunk>, Failure> {
+        match chunk::parse(data) {
+            Chunk::Garbage(_) if cut => Err(Failure::Cut { source: None }),
+            Chunk::Garbage(beginning) => {
+                let beginning = self.service.redact(&beginning);
+                Err(Failure::Garbage { endpoint: self.service.address(), beginning })
+            }
+            Chunk::Error(mut error) => {
+                error.message = self.service.redact(&error.message);
+                Err(Failure::GaveUp { error })
+            }
+            chunk => Ok(Some(chunk)),
+        }
+    }
+}
+
+/// TLS on ring, with the certificates of the system where any could be needed.
+fn tls(endpoint: &Endpoint) -> Result<ClientConfig, rustls::Error> {
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?;
+    let builder = match endpoint.chat.scheme() {
+        "https" => builder.with_platform_verifier()?,
+        _ => builder.with_root_certificates(RootCertStore::empty()),
+    };
+    Ok(builder.with_no_client_auth())
+}
+
+/// The proxy that the environment names; what is on this machine needs none.
+fn proxy(
+    endpoint: &Endpoint,
+    environment: &[(OsString, OsString)],
+) -> Option<reqwest::Result<Proxy>> {
+    if endpoint.loopback {
+        return None;
+    }
+    let variable = |name: &str| {
+        let upper = name.to_uppercase();
+        let found = environment.iter().rfind(|(known, _)| *known == *name || *known == *upper);
+        found.and_then(|(_, value)| value.to_str()).filter(|value| !value.is_empty())
+    };
+    let url =
+        variable(&format!("{}_proxy", endpoint.chat.scheme())).or_else(|| variable("all_proxy"))?;
+    let not_for = variable("no_proxy").and_then(NoProxy::from_string);
+    Some(Proxy::all(url).map(|proxy| proxy.no_proxy(not_for)))
+}

@@ -1,0 +1,300 @@
+//! The loop of one run: ask, use tools, ask again, until an answer stands; then perhaps a further turn.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+use offshoot_model::{JsonText, Reason};
+use offshoot_runtime::{
+    Finished, NextTurn, Output, OutputFormat, RunHost, Turns, WaitFor, WaitMode,
+};
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use crate::chunk::Chunk;
+use crate::compaction::Due;
+use crate::context::Sources;
+use crate::failure::Failure;
+use crate::history::{History, Message};
+use crate::meter::Meter;
+use crate::pressure::Pressure;
+use crate::reply::{Call, Reply};
+use crate::service::Service;
+use crate::tools::{self, Tool};
+use crate::{Compaction, OpenAiOptions, Pruning};
+
+/// One run.
+pub(crate) struct Session<'r> {
+    pub(crate) options: &'r OpenAiOptions,
+    pub(crate) service: &'r Service,
+    pub(crate) pressure: &'r Pressure,
+    pub(crate) host: RunHost,
+    pub(crate) turns: Turns,
+    /// The fields of each request that do not change.
+    pub(crate) fields: Map<String, Value>,
+    pub(crate) tools: Vec<Value>,
+    pub(crate) sources: Sources,
+    pub(crate) history: History,
+    pub(crate) compaction: &'r Compaction,
+    pub(crate) pruning: &'r Pruning,
+    pub(crate) due: Due,
+    pub(crate) meter: Meter,
+    /// From 0 to 1; another one for each run.
+    pub(crate) chance: f64,
+    /// What it said last: its answer once a turn has ended, and part of one before.
+    pub(crate) said: String,
+    /// When something was last told to anybody.
+    pub(crate) told: Instant,
+}
+
+/// What a request is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// To go on with the conversation. What comes is told.
+    Answer,
+    /// To sum it up.
+    Summary,
+}
+
+/// Of what it says, this many characters are told to people.
+const PROGRESS_CHARS: usize = 200;
+
+/// While something comes that is no line of an answer yet, such as what the model thinks, a sign of life is given this
+/// often.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
+
+impl Session<'_> {
+    /// Runs turn after turn, to the end.
+    pub(crate) async fn run(&mut self) -> Reason {
+        loop {
+            let answer = match self.turn().await {
+                Ok(answer) => answer,
+                Err(reason) => return reason,
+            };
+            match self.turns.ended(answer).await {
+                NextTurn::End => return Reason::Completed { exit_code: None },
+                NextTurn::Go(prompt) => self.history.begin_turn(prompt),
+            }
+        }
+    }
+
+    /// How the run came out.
+    pub(crate) fn finish(self, reason: Reason, format: OutputFormat) -> Finished {
+        let (usage, cost) = (self.meter.usage(), self.meter.cost());
+        let completed = reason.status().is_success();
+        Finished {
+            usage,
+            cost,
+            output: output(self.said, completed, format),
+            ..Finished::of(reason)
+        }
+    }
+
+    /// One turn: rounds of tools, and an answer.
+    async fn turn(&mut self) -> Result<Option<Arc<str>>, Reason> {
+        let mut rounds = 0;
+        loop {
+            let reply = self.answer().await?;
+            self.history.answered(&reply);
+            if reply.calls.is_empty() {
+                return Ok((!reply.text.is_empty()).then(|| reply.text.into()));
+            }
+            rounds += 1;
+            if rounds > self.options.max_rounds {
+                return Err(Reason::TurnLimit);
+            }
+            let names: Vec<_> = reply.calls.iter().map(|call| call.name.as_str()).collect();
+            self.tell(format!("uses {}", names.join(", ")));
+            // Asked for in their order; waited for together, as the model means it.
+            let answers = join_all(reply.calls.iter().map(|call| self.use_tool(call))).await;
+            for (call, answer) in reply.calls.iter().zip(answers) {
+                self.history.tool_answered(call, answer);
+            }
+            while let Some(letter) = self.turns.letter().now_or_never() {
+                self.history.say(letter);
+            }
+        }
+    }
+
+    /// The model's answer to the conversation, which is summed up where it has become too long.
+    async fn answer(&mut self) -> Result<Reply, Reason> {
+        if self.due.is_past(self.history.tokens()) {
+            self.sum_up().await?;
+        }
+        match self.ask(self.history.messages().to_vec(), Purpose::Answer).await {
+            Err(failure) if failure.is_overflow() && self.compaction.is_on() => {
+                if !self.sum_up().await? {
+                    return Err(failure.reason());
+                }
+                let messages = self.history.messages().to_vec();
+                self.ask(messages, Purpose::Answer).await.map_err(|failure| failure.reason())
+            }
+            answer => answer.map_err(|failure| failure.reason()),
+        }
+    }
+
+    /// Puts a summary in the place of the conversation; answers whether that was possible.
+    async fn sum_up(&mut self) -> Result<bool, Reason> {
+        let Some(request) = self.compaction.request(&self.history) else { return Ok(false) };
+        let before = self.history.tokens();
+        self.tell(format!("sums up a conversation of about {before} tokens"));
+        let reply =
+            self.ask(request, Purpose::Summary).await.map_err(|failure| failure.reason())?;
+        let summary = reply.text.trim();
+        if summary.is_empty() {
+            // Better a conversation that is too long than one that is lost.
+            self.due.left(before);
+            return Ok(false);
+        }
+        self.history.sum_up(summary);
+        self.due.left(self.history.tokens());
+        Ok(true)
+    }
+
+    /// Calls the service until it answers, or must be given up.
+    async fn ask(&mut self, messages: Vec<Message>, purpose: Purpose) -> Result<Reply, Failure> {
+        let request = self.request(&messages, purpose);
+        let mut failed = 0;
+        loop {
+            self.pressure.passes().await;
+            self.meter.call_began();
+            let failure = match self.attempt(request.clone(), purpose).await {
+                Ok(reply) => {
+                    self.meter.call_ended(reply.usage);
+                    self.used();
+                    return Ok(reply);
+                }
+                Err(failure) => failure,
+            };
+            if failure.is_before_work() {
+                self.meter.call_refused();
+            } else {
+                self.meter.call_ended(None);
+                self.used();
+            }
+            failed += 1;
+            let retries = &self.options.retries;
+            let wait = match failure.is_retryable() {
+                true => retries.wait(failed, failure.after(), self.chance),
+                false => None,
+            };
+            let Some(wait) = wait else { return Err(failure) };
+            let (why, seconds, most) = (failure.explain(), wait.as_secs_f64(), retries.count);
+            self.tell(format!("{why}; tries again in {seconds:.1} s ({failed} of {most})"));
+            if failure.is_pressure() {
+                self.pressure.rises(wait);
+            } else {
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "the wait is a length of time that the service asked for"
+                )]
+                tokio::time::sleep(wait).await;
+            }
+        }
+    }
+
+    async fn attempt(&mut self, request: Vec<u8>, purpose: Purpose) -> Result<Reply, Failure> {
+        let mut reply = Reply::default();
+        let mut line = 0;
+        if purpose == Purpose::Answer {
+            self.said.clear();
+        }
+        let service = self.service;
+        let mut answer = service.call(request).await?;
+        let done = loop {
+            match answer.next().await? {
+                None => break false,
+                Some(Chunk::Done) => break true,
+                Some(Chunk::Delta(delta)) => reply.take(delta)?,
+                Some(Chunk::Error(_) | Chunk::Garbage(_)) => {
+                    unreachable!("the service has made failures of these")
+                }
+            }
+            if purpose == Purpose::Answer {
+                self.said.push_str(&reply.text[self.said.len()..]);
+                line = self.tell_lines(line);
+            }
+        };
+        reply.end(done)
+    }
+
+    /// Tells the lines that have become whole, and something now and then; answers where the next one begins.
+    fn tell_lines(&mut self, from: usize) -> usize {
+        let Some(end) = self.said[from..].rfind('\n').map(|end| from + end + 1) else {
+            if self.told.elapsed() >= SIGN_OF_LIFE {
+                let begun = self.said[from..].trim();
+                let text = if begun.is_empty() { "thinks" } else { begun };
+                self.tell(shortened(text));
+            }
+            return from;
+        };
+        let last = self.said[from..end].lines().rev().find(|line| !line.trim().is_empty());
+        if let Some(text) = last.map(shortened) {
+            self.tell(text);
+        }
+        end
+    }
+
+    async fn use_tool(&self, call: &Call) -> String {
+        match tools::parse(&call.name, &call.arguments) {
+            Err(refusal) => tools::refused(&refusal),
+            Ok(Tool::Read(read)) => self.sources.read(&read),
+            Ok(Tool::Wait(wait)) => {
+                let mode = wait.mode;
+                tools::waited(mode, &self.host.wait(wait).await)
+            }
+            Ok(Tool::Spawn { request, wait }) => match self.host.spawn(*request).await {
+                Err(refusal) => tools::refused(&refusal),
+                Ok(run) if !wait => tools::spawned(run, None),
+                Ok(run) => {
+                    let wait = WaitFor { runs: vec![run], mode: WaitMode::All, timeout: None };
+                    tools::spawned(run, Some(&self.host.wait(wait).await))
+                }
+            },
+        }
+    }
+
+    fn request(&self, messages: &[Message], purpose: Purpose) -> Vec<u8> {
+        let mut request = self.fields.clone();
+        let messages = self.pruning.apply(messages);
+        request.insert("messages".to_owned(), json!(messages));
+        request.insert("stream".to_owned(), true.into());
+        if self.options.ask_usage {
+            request.insert("stream_options".to_owned(), json!({"include_usage": true}));
+        }
+        if purpose == Purpose::Answer && !self.tools.is_empty() {
+            request.insert("tools".to_owned(), json!(self.tools));
+        }
+        Value::Object(request).to_string().into_bytes()
+    }
+
+    fn used(&mut self) {
+        self.host.used(self.meter.usage(), self.meter.cost());
+        self.told = Instant::now();
+    }
+
+    fn tell(&mut self, text: String) {
+        self.host.progress(text);
+        self.told = Instant::now();
+    }
+}
+
+fn shortened(text: &str) -> String {
+    text.trim().chars().take(PROGRESS_CHARS).collect()
+}
+
+/// What was said, in the form that was asked for: JSON where it begins like an object or an array and is one.
+fn output(said: String, completed: bool, format: OutputFormat) -> Output {
+    if said.is_empty() {
+        return Output::None;
+    }
+    let opens_json = said.trim_start().starts_with(['{', '[']);
+    if completed && format == OutputFormat::Json && opens_json {
+        return match JsonText::parse(said.clone()) {
+            Ok(json) => Output::Json(json),
+            Err(_) => Output::Text(said.into()),
+        };
+    }
+    Output::Text(said.into())
+}

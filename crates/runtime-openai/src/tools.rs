@@ -1,0 +1,251 @@
+//! The tools that a model is offered, and what its calls of them ask for. Pure.
+
+use std::time::Duration;
+
+use offshoot_model::{AgentId, Envelope, Refusal, RunId, SpawnRequest};
+use offshoot_runtime::{WaitAnswer, WaitFor, WaitMode};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// What a call asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Tool {
+    /// A child.
+    Spawn {
+        request: Box<SpawnRequest>,
+        /// Whether its result is the answer.
+        wait: bool,
+    },
+    /// Results of children.
+    Wait(WaitFor),
+    /// A part of a value.
+    Read(Read),
+}
+
+/// A part of a value that was given to this agent.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Read {
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) offset: u64,
+    pub(crate) bytes: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Spawn {
+    task: String,
+    agent_id: Option<String>,
+    label: Option<String>,
+    #[serde(default)]
+    wait: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Wait {
+    #[serde(default)]
+    runs: Vec<String>,
+    mode: Option<String>,
+    timeout_seconds: Option<u64>,
+}
+
+/// What children came to, as the model is told.
+#[derive(Serialize)]
+struct Waited<'a> {
+    status: &'static str,
+    ended: &'a [Envelope],
+    pending: &'a [RunId],
+}
+
+/// What one child came to.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Spawned<'a> {
+    status: &'static str,
+    run_id: RunId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<&'a Envelope>,
+}
+
+/// The tools on offer.
+pub(crate) fn offer(may_spawn: bool, may_read: bool) -> Vec<Value> {
+    let tool = |name: &str, words: &str, properties: Value, required: &[&str]| {
+        let parameters = json!({
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": false,
+        });
+        let function = json!({"name": name, "description": words, "parameters": parameters});
+        json!({"type": "function", "function": function})
+    };
+    let text = |words: &str| json!({"type": "string", "description": words});
+    let number = |words: &str| json!({"type": "integer", "minimum": 0, "description": words});
+    let mut tools = Vec::new();
+    if may_spawn {
+        let properties = json!({
+            "task": text("What the child is to do. It knows nothing else of this session."),
+            "agentId": text("Which agent runs it; this session's own where absent."),
+            "label": text("A short name for people."),
+            "wait": {"type": "boolean", "description": "Block until the child has ended, and answer with its result."},
+        });
+        let words = "Start a child session on a task of its own. Answers `accepted` at once, and sessions_wait brings \
+                     the result; with `wait: true` it blocks until the child has ended.";
+        tools.push(tool("sessions_spawn", words, properties, &["task"]));
+        let properties = json!({
+            "runs": {"type": "array", "items": {"type": "string"}, "description": "Run ids; all children so far where absent."},
+            "mode": {"type": "string", "enum": ["all", "any"], "description": "Until all have ended, or until one has."},
+            "timeoutSeconds": number("Answer after so many seconds whatever there is; the children go on."),
+        });
+        let words = "Block until children have ended, and get their results. The same results are given as often as they \
+                     are asked for.";
+        tools.push(tool("sessions_wait", words, properties, &[]));
+    }
+    if may_read {
+        let properties = json!({
+            "name": text("The value's name."),
+            "offset": number("The first byte; 0 where absent."),
+            "bytes": number("How many bytes at most."),
+        });
+        let words = "Read a part of a context variable that is too long for the prompt.";
+        tools.push(tool("context_read", words, properties, &["name"]));
+    }
+    tools
+}
+
+/// What a call asks for; a refusal where it is wrong in itself.
+pub(crate) fn parse(name: &str, arguments: &str) -> Result<Tool, Refusal> {
+    match name {
+        "sessions_spawn" => {
+            let Spawn { task, agent_id, label, wait } = fields(arguments)?;
+            let agent = agent_id.as_deref().map(AgentId::parse).transpose();
+            let request = SpawnRequest {
+                task: task.into(),
+                agent: agent.map_err(|error| Refusal::invalid("agentId", error.to_string()))?,
+                label: label.map(Into::into),
+                ..SpawnRequest::default()
+            };
+            Ok(Tool::Spawn { request: Box::new(request), wait })
+        }
+        "sessions_wait" => {
+            let Wait { runs, mode, timeout_seconds } = fields(arguments)?;
+            let runs = runs.iter().map(|run| run.parse::<RunId>()).collect::<Result<_, _>>();
+            let mode = match mode.as_deref() {
+                None | Some("all") => WaitMode::All,
+                Some("any") => WaitMode::Any,
+                Some(other) => {
+                    return Err(Refusal::invalid(
+                        "mode",
+                        format!("`{other}` is neither all nor any"),
+                    ));
+                }
+            };
+            Ok(Tool::Wait(WaitFor {
+                runs: runs.map_err(|error| Refusal::invalid("runs", error.to_string()))?,
+                mode,
+                timeout: timeout_seconds.map(Duration::from_secs),
+            }))
+        }
+        "context_read" => fields(arguments).map(Tool::Read),
+        other => Err(Refusal::invalid("name", format!("there is no tool `{other}`"))),
+    }
+}
+
+/// The answer to a child that was admitted.
+pub(crate) fn spawned(run_id: RunId, waited: Option<&WaitAnswer>) -> String {
+    let outcome = waited.and_then(|waited| waited.ended.first());
+    let status = match (waited, outcome) {
+        (None, _) => "accepted",
+        (Some(_), Some(_)) => "ended",
+        (Some(_), None) => "pending",
+    };
+    json_text(&Spawned { status, run_id, outcome })
+}
+
+/// The answer to a wait.
+pub(crate) fn waited(mode: WaitMode, answer: &WaitAnswer) -> String {
+    let WaitAnswer { ended, pending } = answer;
+    let come = pending.is_empty() || mode == WaitMode::Any && !ended.is_empty();
+    json_text(&Waited { status: if come { "ended" } else { "pending" }, ended, pending })
+}
+
+/// The answer no.
+pub(crate) fn refused(refusal: &Refusal) -> String {
+    json_text(refusal)
+}
+
+pub(crate) fn json_text(answer: &impl Serialize) -> String {
+    serde_json::to_string(answer).expect("answers are plain data")
+}
+
+fn fields<'a, T: Deserialize<'a>>(arguments: &'a str) -> Result<T, Refusal> {
+    // Some models send nothing where nothing is needed.
+    let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
+    serde_json::from_str(arguments)
+        .map_err(|error| Refusal::invalid("arguments", error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use offshoot_model::RefusalCode;
+
+    use super::*;
+
+    #[test]
+    fn only_what_may_be_used_is_offered() {
+        for (may_spawn, may_read, expected) in [
+            (false, false, &[][..]),
+            (true, false, &["sessions_spawn", "sessions_wait"]),
+            (false, true, &["context_read"]),
+            (true, true, &["sessions_spawn", "sessions_wait", "context_read"]),
+        ] {
+            let tools = offer(may_spawn, may_read);
+            let names: Vec<_> =
+                tools.iter().filter_map(|tool| tool["function"]["name"].as_str()).collect();
+            assert_eq!(names, expected);
+        }
+    }
+
+    #[test]
+    fn calls_become_requests() {
+        #[track_caller]
+        fn check(name: &str, arguments: &str, expected: Result<Tool, &str>) {
+            let found = parse(name, arguments).map_err(|refusal| {
+                assert_eq!(refusal.code, RefusalCode::InvalidRequest);
+                format!("{}: {}", refusal.field.unwrap_or_default(), refusal.message)
+            });
+            assert_eq!(found, expected.map_err(str::to_owned), "{arguments}");
+        }
+        let spawn = |request, wait| Ok(Tool::Spawn { request: Box::new(request), wait });
+        let task = SpawnRequest { task: "x".into(), ..SpawnRequest::default() };
+        check("sessions_spawn", r#"{"task":"x"}"#, spawn(task.clone(), false));
+        let whole =
+            SpawnRequest { agent: AgentId::parse("scout").ok(), label: Some("l".into()), ..task };
+        check(
+            "sessions_spawn",
+            r#"{"task":"x","agentId":"scout","label":"l","wait":true}"#,
+            spawn(whole, true),
+        );
+        check("sessions_wait", "", Ok(Tool::Wait(WaitFor::default())));
+        let any = WaitFor {
+            mode: WaitMode::Any,
+            timeout: Some(Duration::from_secs(9)),
+            ..WaitFor::default()
+        };
+        check("sessions_wait", r#"{"mode":"any","timeoutSeconds":9}"#, Ok(Tool::Wait(any)));
+        let read = Read { name: "a".into(), offset: 4, bytes: None };
+        check("context_read", r#"{"name":"a","offset":4}"#, Ok(Tool::Read(read)));
+        check("rm", "{}", Err("name: there is no tool `rm`"));
+        check("sessions_wait", r#"{"mode":"some"}"#, Err("mode: `some` is neither all nor any"));
+        check("sessions_spawn", "{}", Err("arguments: missing field `task` at line 1 column 2"));
+        check(
+            "sessions_spawn",
+            r#"{"task":"#,
+            Err("arguments: EOF while parsing a value at line 1 column 8"),
+        );
+        assert!(parse("sessions_wait", r#"{"runs":["x"]}"#).is_err());
+        assert!(parse("sessions_spawn", r#"{"task":"x","agentId":"no such: name"}"#).is_err());
+    }
+}
