@@ -55,11 +55,8 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer("store", &["session-key", "model"], Async::Yes, Files::Yes),
     layer("runtime-exec", &["model", "runtime", "process"], Async::Yes, Files::Yes),
     layer("runtime-claude", &["model", "runtime", "process"], Async::Yes, Files::Yes),
-<<<<<<< HEAD
     layer("plugin-host", &["model", "runtime", "plugin-abi", "process"], Async::Yes, Files::Yes),
-=======
     layer("runtime-openai", &["model", "runtime"], Async::Yes, Files::Yes),
->>>>>>> bd6b552 (runtime-openai: models behind a chat endpoint)
     layer(
         "spawner",
         &["session-key", "model", "config", "policy", "merge", "runtime", "store"],
