@@ -38,6 +38,7 @@ impl Events {
             task: Payload::text("task"),
             input: None,
             grant: Arc::new(Grant::unbounded()),
+            rules: None,
             plan: None,
         };
         self.say(run, 0, EventKind::Admitted(Box::new(admitted)));

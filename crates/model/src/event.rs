@@ -7,7 +7,7 @@ use offshoot_session_key::{AgentId, SessionKey};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ContentHash, Cost, DeliveryId, Ending, Grant, JsonText, Payload, Refusal, RootId, RunId,
+    ContentHash, Cost, DeliveryId, Ending, Grant, JsonText, Payload, Refusal, RootId, Rules, RunId,
     Timestamp, Usage,
 };
 
@@ -137,6 +137,9 @@ pub struct Admitted {
     pub input: Option<InputRange>,
     /// The terms.
     pub grant: Arc<Grant>,
+    /// What its own spawns are held to, where that is not what its parent's are held to. A root always says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<Arc<Rules>>,
     /// For a root: the plan it was opened with, as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<JsonText>,

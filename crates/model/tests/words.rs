@@ -203,6 +203,7 @@ fn admitted(parent: Option<RunId>, depth: u32) -> EventKind {
         task: Payload::text("task"),
         input: None,
         grant: Arc::new(Grant::unbounded()),
+        rules: None,
         plan: None,
     }))
 }

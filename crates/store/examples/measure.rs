@@ -235,6 +235,7 @@ fn admitted(run: RunId, parent: Option<RunId>, depth: u32) -> EventKind {
         task: Payload::text("count the errors"),
         input: None,
         grant: Arc::new(Grant::unbounded()),
+        rules: None,
         plan: None,
     }))
 }

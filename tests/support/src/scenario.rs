@@ -22,10 +22,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{
-    Admitted, AgentId, CancelledBy, ContentHash, Cost, DeliveryId, Ending, Event, EventClass,
-    EventKind, GovernedBy, Grant, InputRange, JsonText, MergeSummary, MicroUsd, Origin, Payload,
-    ProcessIdentity, Reason, Refusal, RefusalCode, RootId, RunId, SessionKey, Timestamp,
-    TokenCount, Usage, ValueKind, VariableRef,
+    Admitted, AgentId, BudgetGrant, CancelledBy, ContentHash, Cost, DeliveryId, Ending, Event,
+    EventClass, EventKind, GovernedBy, Grant, InputRange, JsonText, MergeSummary, MicroUsd, Origin,
+    Payload, ProcessIdentity, Reason, Refusal, RefusalCode, Rights, RootId, Rules, RunId,
+    SessionKey, Timestamp, TokenCount, Usage, ValueKind, VariableRef,
 };
 
 /// 2025-08-01T12:00:00Z, in microseconds.
@@ -37,6 +37,12 @@ pub fn everything() -> Vec<Event> {
     map(&mut script);
     still_going(&mut script);
     script.events
+}
+
+/// The same, each of the two trees by itself.
+pub fn trees() -> (Vec<Event>, Vec<Event>) {
+    let first = RootId::new(run(0));
+    everything().into_iter().partition(|event| event.root == first)
 }
 
 /// The id of the n-th run of the scenario, in the order of admission.
@@ -135,7 +141,9 @@ fn delegating(script: &mut Script, parent: RunId) {
     )
     .with_hint("do it here")
     .governed_by(limit);
+    script.budget = BudgetGrant { tokens: Some(12_000), usd: Some(MicroUsd::from_micros(35_000)) };
     let first = script.child(parent, "scout", None);
+    script.budget = BudgetGrant::default();
     let second = script.child(parent, "scout", Some("red\u{1b}[31malert\u{7}\u{9b}2J"));
     script.say(parent, EventKind::Waiting);
     script.say(parent, EventKind::StallLent);
@@ -182,6 +190,31 @@ fn json(text: &str) -> JsonText {
     JsonText::parse(text.to_owned()).expect("JSON")
 }
 
+/// Nobody below a root has what is for roots alone.
+fn grant(is_below: bool, budget: BudgetGrant) -> Grant {
+    let roots_alone = [
+        "agents_list",
+        "cron",
+        "gateway",
+        "memory_get",
+        "memory_search",
+        "session_status",
+        "whatsapp_login",
+    ];
+    let deny = roots_alone.into_iter().filter(|_| is_below).map(str::to_owned).collect();
+    let tools = Rights { allow: None, deny };
+    Grant { run_timeout_seconds: 65, max_depth: 3, tools, budget, ..Grant::unbounded() }
+}
+
+const RULES: Rules = Rules {
+    max_concurrent: 4,
+    max_concurrent_per_level: None,
+    max_children: None,
+    max_spawns: 100,
+    max_spawns_per_minute: None,
+    cascade: false,
+};
+
 const COMPLETED: Reason = Reason::Completed { exit_code: Some(0) };
 
 /// Writes events with the numbers and moments they need.
@@ -193,6 +226,8 @@ struct Script {
     root: Option<RootId>,
     seq: u64,
     elapsed: Duration,
+    /// What is reserved for whoever is admitted next.
+    budget: BudgetGrant,
 }
 
 impl Script {
@@ -254,6 +289,7 @@ impl Script {
         let run = run(self.admitted);
         self.admitted += 1;
         let key = SessionKey::parse(key).expect("a key");
+        let budget = self.budget;
         let mut admitted = Admitted {
             depth: key.depth() as u32,
             key,
@@ -264,7 +300,8 @@ impl Script {
             runtime: Some("exec".into()),
             task: Payload::text("count the words"),
             input: None,
-            grant: Arc::new(Grant { run_timeout_seconds: 65, max_depth: 3, ..Grant::unbounded() }),
+            grant: Arc::new(grant(parent.is_some(), budget)),
+            rules: parent.is_none().then(|| Arc::new(RULES)),
             plan: None,
         };
         change(&mut admitted);

@@ -6,7 +6,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use offshoot_config::{
     Cleanup, Fraction, MaxChildren, MaxDepth, OnInterrupt, OnParentEnd, built_in,
 };
-use offshoot_model::{BudgetGrant, GovernedBy, MicroUsd};
+use offshoot_model::{BudgetGrant, GovernedBy, MicroUsd, Rules};
 
 use super::Layer;
 use super::strictness::{fewer, fewer_but_zero_is_none, first, more, no, word};
@@ -182,6 +182,18 @@ impl Limits {
     /// Agents' spawns within a minute.
     pub fn max_spawns_per_minute(&self) -> Option<u32> {
         value(&self.max_spawns_per_minute).map(NonZeroU32::get)
+    }
+
+    /// What is counted of these, as the record keeps it.
+    pub fn rules(&self) -> Rules {
+        Rules {
+            max_concurrent: self.max_concurrent(),
+            max_concurrent_per_level: self.max_concurrent_per_level(),
+            max_children: self.max_children_per_agent(),
+            max_spawns: self.max_spawns(),
+            max_spawns_per_minute: self.max_spawns_per_minute(),
+            cascade: self.on_parent_end() == OnParentEnd::Cascade,
+        }
     }
 
     /// Whether a chain may return to an agent with another in between.

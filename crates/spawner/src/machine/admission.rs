@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use offshoot_model::{
-    Admitted, EventKind, Origin, Refusal, RefusalCode, RunId, SessionKey, Timestamp,
+    Admitted, EventKind, Origin, Refusal, RefusalCode, Rules, RunId, SessionKey, Timestamp,
 };
-use offshoot_policy::{Admission, Caller, Load, RuntimeFacts, admit, open};
+use offshoot_policy::{Admission, Caller, Load, RuntimeFacts, Terms, admit, open};
 use offshoot_session_key::Segment;
 
 use super::run::{Live, Phase, RunClock, RunIndex};
@@ -46,6 +46,7 @@ impl Machine {
             runtime: facts.map(|facts| Arc::clone(&facts.name)),
             task,
             input: None,
+            rules: Some(Arc::new(admission.terms.rules())),
             grant: admission.grant,
             plan,
         };
@@ -79,6 +80,7 @@ impl Machine {
         parent.last_grant = Some(Arc::clone(&admission.grant));
         let key = parent.key.child(&admission.agent, &segment(id));
         let depth = admission.depth;
+        let rules = other_rules(&parent.terms, &admission.terms);
         let mut child = live(key.clone(), &admission, Phase::Queued);
         child.takes_turns = facts.turns;
         // A root that runs nothing itself reads no results: its owner follows its pieces, or waits.
@@ -95,6 +97,7 @@ impl Machine {
             task,
             input,
             grant: admission.grant,
+            rules,
             plan: None,
         };
         self.record(now, run, EventKind::Admitted(Box::new(admitted)), out);
@@ -151,6 +154,15 @@ fn live(key: SessionKey, admission: &Admission, phase: Phase) -> Live {
         announces: false,
         stopping: None,
     }
+}
+
+/// What a child's spawns are held to, where that is not what its parent's are held to.
+fn other_rules(parent: &Arc<Terms>, child: &Arc<Terms>) -> Option<Arc<Rules>> {
+    if Arc::ptr_eq(parent, child) {
+        return None;
+    }
+    let rules = child.rules();
+    (rules != parent.rules()).then(|| Arc::new(rules))
 }
 
 /// A session's own part of its key is its run's id, so that either finds the other.

@@ -88,6 +88,7 @@ pub(crate) fn admission(key: &str) -> Admitted {
         task: Payload::text("count the lines"),
         input: None,
         grant: Arc::new(Grant::unbounded()),
+        rules: None,
         plan: None,
     }
 }
