@@ -171,6 +171,7 @@ fn delegating(script: &mut Script, parent: RunId) {
     let cancelled = Reason::Cancelled { by: CancelledBy::Parent };
     script.say(second, EventKind::Stopping { reason: Box::new(cancelled.clone()) });
     script.end(second, Ending::of(cancelled));
+    script.deliver(second, false);
     script.after(1).say(parent, EventKind::Returned);
     let words = json("{ \"words\": [1, 2] }");
     script.after(20).end(parent, Ending::completed(Payload::Json(words)));

@@ -23,6 +23,7 @@ const fn now(name: &'static str) -> Invariant {
     Invariant { name, applies: Applies::Now }
 }
 
+#[cfg_attr(not(test), expect(dead_code, reason = "at the moment nothing waits"))]
 const fn later(name: &'static str, missing: &'static str) -> Invariant {
     Invariant { name, applies: Applies::Later(missing) }
 }
@@ -43,7 +44,7 @@ const INVARIANTS: &[Invariant] = &[
     now("same_events_same_picture"),
     now("every_runtime_passes_the_contract"),
     now("unknown_is_not_zero"),
-    later("the_record_proves_it", "the audit"),
+    now("the_record_proves_it"),
 ];
 
 pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {

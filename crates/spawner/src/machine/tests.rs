@@ -11,7 +11,8 @@ mod world;
 
 use std::collections::BTreeMap;
 
-use offshoot_model::{CancelledBy, Reason, RunStatus};
+use offshoot_audit::{Audit, Rule};
+use offshoot_model::{CancelledBy, Event, EventKind, Reason, RunStatus};
 
 use super::Reach;
 use agents::Behaviour;
@@ -27,6 +28,7 @@ fn a_thousand_trees() {
     for seed in REGRESSIONS.iter().copied().chain(0..1_000) {
         let mut world = World::random(seed);
         world.run_to_the_end();
+        assert_proven(&world, seed);
         for (&what, &times) in &world.ledger.seen {
             *seen.entry(what).or_default() += times;
         }
@@ -53,6 +55,41 @@ fn a_thousand_trees() {
         let times = seen.get(what).copied().unwrap_or(0);
         assert!(times > 100, "`{what}` happened {times} times in a thousand trees");
     }
+}
+
+/// The record of a tree is enough to count again what the machine has counted.
+fn assert_proven(world: &World, seed: u64) {
+    let found = Audit::of(&world.ledger.events);
+    assert_eq!(found.breaches, [], "seed {seed}");
+    assert_eq!(found.peak_concurrency as usize, world.ledger.most_at_once, "seed {seed}");
+    assert_eq!(found.deepest, world.ledger.deepest);
+    assert_eq!((found.unfinished, found.not_recorded.len()), (0, 0));
+}
+
+#[test]
+fn the_record_proves_it() {
+    // Slots given to two, and recorded for one: the machine would not do it, and the record shows it.
+    let limits = Limits { max_concurrent: 1, ..Limits::default() };
+    let mut world = World::new(13, limits, Behaviour::Quiet);
+    let (first, second) = (world.spawn_piece(), world.spawn_piece());
+    world.finish(first);
+    world.finish(second);
+    world.close();
+    assert_proven(&world, 13);
+    let events = &mut world.ledger.events;
+    let starts = |event: &Event| matches!(event.kind, EventKind::Starting);
+    let late = events.iter().rposition(starts).expect("the second starts");
+    let start = events.remove(late);
+    let ends = |event: &Event| matches!(event.kind, EventKind::Ended(_));
+    let early = events.iter().position(ends).expect("the first ends");
+    events.insert(early, start);
+    for (seq, event) in (1..).zip(&mut *events) {
+        event.seq = seq;
+    }
+    let found = Audit::of(&*events);
+    let rules: Vec<Rule> = found.breaches.iter().map(|breach| breach.rule).collect();
+    assert_eq!(rules, [Rule::Concurrency]);
+    assert_eq!(found.peak_concurrency, 2);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use offshoot_model::{Admitted, EventKind, Origin, RootId, RunId, RunStatus, Usage};
+use offshoot_model::{Admitted, Event, EventKind, Origin, RootId, RunId, RunStatus, Usage};
 use offshoot_policy::budget::Unit;
 
 use super::super::{Effect, Machine, RunIndex, WaitId};
@@ -22,8 +22,13 @@ pub(super) struct Ledger {
     stopping: BTreeSet<RunId>,
     handed_over: BTreeSet<RunId>,
     spawns: u32,
+    /// All of the record.
+    pub(super) events: Vec<Event>,
     pub(super) deepest: u32,
+    /// The most that held a slot when one started.
     pub(super) most_holding: usize,
+    /// The most that held one at any moment, those in debt included.
+    pub(super) most_at_once: usize,
     /// What has happened, and how often.
     pub(super) seen: BTreeMap<&'static str, u32>,
 }
@@ -42,8 +47,10 @@ impl Ledger {
             stopping: BTreeSet::new(),
             handed_over: BTreeSet::new(),
             spawns: 0,
+            events: Vec::new(),
             deepest: 0,
             most_holding: 0,
+            most_at_once: 0,
             seen: BTreeMap::new(),
         }
     }
@@ -55,6 +62,7 @@ impl Ledger {
                 assert_eq!(event.seq, self.seq + 1, "kept events are numbered without gaps");
                 self.seq = event.seq;
                 self.recorded(event.run, &event.kind);
+                self.events.push(event.clone());
             }
             Effect::Start { run } => {
                 let id = machine.id(*run);
@@ -83,6 +91,7 @@ impl Ledger {
             matches!(kind, EventKind::Delivered { .. } | EventKind::Undelivered { .. });
         assert_eq!(is_over, is_delivery, "a run that is over is delivered, and nothing else");
         *self.seen.entry(kind.name()).or_default() += 1;
+        self.count_at_once(run, kind);
         match kind {
             EventKind::Admitted(admitted) => {
                 let depth = admitted.depth;
@@ -142,6 +151,13 @@ impl Ledger {
     fn announces(&self, run: RunId) -> bool {
         let admitted = &self.admitted[&run];
         admitted.origin == Origin::Agent && admitted.parent != Some(self.root.run())
+    }
+
+    fn count_at_once(&mut self, run: RunId, kind: &EventKind) {
+        if let EventKind::Starting | EventKind::Returned = kind {
+            let with_it = self.holding.len() + usize::from(!self.holding.contains(&run));
+            self.most_at_once = self.most_at_once.max(with_it);
+        }
     }
 
     /// What a run reports counts for everybody above it.

@@ -1,0 +1,424 @@
+//! Reading a record from its first event to its last.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use offshoot_model::{
+    Admitted, DeliveryId, Ending, Event, EventClass, EventKind, Origin, Reason, RootId, RunId,
+    Timestamp,
+};
+
+use crate::budget::Books;
+use crate::delivery::{self, Handed};
+use crate::findings::Deliveries;
+use crate::run::{Run, State};
+use crate::slots::Slots;
+use crate::spawns::Spawns;
+use crate::{Breach, Findings, Rule, rights};
+
+/// An audit of one tree. It holds a little for each run and nothing for each event.
+#[derive(Default)]
+pub struct Audit {
+    root: Option<RootId>,
+    last: u64,
+    last_at: Timestamp,
+    events: u64,
+    refusals: u64,
+    clock_set_back: u64,
+    runs: HashMap<RunId, Run>,
+    children: HashMap<RunId, Vec<RunId>>,
+    slots: Slots,
+    spawns: Spawns,
+    books: Books,
+    /// What was booked beyond a reservation and belongs to an end that is still to come.
+    overruns: HashMap<RunId, [u128; 2]>,
+    /// Runs that have to be asked to stop before anything else is recorded of them, and why.
+    doomed: HashMap<RunId, (Rule, &'static str)>,
+    deliveries: Deliveries,
+    breaches: Vec<Breach>,
+}
+
+impl Audit {
+    /// Of a record that has not begun.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// All of it at once.
+    pub fn of<'a>(events: impl IntoIterator<Item = &'a Event>) -> Findings {
+        let mut audit = Self::new();
+        events.into_iter().for_each(|event| audit.apply(event));
+        audit.finish()
+    }
+
+    /// Takes in the next event. Progress is passed over: it is not kept.
+    pub fn apply(&mut self, event: &Event) {
+        if event.kind.class() == EventClass::Progress {
+            return;
+        }
+        self.events += 1;
+        self.check_sequence(event);
+        self.clock_set_back += u64::from(event.at < self.last_at);
+        self.last_at = event.at;
+        match &event.kind {
+            EventKind::Admitted(admitted) => self.admitted(event, admitted),
+            _ if !self.runs.contains_key(&event.run) => {
+                let message = format!("{} without an admission", event.kind.name());
+                self.breach(event, Rule::Lineage, message);
+            }
+            EventKind::Delivered { delivery, redelivered } => {
+                self.handed_over(event, delivery, Handed::Over { again: *redelivered });
+            }
+            EventKind::Undelivered { delivery } => {
+                self.handed_over(event, delivery, Handed::ToNobody);
+            }
+            kind if self.runs[&event.run].is_over() => {
+                let message = format!("{} after its end", kind.name());
+                self.breach(event, Rule::States, message);
+            }
+            kind => {
+                self.check_doom(event);
+                self.happened(event, kind);
+            }
+        }
+    }
+
+    /// What came of it.
+    pub fn finish(mut self) -> Findings {
+        self.check_all_handed_over();
+        let mut endings = std::collections::BTreeMap::new();
+        let mut unfinished = 0;
+        let mut deepest = 0;
+        for run in self.runs.values() {
+            deepest = deepest.max(run.admitted.depth);
+            match &run.ended {
+                Some(status) => *endings.entry(*status).or_default() += 1,
+                None => unfinished += 1,
+            }
+        }
+        let root = self.root.map(|root| root.run());
+        let rules = root.and_then(|root| self.runs.get(&root)?.rules.clone());
+        let unsaid = root.is_some() && rules.is_none();
+        Findings {
+            root: self.root,
+            events: self.events,
+            runs: self.runs.len() as u64,
+            spawns: self.spawns.count,
+            refusals: self.refusals,
+            deepest,
+            peak_concurrency: self.slots.peak,
+            peak_per_level: self.slots.peak_per_level,
+            rules: rules.as_deref().copied(),
+            endings,
+            unfinished,
+            deliveries: self.deliveries,
+            budgets: root.map(|root| self.books.accounts(root)).unwrap_or_default(),
+            clock_set_back: self.clock_set_back,
+            not_recorded: if unsaid { vec!["limits"] } else { Vec::new() },
+            breaches: self.breaches,
+        }
+    }
+
+    /// Whatever an agent asked for and was not handed to it went to nobody, and the record says so.
+    fn check_all_handed_over(&mut self) {
+        let mut silent: Vec<RunId> = Vec::new();
+        for (&id, run) in &self.runs {
+            let Some(parent) = run.parent.and_then(|parent| self.runs.get(&parent)) else {
+                continue;
+            };
+            let told = run.admitted.origin == Origin::Agent && parent.admitted.runtime.is_some();
+            if told && run.is_over() && parent.is_over() && run.handed.is_none() {
+                silent.push(id);
+            }
+        }
+        silent.sort_unstable();
+        for run in silent {
+            let message = "its result went to nobody, and nothing says so".to_owned();
+            let rule = Rule::Delivery;
+            self.breaches.push(Breach { seq: self.last, run, rule, message });
+        }
+    }
+
+    fn check_sequence(&mut self, event: &Event) {
+        let root = *self.root.get_or_insert(event.root);
+        if event.root != root {
+            self.breach(event, Rule::Sequence, format!("belongs to tree {}", event.root));
+        }
+        let last = std::mem::replace(&mut self.last, event.seq);
+        if event.seq != last + 1 {
+            self.breach(event, Rule::Sequence, format!("follows event {last}"));
+        }
+    }
+
+    /// Whoever has to be asked to stop does nothing before that.
+    fn check_doom(&mut self, event: &Event) {
+        let permitted = matches!(
+            event.kind,
+            EventKind::Stopping { .. }
+                | EventKind::Ended(_)
+                | EventKind::Overrun { .. }
+                | EventKind::BudgetNotice
+        );
+        if matches!(event.kind, EventKind::Stopping { .. } | EventKind::Ended(_)) {
+            self.doomed.remove(&event.run);
+        } else if !permitted && let Some((rule, why)) = self.doomed.remove(&event.run) {
+            self.breach(event, rule, format!("was not asked to stop although {why}"));
+        }
+    }
+
+    fn admitted(&mut self, event: &Event, admitted: &Admitted) {
+        if self.runs.contains_key(&event.run) {
+            return self.breach(event, Rule::Lineage, "admitted twice".to_owned());
+        }
+        let mut broken = Vec::new();
+        let inherited = match admitted.parent {
+            None => {
+                let is_root = event.seq == 1
+                    && event.run == event.root.run()
+                    && admitted.origin == Origin::Root;
+                if !is_root {
+                    broken.push((Rule::Lineage, "has no parent and is not the root".to_owned()));
+                }
+                if admitted.depth != 0 {
+                    let message = format!("is a root at depth {}", admitted.depth);
+                    broken.push((Rule::Lineage, message));
+                }
+                None
+            }
+            Some(parent) => self.check_child(event, admitted, parent, &mut broken),
+        };
+        if admitted.key.depth() != admitted.depth as usize {
+            let message = format!("is at depth {}, and its key is not", admitted.depth);
+            broken.push((Rule::Lineage, message));
+        }
+        // One that was not admitted before is nobody's parent: so no forged record goes round in circles.
+        let parent = admitted.parent.filter(|parent| self.runs.contains_key(parent));
+        let promised = self.books.open(event.run, parent, &admitted.grant.budget);
+        broken.extend(promised.into_iter().map(|message| (Rule::Budget, message)));
+        for (rule, message) in broken {
+            self.breach(event, rule, message);
+        }
+        if let Some(parent) = parent {
+            self.children.entry(parent).or_default().push(event.run);
+        }
+        self.runs.insert(event.run, Run::new(Box::new(admitted.clone()), parent, inherited));
+    }
+
+    /// Compares a child with its parent; the rules that the parent's spawns are held to.
+    fn check_child(
+        &mut self,
+        event: &Event,
+        admitted: &Admitted,
+        parent: RunId,
+        broken: &mut Vec<(Rule, String)>,
+    ) -> Option<Arc<offshoot_model::Rules>> {
+        let Some(above) = self.runs.get_mut(&parent) else {
+            broken.push((Rule::Lineage, format!("has a parent {parent} that does not exist")));
+            return None;
+        };
+        let (origin, grant) = (admitted.origin, &above.admitted.grant);
+        let mut wrong = |rule, message: String| broken.push((rule, message));
+        if admitted.depth != above.admitted.depth + 1 {
+            let message =
+                format!("is at depth {} below one at {}", admitted.depth, above.admitted.depth);
+            wrong(Rule::Lineage, message);
+        }
+        if above.admitted.depth > 0 && admitted.key.parent().as_ref() != Some(&above.admitted.key) {
+            wrong(Rule::Lineage, format!("has the key of another parent, {}", admitted.key));
+        }
+        match (above.state, &above.stopping) {
+            (State::Ended, _) => wrong(Rule::Lineage, "has a parent that was over".to_owned()),
+            (State::Queued, _) => {
+                wrong(Rule::Lineage, "has a parent that had not started".to_owned());
+            }
+            (_, Some(_)) => {
+                wrong(Rule::Lineage, "has a parent that was asked to stop".to_owned());
+            }
+            _ => {}
+        }
+        if let Some(message) = rights::gained(&grant.tools, &admitted.grant.tools) {
+            wrong(Rule::Rights, message);
+        }
+        if let Some(right) = rights::of_roots(&admitted.grant.tools) {
+            wrong(Rule::Rights, format!("holds `{right}`, which is for roots alone"));
+        }
+        match origin {
+            Origin::Root => wrong(Rule::Lineage, "is a root with a parent".to_owned()),
+            Origin::Piece if above.admitted.origin != Origin::Root => {
+                wrong(Rule::Lineage, "is a piece of something that is no root".to_owned());
+            }
+            Origin::Piece => {}
+            Origin::Agent => {
+                if admitted.depth > grant.max_depth {
+                    let (depth, most) = (admitted.depth, grant.max_depth);
+                    wrong(Rule::Depth, format!("is at depth {depth}, and {most} is the deepest"));
+                }
+                if !grant.may_spawn {
+                    wrong(Rule::Rights, "has a parent that may not spawn".to_owned());
+                }
+                let rules = above.rules.as_deref();
+                let counted = self.spawns.count(event.at, above.live_children, rules);
+                broken.extend(counted);
+            }
+        }
+        above.live_children += 1;
+        above.rules.clone()
+    }
+
+    fn handed_over(&mut self, event: &Event, delivery: &DeliveryId, how: Handed) {
+        let parent = self.runs[&event.run].parent;
+        let parent = parent.and_then(|parent| self.runs.get(&parent)).map(|parent| parent.state);
+        let run = self.runs.get_mut(&event.run).expect("looked up before");
+        let handed = delivery::check(&mut self.deliveries, event.run, run, parent, delivery, how);
+        if let Err(message) = handed {
+            self.breach(event, Rule::Delivery, message);
+        }
+    }
+
+    /// A letter comes from above, or from the operator.
+    fn check_letter(&self, to: RunId, from: Option<RunId>) -> Option<(Rule, String)> {
+        let from = from?;
+        let above = |run: &RunId| self.runs.get(run).and_then(|run| run.parent);
+        let is_above = std::iter::successors(above(&to), above).any(|run| run == from);
+        (!is_above)
+            .then(|| (Rule::Lineage, format!("has a letter from {from}, which is not above it")))
+    }
+
+    fn happened(&mut self, event: &Event, kind: &EventKind) {
+        let run = self.runs.get_mut(&event.run).expect("looked up before");
+        let (state, depth) = (run.state, run.admitted.depth);
+        let misplaced = |after: &str| Some((Rule::States, format!("{} {after}", kind.name())));
+        let broken = match (kind, state) {
+            (EventKind::Starting, State::Queued | State::Holder) => {
+                run.state = State::Holding;
+                let rules = self.root.and_then(|root| self.runs.get(&root.run())?.rules.clone());
+                let full = rules.map(|rules| self.slots.check_start(depth, &rules));
+                self.slots.take(depth);
+                full.and_then(Result::err).map(|message| (Rule::Concurrency, message))
+            }
+            (EventKind::Starting, _) => misplaced("when it had started"),
+            (EventKind::Started { .. }, State::Holding | State::Lent) => None,
+            (EventKind::Started { .. }, _) => misplaced("without a slot"),
+            (EventKind::Waiting, State::Holding) => {
+                run.state = State::Lent;
+                self.slots.give_back(depth);
+                None
+            }
+            (EventKind::Waiting, _) => misplaced("without a slot to lend"),
+            (EventKind::Returned, State::Lent) => {
+                run.state = State::Holding;
+                self.slots.take(depth);
+                None
+            }
+            (EventKind::Returned, _) => misplaced("without having lent its slot"),
+            (EventKind::Stopping { .. }, _) if run.stopping.is_some() => misplaced("twice"),
+            (EventKind::Stopping { reason }, _) => {
+                run.stopping = Some((**reason).clone());
+                None
+            }
+            (EventKind::Used { .. }, State::Queued) => misplaced("before it started"),
+            (EventKind::Used { usage, cost }, _) => {
+                let exhausted = self.books.report(event.run, usage, cost);
+                self.doom(&exhausted);
+                None
+            }
+            (EventKind::Overrun { tokens, micro_usd }, _) => {
+                let amounts = [*tokens, *micro_usd].map(u128::from);
+                let before = self.overruns.insert(event.run, amounts);
+                before.and_then(|_| misplaced("twice"))
+            }
+            (EventKind::Ended(ending), _) => return self.ended(event, ending),
+            (EventKind::Refused { .. }, _) => {
+                self.refusals += 1;
+                None
+            }
+            (EventKind::TurnEnded { .. }, State::Holding | State::Lent) => None,
+            (EventKind::TurnEnded { .. }, _) => misplaced("before it started"),
+            (EventKind::Letter { from, .. }, _) => self.check_letter(event.run, *from),
+            (EventKind::BudgetNotice | EventKind::StallLent | EventKind::Merged(_), _) => None,
+            (
+                EventKind::Admitted(_)
+                | EventKind::Delivered { .. }
+                | EventKind::Undelivered { .. }
+                | EventKind::Progress { .. },
+                _,
+            ) => unreachable!("taken before"),
+        };
+        if let Some((rule, message)) = broken {
+            self.breach(event, rule, message);
+        }
+    }
+
+    fn ended(&mut self, event: &Event, ending: &Ending) {
+        let run = self.runs.get_mut(&event.run).expect("looked up before");
+        let before = std::mem::replace(&mut run.state, State::Ended);
+        run.ended = Some(ending.status());
+        if before == State::Holding {
+            self.slots.give_back(run.admitted.depth);
+        }
+        let cascades = run.rules.as_ref().is_some_and(|rules| rules.cascade);
+        let parent = run.parent;
+        let mut broken = Vec::new();
+        // It ended because it was asked to, unless it had done its work by then or nobody was there to see.
+        if let Some(reason) = &run.stopping
+            && !ending.status().is_success()
+            && ending.reason != Reason::Interrupted
+            && ending.reason != *reason
+        {
+            let message = format!("`{}` after it was asked to stop: {reason}", ending.reason);
+            broken.push((Rule::States, message));
+        }
+        if let Some(parent) = parent.and_then(|parent| self.runs.get_mut(&parent)) {
+            parent.live_children -= 1;
+        }
+        let (beyond, exhausted) = self.books.close(event.run, ending);
+        let booked = self.overruns.remove(&event.run).unwrap_or_default();
+        if booked != beyond {
+            let [tokens, micros] = beyond;
+            let message = format!(
+                "used {tokens} tokens and {micros} millionths of a dollar more than was reserved, and {} and {} are booked",
+                booked[0], booked[1]
+            );
+            broken.push((Rule::Overrun, message));
+        }
+        for (rule, message) in broken {
+            self.breach(event, rule, message);
+        }
+        self.doom(&exhausted);
+        if cascades {
+            self.doom_below(event.run, (Rule::States, "its parent's end takes it along"));
+        }
+    }
+
+    /// These have used all they had: they are to stop, and whatever is below them. What one leaves behind that is over
+    /// lives on what was reserved for it.
+    fn doom(&mut self, exhausted: &[RunId]) {
+        const WHY: (Rule, &str) = (Rule::Budget, "a budget was used up");
+        let live = |run: &&RunId| self.runs.get(run).is_some_and(|run| !run.is_over());
+        for &run in exhausted.iter().filter(live).collect::<Vec<_>>() {
+            self.doom_one(run, WHY);
+            self.doom_below(run, WHY);
+        }
+    }
+
+    fn doom_below(&mut self, run: RunId, why: (Rule, &'static str)) {
+        let mut below = self.children.get(&run).cloned().unwrap_or_default();
+        while let Some(run) = below.pop() {
+            below.extend(self.children.get(&run).into_iter().flatten());
+            self.doom_one(run, why);
+        }
+    }
+
+    fn doom_one(&mut self, run: RunId, why: (Rule, &'static str)) {
+        let Some(entry) = self.runs.get(&run) else { return };
+        // What only holds pieces ends when its owner has the answer.
+        let is_asked = entry.stopping.is_some();
+        if !entry.is_over() && !is_asked && entry.state != State::Holder {
+            self.doomed.insert(run, why);
+        }
+    }
+
+    fn breach(&mut self, event: &Event, rule: Rule, message: String) {
+        self.breaches.push(Breach { seq: event.seq, run: event.run, rule, message });
+    }
+}

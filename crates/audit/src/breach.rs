@@ -1,0 +1,83 @@
+//! A rule that was not held to.
+
+use std::fmt;
+
+use offshoot_model::RunId;
+use serde::Serialize;
+
+/// Something in the record that must not be there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Breach {
+    /// The event with which it shows; the last one where something is missing.
+    pub seq: u64,
+    /// Whose.
+    pub run: RunId,
+    /// What was not held to.
+    pub rule: Rule,
+    /// In words.
+    pub message: String,
+}
+
+/// What the audit makes sure of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// Events of one tree, numbered without a gap.
+    Sequence,
+    /// Each run has the parent, the address and the depth that its admission says.
+    Lineage,
+    /// Each run goes through its states in order, ends once, and as it was asked to.
+    States,
+    /// No run is deeper than its parent may spawn.
+    Depth,
+    /// Nobody starts while as many run as may.
+    Concurrency,
+    /// No more spawns than the tree may have.
+    Spawns,
+    /// No more spawns in a minute.
+    SpawnRate,
+    /// No more live children of one session.
+    Children,
+    /// Rights only shrink.
+    Rights,
+    /// What was promised was there, and who reached the limit was stopped.
+    Budget,
+    /// What was used beyond a reservation is booked, to the last digit.
+    Overrun,
+    /// A result goes to the parent that asked, after it was recorded, and is repeated only as a repetition.
+    Delivery,
+}
+
+impl Rule {
+    /// The word in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Sequence => "sequence",
+            Self::Lineage => "lineage",
+            Self::States => "states",
+            Self::Depth => "depth",
+            Self::Concurrency => "concurrency",
+            Self::Spawns => "spawns",
+            Self::SpawnRate => "spawn_rate",
+            Self::Children => "children",
+            Self::Rights => "rights",
+            Self::Budget => "budget",
+            Self::Overrun => "overrun",
+            Self::Delivery => "delivery",
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seq, run, rule, message } = self;
+        write!(f, "event {seq}, run {run}: {rule}: {message}")
+    }
+}

@@ -1,0 +1,99 @@
+//! What an audit found.
+
+use std::collections::BTreeMap;
+
+use offshoot_model::{RootId, Rules, RunStatus};
+use serde::Serialize;
+
+use crate::Breach;
+
+/// What was counted, and what was wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Findings {
+    /// The tree; none where there was no event.
+    pub root: Option<RootId>,
+    /// Kept events that were read.
+    pub events: u64,
+    /// Runs, the root included.
+    pub runs: u64,
+    /// Runs that agents have asked for and got.
+    pub spawns: u64,
+    /// Requests that were refused.
+    pub refusals: u64,
+    /// The greatest depth.
+    pub deepest: u32,
+    /// The most slots that were held at once. More than the limit where a wait ended without success, and then nobody
+    /// was started until that was made good.
+    pub peak_concurrency: u32,
+    /// The same for each depth, beginning with the root.
+    pub peak_per_level: Vec<u32>,
+    /// The root's limits, where it has said them.
+    pub rules: Option<Rules>,
+    /// How many runs ended in which state.
+    pub endings: BTreeMap<RunStatus, u64>,
+    /// Runs without an end: the tree still lives, or its supervisor died.
+    pub unfinished: u64,
+    /// Results that reached a parent.
+    pub deliveries: Deliveries,
+    /// Where the budget of the root stands, in each unit that it is bounded in.
+    pub budgets: Vec<Account>,
+    /// How often the clock of the machine was set back between two events.
+    pub clock_set_back: u64,
+    /// What could not be made sure of, because the record does not say it.
+    pub not_recorded: Vec<&'static str>,
+    /// What must not be there, in the order of the record.
+    pub breaches: Vec<Breach>,
+}
+
+/// Results that reached a parent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Deliveries {
+    /// Different ones.
+    pub results: u64,
+    /// Repetitions, marked as such.
+    pub repeated: u64,
+    /// Results that reached nobody, because the parent was over.
+    pub to_nobody: u64,
+}
+
+/// Where a budget stands: `used + overrun + reserved + free = granted + deficit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Account {
+    /// Of what.
+    pub unit: Unit,
+    /// What was reserved.
+    pub granted: u64,
+    /// Used, within what was reserved for whoever used it.
+    pub used: u128,
+    /// Used beyond what was reserved.
+    pub overrun: u128,
+    /// Held for runs that live.
+    pub reserved: u128,
+    /// Left.
+    pub free: u128,
+    /// Used or promised beyond the grant.
+    pub deficit: u128,
+}
+
+/// What a budget counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Tokens of all four kinds.
+    Tokens,
+    /// Millionths of a dollar.
+    MicroUsd,
+}
+
+impl Unit {
+    /// The words for people.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Tokens => "tokens",
+            Self::MicroUsd => "millionths of a dollar",
+        }
+    }
+}

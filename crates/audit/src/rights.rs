@@ -1,0 +1,42 @@
+//! Whether a child may more than its parent.
+
+use offshoot_model::Rights;
+
+/// A program can do these anyway.
+const WITHIN_EXEC: [&str; 4] = ["read", "write", "search", "fetch"];
+
+/// What nobody below a root ever has.
+const ROOTS_ALONE: [&str; 7] = [
+    "gateway",
+    "agents_list",
+    "whatsapp_login",
+    "session_status",
+    "cron",
+    "memory_search",
+    "memory_get",
+];
+
+/// The first right that a child holds and its parent does not, in words.
+pub(crate) fn gained(parent: &Rights, child: &Rights) -> Option<String> {
+    let by_denial = parent.deny.iter().find(|right| child.permits(right));
+    let named = || {
+        let allow = child.allow.as_ref()?;
+        allow.iter().find(|right| child.permits(right) && !holds(parent, right))
+    };
+    if let Some(right) = by_denial.or_else(named) {
+        return Some(format!("holds `{right}`, which its parent does not"));
+    }
+    // A list of what is allowed cannot become everything.
+    (parent.allow.is_some() && child.allow.is_none())
+        .then(|| "holds whatever is not denied, and its parent only what is named".to_owned())
+}
+
+/// A tool of roots that a run below one holds.
+pub(crate) fn of_roots(child: &Rights) -> Option<&'static str> {
+    ROOTS_ALONE.into_iter().find(|right| child.permits(right))
+}
+
+fn holds(rights: &Rights, right: &str) -> bool {
+    let implied = WITHIN_EXEC.contains(&right) && rights.permits("exec");
+    rights.permits(right) || (implied && !rights.deny.contains(right))
+}
