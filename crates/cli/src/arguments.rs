@@ -1,5 +1,6 @@
 //! The command line as types: one file for each command.
 
+mod audit;
 mod cancel;
 mod completions;
 mod config;
@@ -23,6 +24,7 @@ mod trust;
 mod wait;
 mod work;
 
+pub(crate) use audit::AuditArguments;
 pub(crate) use cancel::CancelArguments;
 pub(crate) use completions::CompletionsArguments;
 pub(crate) use config::{ConfigArguments, ConfigCommand, InitArguments, ResolveArguments};
@@ -101,6 +103,7 @@ pub(crate) enum Command {
     List(ListArguments),
     Show(ShowArguments),
     Events(EventsArguments),
+    Audit(AuditArguments),
     Trust(TrustArguments),
     Key(KeyArguments),
     Config(ConfigArguments),

@@ -1,5 +1,6 @@
 //! The commands: one file for each, as in [`arguments`](crate::arguments).
 
+mod audit;
 mod cancel;
 mod completions;
 mod config;
@@ -68,6 +69,7 @@ fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
         Command::Show(arguments) => show::run(&arguments, cx),
         Command::Tree(arguments) => tree::run(&arguments, cx),
         Command::Events(arguments) => events::run(&arguments, cx),
+        Command::Audit(arguments) => audit::run(&arguments, cx),
         Command::Trust(arguments) => trust::run(&arguments, cx),
         Command::Key(arguments) => key::run(arguments.command, cx),
         Command::Config(arguments) => config::run(arguments.command, cx),

@@ -13,6 +13,7 @@ use crate::invocation::Invocation;
 /// A record that is there.
 pub(crate) struct Record {
     store: Arc<dyn Store>,
+    sqlite: Arc<SqliteStore>,
     folder: DataFolder,
 }
 
@@ -25,7 +26,8 @@ impl Record {
             return Ok(None);
         };
         let store = SqliteStore::open(&folder).map_err(|error| failed(&error))?;
-        Ok(Some(Self { store: Arc::new(store), folder }))
+        let sqlite = Arc::new(store);
+        Ok(Some(Self { store: Arc::<SqliteStore>::clone(&sqlite), sqlite, folder }))
     }
 
     /// Opens the record in which a run is to be found.
@@ -43,6 +45,11 @@ impl Record {
     /// The store behind it.
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    /// The same, with what only a database can be asked.
+    pub(crate) fn sqlite(&self) -> &SqliteStore {
+        &self.sqlite
     }
 
     /// The one run that somebody means.

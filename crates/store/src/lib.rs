@@ -65,7 +65,7 @@ pub use error::StoreError;
 pub use folder::{DataFolder, FOLDER_NAME, ManifestEntry, RootLock};
 pub use memory::MemoryStore;
 pub use name::{NAME_LIMIT, file_name};
-pub use sqlite::SqliteStore;
+pub use sqlite::{Proof, SqliteStore};
 pub use store::{Events, FIND_LIMIT, Found, NewValue, RootSummary, Source, Store};
 
 /// Runs the example of the README.

@@ -26,6 +26,7 @@ use offshoot_model::{Admitted, Ending, Event, EventClass, EventKind, RootId, Run
 
 use self::look::Place;
 use self::reader::Readers;
+pub use self::verify::Proof;
 use self::writer::Writer;
 use crate::blobs::{Blobs, put_on_thread};
 use crate::pages::{Page, Pages};
@@ -68,6 +69,11 @@ impl SqliteStore {
     /// Recomputes the hash chain of a tree's record, and returns how many events it proves. What it cannot tell is
     /// whether somebody recomputed the chain too: for that, keep its last link elsewhere.
     pub fn verify_record(&self, root: RootId) -> Result<u64, StoreError> {
+        self.prove(root).map(|proof| proof.events)
+    }
+
+    /// The same, with the last link.
+    pub fn prove(&self, root: RootId) -> Result<Proof, StoreError> {
         self.readers.ask(|connection| verify::record(connection, root))?
     }
 }

@@ -5,6 +5,7 @@ mod command;
 mod stage;
 mod tmpfs;
 
+mod audit;
 mod claude;
 mod config;
 mod disk;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use offshoot_model::{Event, EventKind, RootId, RunId, SessionKey, Timestamp};
+use offshoot_model::{ContentHash, Event, EventKind, RootId, RunId, SessionKey, Timestamp};
 use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlResult, ToSqlOutput, ValueRef};
 
@@ -73,6 +73,11 @@ impl Digest {
 
 impl Link {
     pub(super) const START: Self = Self([0; 32]);
+
+    /// The link as a hash like any other.
+    pub(super) fn hash(self) -> ContentHash {
+        ContentHash::from_bytes(self.0)
+    }
 
     /// The link of the next row: the BLAKE3 hash of this link and the row's digest.
     pub(super) fn next(&self, row: &Digest) -> Self {

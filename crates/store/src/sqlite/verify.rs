@@ -1,24 +1,33 @@
 //! Proving a record.
 
-use offshoot_model::RootId;
+use offshoot_model::{ContentHash, RootId};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::column::RunColumn;
 use super::row::{self, Digest, Link};
 use crate::StoreError;
 
-/// Recomputes every link of a tree's chain; the number of events, or the first one that does not fit.
+/// What a hash chain proves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// How many events.
+    pub events: u64,
+    /// The last link. Whoever keeps it elsewhere can tell later that these events are still the same.
+    pub link: ContentHash,
+}
+
+/// Recomputes every link of a tree's chain; what it proves, or the first event that does not fit.
 pub(super) fn record(
     connection: &Connection,
     root: RootId,
-) -> rusqlite::Result<Result<u64, StoreError>> {
+) -> rusqlite::Result<Result<Proof, StoreError>> {
     // One view of both tables: the record may grow meanwhile.
     let view = connection.unchecked_transaction()?;
     let head: Option<(i64, u64, Link)> = view
         .prepare_cached("SELECT number, last_seq, chain FROM roots WHERE root = ?1")?
         .query_row([RunColumn(root.run())], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
-    let Some((number, last, head)) = head else { return Ok(Ok(0)) };
+    let Some((number, last, head)) = head else { return Ok(Ok(Link::START.proof(0))) };
     let mut select = view.prepare_cached(
         "SELECT seq, run, at, body, kind, chain FROM events WHERE root = ?1 ORDER BY seq",
     )?;
@@ -39,7 +48,13 @@ pub(super) fn record(
         proven = event.seq;
     }
     match proven == last && link == head {
-        true => Ok(Ok(proven)),
+        true => Ok(Ok(link.proof(proven))),
         false => Ok(Err(StoreError::Tampered { root, seq: proven + 1 })),
+    }
+}
+
+impl Link {
+    fn proof(self, events: u64) -> Proof {
+        Proof { events, link: self.hash() }
     }
 }
