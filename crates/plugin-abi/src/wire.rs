@@ -10,6 +10,7 @@ pub mod group;
 pub mod launch;
 pub mod manifest;
 pub mod merge;
+pub mod shutdown;
 pub mod spawn;
 pub mod turn;
 pub mod wait;
@@ -21,6 +22,9 @@ use crate::AbiError;
 
 /// The version of every document here.
 pub const V: u32 = 1;
+
+/// The answer of an operation that has nothing to say.
+pub const NOTHING: &str = r#"{"v":1}"#;
 
 /// Operations that cross by name.
 pub mod op {

@@ -53,6 +53,13 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer("runtime", &["model"], Async::Words, Files::No),
     layer("plugin-abi", &["model", "runtime"], Async::Words, Files::No),
     layer("process", &[], Async::Yes, Files::Yes),
+    layer(
+        "plugin-sdk",
+        &["model", "runtime", "plugin-abi", "process"],
+        Async::Yes,
+        // A value that is too large to be handed over is read where it lies.
+        Files::In("merge"),
+    ),
     layer("store", &["session-key", "model"], Async::Yes, Files::Yes),
     layer("runtime-exec", &["model", "runtime", "process"], Async::Yes, Files::Yes),
     layer("runtime-claude", &["model", "runtime", "process"], Async::Yes, Files::Yes),

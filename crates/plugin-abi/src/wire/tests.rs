@@ -224,6 +224,8 @@ fn the_rest_arrives() {
     ] {
         assert_eq!(group::decode(&group::encode(change)), Ok(change));
     }
+    assert_eq!(shutdown::decode(&shutdown::encode(3)), Ok(3));
+    assert_eq!(shutdown::decode(NOTHING), Ok(0));
     for mark in [None, Some("0a.1;".to_owned())] {
         assert_eq!(group::decode_answer(&group::encode_answer(mark.clone())), Ok(mark));
     }

@@ -1,0 +1,28 @@
+//! What a shutdown brought: the answer of `shutdown`.
+
+use serde::{Deserialize, Serialize};
+
+use super::{V, from_json, to_json, versioned};
+use crate::AbiError;
+
+/// The document of a shutdown after which so many runs and merges had to be ended by force.
+pub fn encode(forced: usize) -> String {
+    to_json(&Document { v: V, forced }, "shutdown").expect("numbers are always JSON")
+}
+
+/// How many had to be ended by force, of a document.
+///
+/// # Errors
+/// [`AbiError::INVALID`] where it is none.
+pub fn decode(json: &str) -> Result<usize, AbiError> {
+    from_json::<Document>(json, "shutdown").map(|document| document.forced)
+}
+
+#[derive(Serialize, Deserialize)]
+struct Document {
+    v: u32,
+    #[serde(default)]
+    forced: usize,
+}
+
+versioned!(Document);

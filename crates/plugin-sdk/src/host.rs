@@ -1,0 +1,53 @@
+//! The host, as a plugin sees it outside any run.
+
+use std::fmt;
+use std::sync::Arc;
+
+use offshoot_plugin_abi::HostRef;
+
+use crate::Error;
+
+/// The way to the host. Cheap to clone.
+#[derive(Clone)]
+pub struct PluginHost(Arc<HostRef>);
+
+/// How much a line of the log matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Something is broken.
+    Error = 1,
+    /// Something is not as it should be.
+    Warn = 2,
+    /// Something that happens rarely.
+    Info = 3,
+    /// For whoever looks for a mistake.
+    Debug = 4,
+    /// Everything.
+    Trace = 5,
+}
+
+impl PluginHost {
+    pub(crate) fn new(host: HostRef) -> Self {
+        Self(Arc::new(host))
+    }
+
+    /// A line for the host's log. `target` names the part of the plugin that speaks.
+    pub fn log(&self, level: Level, target: &str, message: &str) {
+        self.0.log(level as u32, target.into(), message.into(), "".into());
+    }
+
+    /// An operation by its name, with its arguments and its answer as JSON. Blocks while it lasts.
+    ///
+    /// # Errors
+    /// [`Error::unsupported`] where the host does not know it, else what the host says.
+    pub fn call(&self, op: &str, args_json: &str) -> Result<String, Error> {
+        let answer = self.0.call(op.into(), args_json.into());
+        answer.into_result().map(String::from).map_err(Error::from)
+    }
+}
+
+impl fmt::Debug for PluginHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PluginHost")
+    }
+}

@@ -1,0 +1,87 @@
+//! Write runtimes and merge functions for offshoot as plugins.
+//!
+//! ```text
+//!   your crate (cdylib)           this crate                        the host
+//!    impl Runtime ──┐                                        ┌── an ordinary runtime
+//!    impl MergeFn ──┴─▶ Plugin ─▶ export_plugin! ═══ ABI ═══▶┴── an ordinary merge
+//! ```
+//!
+//! A plugin depends on this crate alone. What it implements is the same [`Runtime`] that is used inside one process, so
+//! it can be tested there, with [`check_contract`].
+//!
+//! Promise, kept for every author:
+//! - No panic leaves the plugin: it becomes the outcome of its run, with text and place.
+//! - One tokio runtime for the whole plugin, started when it is first needed. Everything of yours runs on it.
+//! - Events of a run are in order, and none follows its outcome. An outcome can be asked for again.
+//! - When the host asks the plugin to shut down, every run is ended within the time that it is given.
+//!
+//! ```
+//! use offshoot_plugin_sdk::{
+//!     Abilities, BoxFuture, Finished, FutureExt, Launch, Plugin, RunContext, Runtime,
+//! };
+//!
+//! struct Echo;
+//!
+//! impl Runtime for Echo {
+//!     fn name(&self) -> &str {
+//!         "echo"
+//!     }
+//!
+//!     fn abilities(&self) -> Abilities {
+//!         Abilities::of_a_command()
+//!     }
+//!
+//!     fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished> {
+//!         async move {
+//!             cx.host.started(None);
+//!             Finished::text(launch.task)
+//!         }
+//!         .boxed()
+//!     }
+//! }
+//!
+//! offshoot_plugin_sdk::export_plugin!(Plugin::new("answers with its task").runtime(
+//!     "echo",
+//!     "answers with its task",
+//!     Abilities::of_a_command(),
+//!     |_setup| Ok(Echo),
+//! ));
+//! # fn main() {}
+//! ```
+
+mod config;
+mod error;
+mod executor;
+#[doc(hidden)]
+pub mod export;
+mod guard;
+mod host;
+mod loaded;
+mod merge;
+mod merge_job;
+mod plugin;
+mod run;
+mod run_host;
+mod runs;
+
+pub use config::Config;
+pub use error::Error;
+pub use host::{Level, PluginHost};
+pub use merge::{MergeFn, MergeOf, MergeSetup, json_of, text_of, value_of};
+pub use plugin::{Package, Plugin, Setup};
+
+pub use futures_util::future::{BoxFuture, FutureExt};
+pub use offshoot_model as model;
+pub use offshoot_model::{JsonText, Reason};
+pub use offshoot_plugin_abi as abi;
+pub use offshoot_runtime::{
+    Abilities, ContextFile, CostKnowledge, Finished, FnRuntime, Host, Input, Launch, Merge,
+    MergeFault, MergeInput, MergeJob, MergeValue, NextTurn, Output, OutputFormat, RunContext,
+    RunEvent, RunHost, Runtime, Stop, StopHandle, StopSignal, Turns, Violation, WaitAnswer,
+    WaitFor, WaitMode, check_contract, prompt, system_prompt,
+};
+pub use {serde, serde_json, tokio};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,162 @@
+//! What a plugin offers: its declaration.
+
+use std::fmt;
+use std::sync::Arc;
+
+use offshoot_model::JsonText;
+use offshoot_plugin_abi::VERSION;
+use offshoot_plugin_abi::wire::manifest::{Manifest, MergeEntry, Panic, RuntimeEntry};
+use offshoot_runtime::{Abilities, Merge, Runtime};
+
+use crate::{Config, Error, MergeFn, MergeOf, PluginHost};
+
+/// What a plugin offers, under which names. Declaring must have no effect: a host asks before it decides.
+#[derive(Debug)]
+pub struct Plugin {
+    package: Package,
+    /// The package's where absent.
+    name: Option<String>,
+    description: String,
+    config_schema: Option<JsonText>,
+    pub(crate) runtimes: Vec<RuntimeOffer>,
+    pub(crate) merges: Vec<MergeOffer>,
+}
+
+/// What a runtime or a merge function is made from.
+#[derive(Debug)]
+pub struct Setup {
+    /// Its own settings.
+    pub config: Config,
+    /// Those of the whole plugin.
+    pub plugin_config: Config,
+    /// The way to the host.
+    pub host: PluginHost,
+}
+
+/// The package that a plugin was built from. [`export_plugin!`](crate::export_plugin) fills it in.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Package {
+    /// Its name.
+    pub name: &'static str,
+    /// Its version.
+    pub version: &'static str,
+    /// Its licence.
+    pub license: &'static str,
+}
+
+type MakeRuntime = dyn Fn(&Setup) -> Result<Arc<dyn Runtime>, Error> + Send + Sync;
+type MakeMerge = dyn Fn(&Setup) -> Result<Arc<dyn Merge>, Error> + Send + Sync;
+
+pub(crate) struct RuntimeOffer {
+    pub(crate) entry: RuntimeEntry,
+    pub(crate) make: Box<MakeRuntime>,
+}
+
+pub(crate) struct MergeOffer {
+    pub(crate) entry: MergeEntry,
+    pub(crate) make: Box<MakeMerge>,
+}
+
+impl Plugin {
+    /// A plugin that offers nothing yet, and one line about it.
+    pub fn new(description: impl Into<String>) -> Self {
+        Self {
+            package: Package::default(),
+            name: None,
+            description: description.into(),
+            config_schema: None,
+            runtimes: Vec::new(),
+            merges: Vec::new(),
+        }
+    }
+
+    /// With a runtime under this name, and one line about it. It is made when a spec first names it, within the plugin's tokio runtime. Its
+    /// abilities are the same whatever its settings are.
+    #[must_use]
+    pub fn runtime<R: Runtime>(
+        mut self,
+        name: &str,
+        description: &str,
+        abilities: Abilities,
+        make: impl Fn(&Setup) -> Result<R, Error> + Send + Sync + 'static,
+    ) -> Self {
+        let (name, description) = (name.to_owned(), description.to_owned());
+        let entry = RuntimeEntry { name, description, abilities };
+        let make = move |setup: &Setup| Ok(Arc::new(make(setup)?) as Arc<dyn Runtime>);
+        self.runtimes.push(RuntimeOffer { entry, make: Box::new(make) });
+        self
+    }
+
+    /// With a merge function under this name, and one line about it.
+    #[must_use]
+    pub fn merge<M: MergeFn>(self, name: &str, description: &str) -> Self {
+        let called = name.to_owned();
+        self.merge_with(name, description, move |setup| {
+            let Setup { config, plugin_config, .. } = setup;
+            Ok(MergeOf::<M>::new(&called, config.clone(), plugin_config.clone()))
+        })
+    }
+
+    /// As [`merge`](Self::merge), for what is a [`Merge`] already.
+    #[must_use]
+    pub fn merge_with<M: Merge>(
+        mut self,
+        name: &str,
+        description: &str,
+        make: impl Fn(&Setup) -> Result<M, Error> + Send + Sync + 'static,
+    ) -> Self {
+        let (name, description) = (name.to_owned(), description.to_owned());
+        let make = move |setup: &Setup| Ok(Arc::new(make(setup)?) as Arc<dyn Merge>);
+        self.merges
+            .push(MergeOffer { entry: MergeEntry { name, description }, make: Box::new(make) });
+        self
+    }
+
+    /// Under another name than its package's.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        self.name = Some(name.to_owned());
+        self
+    }
+
+    /// With a JSON Schema of its settings.
+    #[must_use]
+    pub fn config_schema(mut self, schema: JsonText) -> Self {
+        self.config_schema = Some(schema);
+        self
+    }
+
+    /// Of this package.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn of_package(mut self, package: Package) -> Self {
+        self.package = package;
+        self
+    }
+
+    pub(crate) fn manifest(&self) -> Manifest {
+        Manifest {
+            name: self.name.clone().unwrap_or_else(|| self.package.name.to_owned()),
+            version: self.package.version.to_owned(),
+            abi: VERSION.to_owned(),
+            panic: Panic::of_this_build(),
+            description: self.description.clone(),
+            license: self.package.license.to_owned(),
+            config_schema: self.config_schema.clone(),
+            runtimes: self.runtimes.iter().map(|offer| offer.entry.clone()).collect(),
+            merges: self.merges.iter().map(|offer| offer.entry.clone()).collect(),
+        }
+    }
+}
+
+impl fmt::Debug for RuntimeOffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.entry.fmt(f)
+    }
+}
+
+impl fmt::Debug for MergeOffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.entry.fmt(f)
+    }
+}

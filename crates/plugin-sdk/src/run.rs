@@ -1,0 +1,191 @@
+//! Runtimes and their runs, as they cross.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::ready;
+use offshoot_plugin_abi::abi_stable::sabi_trait::TD_Opaque;
+use offshoot_plugin_abi::abi_stable::std_types::{RResult, RStr, RString};
+use offshoot_plugin_abi::async_ffi::FutureExt as _;
+use offshoot_plugin_abi::wire::{self, op};
+use offshoot_plugin_abi::{
+    AbiError, Later, Outcome, OutcomeLater, Run, Run_TO, RunHostRef, RunRef, Runtime as AbiRuntime,
+};
+use offshoot_runtime::{
+    Finished, LetterBox, RunContext, RunHost, Runtime, Stop, StopHandle, Turns,
+};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use crate::guard::{self, Guarded};
+use crate::loaded::Loaded;
+use crate::run_host::Link;
+use crate::runs::Entry;
+
+/// A runtime as its host has it.
+pub(crate) struct RuntimeObject {
+    loaded: &'static Loaded,
+    /// None only while it is dropped.
+    runtime: Option<Arc<dyn Runtime>>,
+}
+
+impl RuntimeObject {
+    pub(crate) fn new(loaded: &'static Loaded, runtime: Arc<dyn Runtime>) -> Self {
+        Self { loaded, runtime: Some(runtime) }
+    }
+}
+
+impl AbiRuntime for RuntimeObject {
+    fn start(&self, spec_json: RStr<'_>, host: RunHostRef) -> RunRef {
+        let (tx, outcome) = watch::channel(None);
+        let (handle, signal) = StopHandle::new();
+        let stop = Arc::new(handle);
+        let mut object = RunObject { outcome, stop: Arc::clone(&stop), running: None };
+        let begun = guard::answer(|| {
+            let launch = wire::launch::decode(spec_json.as_str())?;
+            let executor = self.loaded.executor.handle()?;
+            let entry = self.loaded.runs.enter(Some(Arc::clone(&stop)))?;
+            let id = entry.id();
+
+            let grace = Duration::from_secs(launch.grant.grace_seconds);
+            let please_stop = move || stop.stop(Stop::Soft { grace });
+            let link = Link::with_stop(host, please_stop);
+            let host = RunHost::new(link.clone());
+            let (letters, turns) = Turns::new(host.clone());
+            let cx = RunContext { host, stop: signal, turns };
+
+            let runtime = Arc::clone(self.runtime.as_ref().expect("it is not being dropped"));
+            // Not even the start is done here, in the host's thread: it is the author's.
+            let work = Guarded::new(async move { runtime.start(launch, cx).await });
+            let end = End { tx: tx.clone(), link, _entry: entry };
+            let task = executor.spawn(async move {
+                // Declared first, so that it outlives the work wherever that is dropped.
+                let end = end;
+                let finished = work.await;
+                end.tell(finished.map(Arc::new).map_err(AbiError::from));
+            });
+            self.loaded.runs.runs_as(id, task.abort_handle());
+            Ok(Running { letters, task: task.abort_handle() })
+        });
+        match begun {
+            Ok(running) => object.running = Some(running),
+            Err(error) => {
+                tx.send_replace(Some(Err(error)));
+            }
+        }
+        Run_TO::from_value(object, TD_Opaque)
+    }
+}
+
+impl Drop for RuntimeObject {
+    fn drop(&mut self) {
+        guard::drop_quietly(self.runtime.take());
+    }
+}
+
+/// How a run ended, once it has.
+type Known = Option<Result<Arc<Finished>, AbiError>>;
+
+/// A run as its host has it.
+struct RunObject {
+    outcome: watch::Receiver<Known>,
+    stop: Arc<StopHandle>,
+    /// None where it could not be started.
+    running: Option<Running>,
+}
+
+struct Running {
+    letters: LetterBox,
+    task: AbortHandle,
+}
+
+impl Run for RunObject {
+    fn outcome(&self) -> OutcomeLater {
+        // Each waiter has its own receiver: one that gives up takes nothing with it.
+        let mut outcome = self.outcome.clone();
+        async move {
+            let known = match outcome.wait_for(Option::is_some).await {
+                Ok(known) => known.clone(),
+                // Its task was dropped before it could begin.
+                Err(_) => None,
+            };
+            match known {
+                Some(Ok(finished)) => wire::finished::encode(&finished),
+                Some(Err(error)) => Err(error),
+                None => Err(AbiError::new(AbiError::CANCELLED, "it was ended by force")),
+            }
+        }
+        .map_into_ffi()
+    }
+
+    fn cancel(&self, grace_ms: u64) {
+        self.stop.stop(match grace_ms {
+            0 => Stop::Firm,
+            grace => Stop::Soft { grace: Duration::from_millis(grace) },
+        });
+    }
+
+    fn call(&self, op: RStr<'_>, args_json: RStr<'_>) -> Later {
+        let answer = guard::answer(|| match (op.as_str(), &self.running) {
+            (op::LETTER, Some(running)) => {
+                running.letters.put(wire::turn::decode_letter(args_json.as_str())?);
+                Ok(RString::from(wire::NOTHING))
+            }
+            (unknown, _) => Err(AbiError::unsupported(unknown)),
+        });
+        ready(answer.into()).into_ffi()
+    }
+}
+
+impl Drop for RunObject {
+    fn drop(&mut self) {
+        // As a firm stop: the work is dropped, and with it what it started.
+        if let Some(running) = &self.running {
+            running.task.abort();
+        }
+    }
+}
+
+/// The end of a run, however it comes about: first nothing more is told, then the outcome is known, then it counts no
+/// longer.
+struct End {
+    tx: watch::Sender<Known>,
+    link: Link,
+    _entry: Entry,
+}
+
+impl End {
+    fn tell(self, outcome: Result<Arc<Finished>, AbiError>) {
+        self.link.close();
+        self.tx.send_replace(Some(outcome));
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.link.close();
+        // Ended by force, unless it has been told.
+        self.tx.send_if_modified(|known| {
+            let force = known.is_none();
+            if force {
+                let error = AbiError::new(AbiError::CANCELLED, "it was ended by force");
+                *known = Some(Err(error));
+            }
+            force
+        });
+    }
+}
+
+/// Outcomes cross as results of the interface's own kind.
+trait IntoOutcome {
+    fn map_into_ffi(self) -> OutcomeLater;
+}
+
+impl<F> IntoOutcome for F
+where
+    F: Future<Output = Result<Outcome, AbiError>> + Send + 'static,
+{
+    fn map_into_ffi(self) -> OutcomeLater {
+        async move { RResult::from(self.await) }.into_ffi()
+    }
+}

@@ -1,0 +1,123 @@
+//! A run's host on this side: the contract's own, over what crossed.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use offshoot_model::{Refusal, RefusalCode, RunId, SpawnRequest};
+use offshoot_plugin_abi::wire::{self, op};
+use offshoot_plugin_abi::{AbiError, Answer, RunHostRef, event};
+use offshoot_runtime::{Host, Ruling, RunEvent, WaitAnswer, WaitFor};
+
+/// The way to a run's host. Once it is closed, nothing goes through: no event follows an outcome. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Link(Arc<Inner>);
+
+struct Inner {
+    host: RunHostRef,
+    /// Held while an event is told, so that events are in order and the last one is before the end.
+    open: Mutex<bool>,
+    asked_to_stop: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Link {
+    pub(crate) fn new(host: RunHostRef) -> Self {
+        Self::with_stop(host, || ())
+    }
+
+    /// `asked_to_stop` is called when the host answers an event so.
+    pub(crate) fn with_stop(
+        host: RunHostRef,
+        asked_to_stop: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
+        let asked_to_stop = Box::new(asked_to_stop);
+        Self(Arc::new(Inner { host, open: Mutex::new(true), asked_to_stop }))
+    }
+
+    pub(crate) fn close(&self) {
+        *self.0.open.lock().unwrap_or_else(PoisonError::into_inner) = false;
+    }
+
+    fn is_open(&self) -> bool {
+        *self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the host something, if there still is somebody to be answered.
+    fn ask(&self, ask: impl FnOnce(&RunHostRef) -> offshoot_plugin_abi::Later) -> Asked {
+        if !self.is_open() {
+            let error = AbiError::new(AbiError::CANCELLED, "this run is over");
+            return futures_util::future::ready(Err(error)).boxed();
+        }
+        ask(&self.0.host).map(|answer: Answer| answer.into_result().map(String::from)).boxed()
+    }
+}
+
+type Asked = BoxFuture<'static, Result<String, AbiError>>;
+
+impl Host for Link {
+    fn hear(&self, event: RunEvent) {
+        let (kind, payload) = wire::event::encode(&event);
+        let open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*open {
+            return;
+        }
+        let answer = self.0.host.event(kind, (&*payload).into());
+        drop(open);
+        if answer == event::PLEASE_STOP {
+            (self.0.asked_to_stop)();
+        }
+    }
+
+    fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
+        let asked = self.ask(|host| host.spawn(wire::spawn::encode(request).as_str().into()));
+        async move {
+            let answer = asked.await.and_then(|json| wire::spawn::decode_answer(&json));
+            answer.unwrap_or_else(|error| Err(refusal(&error)))
+        }
+        .boxed()
+    }
+
+    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
+        let pending = wait.runs.clone();
+        let json = wire::wait::encode(wait);
+        let asked = self.ask(|host| host.call(op::WAIT.into(), json.as_str().into()));
+        async move {
+            let answer = asked.await.and_then(|json| wire::wait::decode_answer(&json));
+            // Nobody could be asked: then nothing is known to have ended.
+            answer.unwrap_or(WaitAnswer { ended: Vec::new(), pending })
+        }
+        .boxed()
+    }
+
+    fn turn_ended(
+        &self,
+        answer: Option<Arc<str>>,
+        letters_taken: u32,
+    ) -> BoxFuture<'static, Ruling> {
+        let json = wire::turn::encode(wire::turn::Ended { answer, letters_taken });
+        let asked = self.ask(|host| host.call(op::TURN_ENDED.into(), json.as_str().into()));
+        async move {
+            let ruling = asked.await.and_then(|json| wire::turn::decode_answer(&json));
+            // A host that knows no turns has nothing more to say.
+            ruling.unwrap_or(Ruling::End)
+        }
+        .boxed()
+    }
+}
+
+/// A host that could not be asked, in the words of one that said no.
+fn refusal(error: &AbiError) -> Refusal {
+    let code = match error.known_code() {
+        AbiError::CANCELLED => RefusalCode::CallerEnded,
+        AbiError::INVALID => RefusalCode::InvalidRequest,
+        _ => RefusalCode::CannotDelegate,
+    };
+    Refusal::new(code, format!("the host could not be asked: {error}"))
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Link")
+    }
+}

@@ -1,0 +1,95 @@
+//! The host's side of the interface, as small as it can be: what crosses is crossed, nothing is loaded.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use offshoot_plugin_sdk::abi::abi_stable::sabi_trait::TD_Opaque;
+use offshoot_plugin_sdk::abi::abi_stable::std_types::{RResult, RStr, RString};
+use offshoot_plugin_sdk::abi::async_ffi::FutureExt as _;
+use offshoot_plugin_sdk::abi::{self, AbiError, Answer, HostRef, Later, RunHostRef, wire};
+use offshoot_plugin_sdk::model::{Grant, RootId, RunId};
+use offshoot_plugin_sdk::{Input, Launch, OutputFormat};
+use uuid::Uuid;
+
+pub(crate) fn launch(task: &str) -> Launch {
+    let run = RunId::from_uuid(Uuid::from_u128(1));
+    Launch {
+        run,
+        root: RootId::new(run),
+        key: "agent:main:run:1".parse().expect("a key"),
+        agent: "main".parse().expect("an agent"),
+        depth: 0,
+        task: task.into(),
+        context: Vec::new(),
+        context_manifest: None,
+        input: Input::Prompt,
+        command: None,
+        ok_exit: Arc::new([]),
+        output: OutputFormat::Text,
+        working_folder: Arc::new("/".into()),
+        run_folder: "/nowhere".into(),
+        spool_folder: Arc::new("/nowhere".into()),
+        model: None,
+        thinking: None,
+        system_prompt: None,
+        grant: Arc::new(Grant { grace_seconds: 1, ..Grant::unbounded() }),
+        pass: None,
+    }
+}
+
+pub(crate) fn json(launch: Launch) -> RString {
+    wire::launch::encode(launch).expect("UTF-8").into()
+}
+
+/// Knows one operation.
+struct Plain;
+
+impl abi::Host for Plain {
+    fn log(&self, _level: u32, _target: RStr<'_>, _message: RStr<'_>, _fields_json: RStr<'_>) {}
+
+    fn call(&self, op: RStr<'_>, args_json: RStr<'_>) -> Answer {
+        match op.as_str() {
+            "echo" => RResult::ROk(args_json.into()),
+            unknown => RResult::RErr(AbiError::unsupported(unknown)),
+        }
+    }
+}
+
+pub(crate) fn host() -> HostRef {
+    abi::Host_TO::from_value(Plain, TD_Opaque)
+}
+
+/// A host of a run that keeps all events, and answers them with what it is told to.
+#[derive(Clone, Default)]
+pub(crate) struct Recorder {
+    pub(crate) events: Arc<Mutex<Vec<(u32, String)>>>,
+    pub(crate) answer: Arc<AtomicU32>,
+}
+
+impl Recorder {
+    pub(crate) fn as_ref(&self) -> RunHostRef {
+        abi::RunHost_TO::from_value(self.clone(), TD_Opaque)
+    }
+}
+
+impl abi::RunHost for Recorder {
+    fn event(&self, kind: u32, payload: RStr<'_>) -> u32 {
+        self.events.lock().expect("one at a time").push((kind, payload.into()));
+        self.answer.load(Ordering::SeqCst)
+    }
+
+    fn spawn(&self, _spec_json: RStr<'_>) -> Later {
+        async { RResult::RErr(AbiError::unsupported("spawn")) }.into_ffi()
+    }
+
+    fn call(&self, op: RStr<'_>, _args_json: RStr<'_>) -> Later {
+        let error = AbiError::unsupported(op.as_str());
+        async { RResult::RErr(error) }.into_ffi()
+    }
+}
+
+/// Whatever hangs, hangs visibly.
+pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(30), future).await.expect("within the time")
+}

@@ -1,0 +1,410 @@
+//! A plugin through the interface and back, without a library.
+
+#![expect(clippy::disallowed_methods, reason = "what a careless plugin does is what is tried")]
+
+#[path = "common/carried.rs"]
+mod carried;
+mod common;
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
+
+use carried::Carried;
+use common::{Recorder, host, json, launch, soon};
+use offshoot_plugin_sdk::abi::abi_stable::sabi_trait::TD_Opaque;
+use offshoot_plugin_sdk::abi::abi_stable::std_types::RStr;
+use offshoot_plugin_sdk::abi::wire::{self, manifest};
+use offshoot_plugin_sdk::abi::{self, AbiError, Later, PluginRef, RuntimeRef, event};
+use offshoot_plugin_sdk::model::{
+    AgentId, CancelledBy, Cost, Envelope, MicroUsd, Payload, Reason, Refusal, RefusalCode, RunId,
+    RunStatus, SpawnRequest, Usage, ValueKind,
+};
+use offshoot_plugin_sdk::{
+    Abilities, BoxFuture, Error, Finished, FutureExt, Host, JsonText, Launch, MergeFn, MergeInput,
+    MergeSetup, NextTurn, Output, Plugin, RunContext, RunEvent, RunHost, Runtime, Stop, StopHandle,
+    Turns, WaitAnswer, WaitFor, check_contract, export, json_of, value_of,
+};
+// No author of a plugin needs to name it.
+use offshoot_runtime::Ruling;
+use tokio::sync::Notify;
+
+/// Does what its task says.
+struct Obedient;
+
+impl Runtime for Obedient {
+    fn name(&self) -> &str {
+        "obedient"
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities { turns: true, ..Abilities::of_a_command() }
+    }
+
+    fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished> {
+        let RunContext { host, mut stop, mut turns } = cx;
+        async move {
+            host.started(None);
+            match &*launch.task {
+                "hang" => {
+                    stop.heard().await;
+                    Finished::of(Reason::Cancelled { by: CancelledBy::Operator })
+                }
+                "stubborn" => {
+                    if let Stop::Soft { grace } = stop.heard().await {
+                        tokio::select! {
+                            _ = stop.heard() => {}
+                            () = tokio::time::sleep(grace) => {}
+                        }
+                    }
+                    Finished::of(Reason::Cancelled { by: CancelledBy::Parent })
+                }
+                "flood" => {
+                    for number in 0..10_000 {
+                        host.progress(number.to_string());
+                    }
+                    let late = host.clone();
+                    let after = Arc::clone(&LATE);
+                    tokio::spawn(async move {
+                        after.notified().await;
+                        late.progress("too late");
+                        after.notify_one();
+                    });
+                    host.used(Usage::default(), Cost::known(MicroUsd::from_micros(5)));
+                    Finished::text("flooded")
+                }
+                "large" => Finished::text("x".repeat(100 << 20)),
+                "family" => {
+                    let refused = host.spawn(request("no")).await.expect_err("refused");
+                    let child = host.spawn(request("yes")).await.expect("admitted");
+                    let wait = WaitFor { runs: vec![child], ..WaitFor::default() };
+                    let ended = host.wait(wait).await.ended;
+                    Finished::text(format!("{} {:?}", refused.code, ended[0].data))
+                }
+                "turns" => {
+                    let letter = turns.letter().await;
+                    let mut answer = format!("got {letter}");
+                    while let NextTurn::Go(prompt) = turns.ended(Some(answer.as_str().into())).await
+                    {
+                        answer = format!("{answer}, then {prompt}");
+                    }
+                    Finished::text(answer)
+                }
+                other => Finished::text(other),
+            }
+        }
+        .boxed()
+    }
+}
+
+static LATE: LazyLock<Arc<Notify>> = LazyLock::new(Arc::default);
+
+fn request(task: &str) -> SpawnRequest {
+    SpawnRequest { task: task.into(), ..SpawnRequest::default() }
+}
+
+/// Adds numbers, and answers as soon as the sum is above its limit.
+struct Add {
+    sum: f64,
+    limit: f64,
+}
+
+impl MergeFn for Add {
+    fn begin(setup: MergeSetup) -> Result<Self, Error> {
+        let limit = setup.params.parse::<Option<f64>>()?.unwrap_or(f64::INFINITY);
+        Ok(Self { sum: 0.0, limit })
+    }
+
+    fn push(&mut self, _index: u32, result: MergeInput) -> Result<Option<JsonText>, Error> {
+        self.sum += value_of::<f64>(&result)?;
+        if self.sum > self.limit { json_of(&self.sum).map(Some) } else { Ok(None) }
+    }
+
+    async fn finish(self) -> Result<JsonText, Error> {
+        // It has the plugin's clock.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        json_of(&self.sum)
+    }
+}
+
+fn plugin() -> PluginRef {
+    static PLUGIN: LazyLock<PluginRef> = LazyLock::new(|| {
+        let plugin = export::root_module(|| {
+            let abilities = Obedient.abilities();
+            Plugin::new("for tests")
+                .runtime("obedient", "does what it is told", abilities, |_| Ok(Obedient))
+                .runtime("liar", "", Abilities::of_a_command(), |_| Ok(Obedient))
+                .runtime("picky", "", Obedient.abilities(), |setup| {
+                    let number: u32 = setup.config.parse()?;
+                    let answer = setup.host.call("echo", &number.to_string())?;
+                    assert_eq!(answer, number.to_string());
+                    Ok(Obedient)
+                })
+                .merge::<Add>("add", "adds")
+        });
+        assert_eq!(
+            plugin.runtime()("obedient".into(), "".into())
+                .into_result()
+                .err()
+                .map(|error| error.code),
+            Some(AbiError::INVALID),
+            "not before init"
+        );
+        plugin.init()(host(), "".into()).into_result().expect("the first");
+        plugin
+    });
+    *PLUGIN
+}
+
+fn runtime(plugin: PluginRef, name: &str) -> RuntimeRef {
+    plugin.runtime()(name.into(), "".into()).into_result().expect(name)
+}
+
+#[tokio::test]
+async fn every_runtime_passes_the_contract() {
+    let abilities = Obedient.abilities();
+    let carried = Carried { object: runtime(plugin(), "obedient"), abilities };
+    let (answers, hangs) = (|| launch("hello"), || launch("hang"));
+    assert_eq!(check_contract(&Obedient, answers, hangs).await, []);
+    assert_eq!(check_contract(&carried, answers, hangs).await, []);
+}
+
+#[test]
+fn a_plugin_describes_itself_and_refuses_what_it_has_not() {
+    let manifest = manifest::decode(&plugin().describe()()).expect("a manifest");
+    assert_eq!(manifest.abi, "1.0.0");
+    assert_eq!(manifest.panic, manifest::Panic::Unwind);
+    let names: Vec<_> = manifest.runtimes.iter().map(|entry| &*entry.name).collect();
+    assert_eq!(names, ["obedient", "liar", "picky"]);
+    assert_eq!(manifest.runtimes[0].abilities, Obedient.abilities());
+    assert_eq!(manifest.merges[0].description, "adds");
+
+    let check = |name: &str, config: &str, code, expected: &str| {
+        let error = plugin().runtime()(name.into(), config.into()).into_result();
+        let error = error.err().expect(expected);
+        assert_eq!(error.code, code, "{error}");
+        assert!(error.message.contains(expected), "{error}");
+    };
+    check("nobody", "", AbiError::UNSUPPORTED, "no runtime `nobody`");
+    check("liar", "", AbiError::INVALID, "other abilities than its manifest says");
+    check("picky", "{}", AbiError::INVALID, "settings: invalid type: map, expected u32");
+    plugin().runtime()("picky".into(), "7".into()).into_result().expect("a number");
+    let merge = plugin().merge()("nobody".into(), "".into());
+    assert_eq!(merge.into_result().err().map(|error| error.code), Some(AbiError::UNSUPPORTED));
+    let again = plugin().init()(host(), "".into()).into_result().expect_err("once is enough");
+    assert_eq!(again.code, AbiError::INVALID);
+}
+
+#[tokio::test]
+async fn ten_thousand_events_in_order_and_none_after_the_outcome() {
+    let recorder = Recorder::default();
+    let run =
+        runtime(plugin(), "obedient").start(json(launch("flood")).as_rstr(), recorder.as_ref());
+    soon(run.outcome()).await.into_result().expect("it completed");
+    LATE.notify_one();
+    soon(LATE.notified()).await;
+
+    let events = recorder.events.lock().expect("one at a time").clone();
+    assert_eq!(events.len(), 10_002);
+    assert_eq!(events[0], (event::STATUS, r#"{"v":1,"status":"started"}"#.to_owned()));
+    for (number, told) in events[1..=10_000].iter().enumerate() {
+        assert_eq!(*told, (event::TEXT, number.to_string()));
+    }
+    assert_eq!(events[10_001].0, event::USAGE);
+}
+
+#[tokio::test]
+async fn a_large_answer_stays_text() {
+    let run = runtime(plugin(), "obedient")
+        .start(json(launch("large")).as_rstr(), Recorder::default().as_ref());
+    let outcome = soon(run.outcome()).await.into_result().expect("it completed");
+    assert_eq!(outcome.body.len(), 100 << 20);
+    assert!(outcome.head_json.len() < 1000, "the answer is not among the words about it");
+    let finished = wire::finished::decode(outcome).expect("what was encoded");
+    assert!(matches!(finished.output, Output::Text(text) if text.len() == 100 << 20));
+}
+
+#[tokio::test]
+async fn an_outcome_can_be_asked_for_again_and_survives_who_gave_up() {
+    let run = runtime(plugin(), "obedient")
+        .start(json(launch("hang")).as_rstr(), Recorder::default().as_ref());
+    let mut impatient = run.outcome();
+    assert!((&mut impatient).now_or_never().is_none());
+    drop(impatient);
+    run.cancel(0);
+    let first = soon(run.outcome()).await.into_result().expect("it ended");
+    let second = soon(run.outcome()).await.into_result().expect("it still has");
+    assert_eq!(first, second);
+    let finished = wire::finished::decode(first).expect("what was encoded");
+    assert_eq!(finished.reason.status(), RunStatus::Cancelled);
+    // Over is over.
+    run.cancel(0);
+}
+
+#[tokio::test]
+async fn cancelling_is_heard_softly_and_firmly() {
+    let start = |task| {
+        let recorder = Recorder::default();
+        runtime(plugin(), "obedient").start(json(launch(task)).as_rstr(), recorder.as_ref())
+    };
+    let softly = start("hang");
+    softly.cancel(60_000);
+    softly.cancel(60_000);
+    soon(softly.outcome()).await.into_result().expect("it ended");
+    let firmer = start("stubborn");
+    firmer.cancel(3_600_000);
+    firmer.cancel(0);
+    soon(firmer.outcome()).await.into_result().expect("it ended within the second grace");
+}
+
+#[tokio::test]
+async fn an_event_may_be_answered_with_a_request_to_stop() {
+    let recorder = Recorder::default();
+    recorder.answer.store(event::PLEASE_STOP, Ordering::SeqCst);
+    let run =
+        runtime(plugin(), "obedient").start(json(launch("hang")).as_rstr(), recorder.as_ref());
+    soon(run.outcome()).await.into_result().expect("it ended");
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_an_outcome() {
+    let run = runtime(plugin(), "obedient").start("{}".into(), Recorder::default().as_ref());
+    let error = soon(run.outcome()).await.into_result().expect_err("no launch");
+    assert_eq!(error.code, AbiError::INVALID);
+    run.cancel(0);
+    let error = run.call("dance".into(), "".into()).await.into_result().expect_err("unknown");
+    assert_eq!(error.code, AbiError::UNSUPPORTED);
+}
+
+#[tokio::test]
+async fn a_run_that_is_dropped_is_ended() {
+    struct Gone(Arc<Notify>);
+    impl abi::RunHost for Gone {
+        fn event(&self, _kind: u32, _payload: RStr<'_>) -> u32 {
+            event::GO_ON
+        }
+
+        fn spawn(&self, _spec_json: RStr<'_>) -> Later {
+            unreachable!("it asks for no child")
+        }
+
+        fn call(&self, _op: RStr<'_>, _args_json: RStr<'_>) -> Later {
+            unreachable!("it calls nothing")
+        }
+    }
+    impl Drop for Gone {
+        fn drop(&mut self) {
+            self.0.notify_one();
+        }
+    }
+    let gone = Arc::new(Notify::new());
+    let host = abi::RunHost_TO::from_value(Gone(Arc::clone(&gone)), TD_Opaque);
+    let run = runtime(plugin(), "obedient").start(json(launch("hang")).as_rstr(), host);
+    drop(run);
+    soon(gone.notified()).await;
+}
+
+/// Admits those that ask for `yes`, writes two letters, and lets a run go on once.
+struct Family {
+    rulings: Mutex<Vec<Ruling>>,
+}
+
+const CHILD: RunId = RunId::from_bytes([9; 16]);
+
+impl Host for Family {
+    fn hear(&self, _event: RunEvent) {}
+
+    fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
+        let refusal = || Refusal::new(RefusalCode::DepthLimit, "too deep");
+        let answer = if &*request.task == "yes" { Ok(CHILD) } else { Err(refusal()) };
+        async { answer }.boxed()
+    }
+
+    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
+        let agent: AgentId = "main".parse().expect("an agent");
+        let key = "agent:main:subagent:c".parse().expect("a key");
+        let ending = offshoot_plugin_sdk::model::Ending::completed(Payload::text("grown up"));
+        let ended = vec![Envelope::of(&ending, key, wait.runs[0], agent, 1)];
+        async { WaitAnswer { ended, pending: Vec::new() } }.boxed()
+    }
+
+    fn turn_ended(&self, _answer: Option<Arc<str>>, _taken: u32) -> BoxFuture<'static, Ruling> {
+        let ruling = self.rulings.lock().expect("one at a time").pop();
+        async { ruling.expect("as many as asked") }.boxed()
+    }
+}
+
+#[tokio::test]
+async fn children_letters_and_turns_cross() {
+    let carried =
+        Carried { object: runtime(plugin(), "obedient"), abilities: Obedient.abilities() };
+    let run = |task: &str, letter: Option<&str>| {
+        let rulings = Mutex::new(vec![Ruling::End, Ruling::Go(Some("results".into()))]);
+        let host = RunHost::new(Family { rulings });
+        let (letters, turns) = Turns::new(host.clone());
+        letter.into_iter().for_each(|letter| letters.put(letter.into()));
+        let (_stop, signal) = StopHandle::new();
+        let finished = carried.start(launch(task), RunContext { host, stop: signal, turns });
+        async move {
+            let _here = (_stop, letters);
+            finished.await.output
+        }
+    };
+    let text = |text: &str| Output::Text(text.into());
+    assert_eq!(soon(run("family", None)).await, text(r#"depth_limit Some(Text("grown up"))"#));
+    assert_eq!(soon(run("turns", Some("a letter"))).await, text("got a letter, then results"));
+}
+
+#[tokio::test]
+async fn merges_cross() {
+    let merge = plugin().merge()("add".into(), "".into()).into_result().expect("it has one");
+    let begin =
+        |params: &str| merge.begin(params.into(), Recorder::default().as_ref()).into_result();
+    let meta = |file| {
+        let key = "k".into();
+        wire::merge::encode(wire::merge::Meta { key, status: RunStatus::Completed, file })
+            .expect("UTF-8")
+    };
+    let plain = meta(None);
+
+    let mut job = begin("null").expect("no limit");
+    for (index, number) in ["1", "2.5"].into_iter().enumerate() {
+        let index = u32::try_from(index).expect("small");
+        let early = job.push(index, plain.as_str().into(), number.into()).into_result();
+        assert!(early.expect("a number").is_none());
+    }
+    let path = std::env::temp_dir().join(format!("offshoot-sdk-merge-{}", std::process::id()));
+    std::fs::write(&path, "10").expect("a file for the test");
+    let file = wire::merge::File { path: path.clone(), kind: ValueKind::Result, size: 2 };
+    job.push(2, meta(Some(file)).as_str().into(), "null".into()).into_result().expect("a file");
+    std::fs::remove_file(path).expect("it was there");
+    let finish = job.finish();
+    drop(job);
+    assert_eq!(soon(finish).await.into_result().expect("an answer"), "13.5");
+
+    let mut job = begin("3").expect("a limit");
+    assert!(
+        job.push(0, plain.as_str().into(), "2".into()).into_result().expect("a number").is_none()
+    );
+    let early = job.push(1, plain.as_str().into(), "2".into()).into_result().expect("a number");
+    assert_eq!(early.into_option().expect("above the limit"), "4.0");
+    let over = job.push(2, plain.as_str().into(), "2".into()).into_result().expect_err("over");
+    assert_eq!(over.message, "this merge is over");
+    soon(job.finish()).await.into_result().expect_err("it has answered");
+
+    assert_eq!(begin(r#""x""#).err().map(|error| error.code), Some(AbiError::INVALID));
+    let mut job = begin("null").expect("no limit");
+    let error =
+        job.push(0, plain.as_str().into(), r#""x""#.into()).into_result().expect_err("no number");
+    assert_eq!(error.code, AbiError::FAILED);
+    assert!(error.message.starts_with("the result of `k`: invalid type"), "{error}");
+    // Dropped before its end, it is abandoned.
+    drop(begin("null"));
+}
+
+#[test]
+fn the_exported_name_is_the_loaders() {
+    use offshoot_plugin_sdk::abi::abi_stable::library::ROOT_MODULE_LOADER_NAME;
+    let exported = format!("export_name = {ROOT_MODULE_LOADER_NAME:?}");
+    assert!(include_str!("../src/export.rs").contains(&exported), "{exported}");
+}
