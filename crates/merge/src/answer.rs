@@ -50,6 +50,7 @@ impl Answer {
             State::Structured(_) | State::Vote(_) | State::Sum(_) => true,
             State::First(first) => first.value().is_none_or(shows_as_json),
             State::Quorum(quorum) => quorum.value().is_none_or(shows_as_json),
+            State::Given(given) => given.value().is_none_or(shows_as_json),
         };
         if json { AnswerKind::Json } else { AnswerKind::Text }
     }
@@ -115,6 +116,7 @@ impl Answer {
             }
             State::First(first) => first.value(),
             State::Quorum(quorum) => quorum.value(),
+            State::Given(given) => given.value(),
             _ => None,
         }
     }
@@ -132,6 +134,7 @@ impl Answer {
             State::Sum(_) => Box::new(std::iter::empty()),
             State::First(first) => Box::new(first.value().into_iter()),
             State::Quorum(quorum) => Box::new(quorum.value().into_iter()),
+            State::Given(given) => Box::new(given.value().into_iter()),
         }
     }
 
@@ -144,6 +147,7 @@ impl Answer {
             State::Sum(sum) => out.write_all(sum.text().as_bytes()),
             State::First(first) => one(first.value(), source, out),
             State::Quorum(quorum) => one(quorum.value(), source, out),
+            State::Given(given) => one(given.value(), source, out),
         }
     }
 }

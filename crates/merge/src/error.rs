@@ -45,6 +45,12 @@ pub enum MergeError {
         /// The largest count.
         reached: u64,
     },
+    /// A merge that is made elsewhere says so itself.
+    #[error("{message}")]
+    Elsewhere {
+        /// Which merge, and why.
+        message: String,
+    },
 }
 
 impl MergeError {
@@ -57,7 +63,7 @@ impl MergeError {
             Self::DuplicateKey { .. } => Some("give each result a key of its own"),
             Self::NotANumber { .. } => Some("--merge concatenate shows what the pieces answered"),
             Self::NoQuorum { .. } => Some("--merge vote shows all counts"),
-            Self::Missing { .. } => None,
+            Self::Missing { .. } | Self::Elsewhere { .. } => None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod concatenate;
 mod first;
+mod given;
 mod identity;
 mod quorum;
 mod seen;
@@ -21,6 +22,7 @@ use seen::Seen;
 
 pub(crate) use concatenate::Concatenate;
 pub(crate) use first::First;
+pub(crate) use given::Given;
 pub(crate) use quorum::Quorum;
 pub(crate) use structured::Structured;
 pub(crate) use sum::Sum;
@@ -54,6 +56,7 @@ pub(crate) enum State {
     Sum(Sum),
     First(First),
     Quorum(Quorum),
+    Given(Given),
 }
 
 impl Fold {
@@ -69,6 +72,21 @@ impl Fold {
             Strategy::Quorum(needed) => State::Quorum(Quorum::new(needed)),
         };
         Self { on_failure, seen: Seen::default(), answer: Answer::of(state) }
+    }
+
+    /// For a merge that is made elsewhere, as that of a plugin is: results are counted here, and the answer is
+    /// [given](Self::give).
+    pub fn elsewhere(on_failure: OnFailure) -> Self {
+        let state = State::Given(Given::default());
+        Self { on_failure, seen: Seen::default(), answer: Answer::of(state) }
+    }
+
+    /// The answer of a merge that is made elsewhere; early where it stands whatever the remaining results say. Others
+    /// make theirs themselves, and nothing is changed.
+    pub fn give(&mut self, answer: Payload, early: bool) {
+        if let State::Given(given) = &mut self.answer.state {
+            given.give(answer, early);
+        }
     }
 
     /// Takes one result: what a completed run answered, or the envelope of one that did not complete. `index` is its
@@ -105,6 +123,11 @@ impl Fold {
         if self.stands() { Step::Early } else { Step::More }
     }
 
+    /// Whether the envelope of what did not complete is a result like any other.
+    pub fn includes_failures(&self) -> bool {
+        self.on_failure == OnFailure::Include
+    }
+
     /// The answer to what was pushed so far.
     pub fn partial(&self) -> &Answer {
         &self.answer
@@ -120,6 +143,7 @@ impl Fold {
         match &self.answer.state {
             State::First(first) => first.stands(),
             State::Quorum(quorum) => quorum.stands(),
+            State::Given(given) => given.stands(),
             _ => false,
         }
     }
@@ -141,9 +165,11 @@ impl Fold {
             State::Structured(structured) => structured.check(),
             State::Sum(sum) => sum.check(),
             State::Quorum(quorum) => quorum.check(),
-            State::Concatenate(_) | State::Vote(_) | State::Summarize(_) | State::First(_) => {
-                Ok(())
-            }
+            State::Concatenate(_)
+            | State::Vote(_)
+            | State::Summarize(_)
+            | State::First(_)
+            | State::Given(_) => Ok(()),
         }
     }
 
@@ -170,6 +196,7 @@ impl State {
             Self::Sum(sum) => sum.push(index, key, &value),
             Self::First(first) => first.push(value),
             Self::Quorum(quorum) => quorum.push(index, value),
+            Self::Given(_) => {}
         }
     }
 

@@ -326,3 +326,19 @@ fn readable_meanwhile_and_never_pushed_twice() {
     assert_eq!(quorum.push(2, "c".into(), Ok(json("2"))), Step::Early);
     assert_eq!(text_of(&quorum.finish(9).expect("it stands"), &NothingStored), "1.0");
 }
+
+#[test]
+fn an_answer_from_elsewhere_is_counted_here() {
+    let mut fold = Fold::elsewhere(OnFailure::Fail);
+    assert_eq!(fold.push(0, "a".into(), Ok(Payload::text("x"))), Step::More);
+    assert_eq!(fold.push(1, "b".into(), Ok(Payload::text("y"))), Step::More);
+    assert!(fold.check(3).is_err(), "one is missing");
+    let mut early = fold.clone();
+    early.give(Payload::text("both"), true);
+    assert_eq!(early.push(2, "c".into(), Ok(Payload::text("z"))), Step::Early);
+    assert_eq!(early.finish(3).expect("it stands").to_payload(), Some(Payload::text("both")));
+    fold.push(2, "c".into(), Ok(Payload::text("z")));
+    fold.give(Payload::text("all"), false);
+    let answer = fold.finish(3).expect("none is missing");
+    assert_eq!((answer.merged(), answer.to_payload()), (3, Some(Payload::text("all"))));
+}
