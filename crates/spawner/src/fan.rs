@@ -10,6 +10,7 @@ use offshoot_model::{
 };
 use tokio::sync::{mpsc, watch};
 
+use crate::custom::{CustomMerge, Job};
 use crate::error::SpawnerError;
 use crate::machine::RunIndex;
 use crate::resolve::Unresolved;
@@ -27,6 +28,8 @@ pub struct FanOut {
     pub pieces: Vec<Piece>,
     /// How results become one.
     pub strategy: Strategy,
+    /// A merge that is not one of ours, which then goes before the strategy.
+    pub custom: Option<CustomMerge>,
     /// What becomes of pieces that did not complete.
     pub on_failure: OnFailure,
     /// Cancel the rest once more than so many pieces did not complete.
@@ -53,16 +56,18 @@ pub struct Fan {
     events: mpsc::UnboundedReceiver<FanEvent>,
     /// The names of the results, where they have one.
     keys: Vec<Option<Arc<str>>>,
-    strategy: Strategy,
+    strategy: String,
     fold: Fold,
+    /// The merge that makes the answer, where the fold only counts.
+    job: Option<Job>,
     max_fail: Option<u32>,
 }
 
 /// What came of all pieces.
 #[derive(Debug)]
 pub struct FanAnswer {
-    /// How it was merged.
-    pub strategy: Strategy,
+    /// How it was merged, by name.
+    pub strategy: String,
     /// The merged answer, or what there is of it.
     pub answer: Answer,
     /// Whether that is the answer to what was asked, and if not, why.
@@ -96,6 +101,7 @@ impl FanOut {
             work: None,
             pieces: pieces.into_iter().collect(),
             strategy: Strategy::Concatenate,
+            custom: None,
             on_failure: OnFailure::Fail,
             max_fail: None,
         }
@@ -105,6 +111,13 @@ impl FanOut {
     #[must_use]
     pub fn merge(mut self, strategy: Strategy) -> Self {
         self.strategy = strategy;
+        self
+    }
+
+    /// With a merge that is not one of ours.
+    #[must_use]
+    pub fn merge_by(mut self, custom: CustomMerge) -> Self {
+        self.custom = Some(custom);
         self
     }
 
@@ -185,7 +198,9 @@ impl Fan {
         state: watch::Receiver<TreeState>,
         order: FanOut,
     ) -> Result<Self, SpawnerError> {
-        let FanOut { work, pieces, strategy, on_failure, max_fail } = order;
+        let FanOut { work, pieces, strategy, custom, on_failure, max_fail } = order;
+        // Before anything runs: parameters that the merge cannot use cost nothing then.
+        let job = custom.as_ref().map(|custom| Job::begin(custom, shared, &sender)).transpose()?;
         let work = work.map_or_else(|| Arc::clone(&shared.work), Arc::new);
         let id = shared.mint_fan();
         let mut keys = Vec::with_capacity(pieces.len());
@@ -219,8 +234,11 @@ impl Fan {
         sender
             .send(Message::Fan { id, caller: RunIndex::ROOT, asks, follower })
             .map_err(|_| SpawnerError::Over)?;
-        let fold = Fold::new(strategy, on_failure);
-        Ok(Self { id, sender, state, events, keys, strategy, fold, max_fail })
+        let (strategy, fold) = match &custom {
+            Some(custom) => (custom.to_string(), Fold::elsewhere(on_failure)),
+            None => (strategy.to_string(), Fold::new(strategy, on_failure)),
+        };
+        Ok(Self { id, sender, state, events, keys, strategy, fold, job, max_fail })
     }
 
     /// Waits for the pieces and merges them as they end. Dropping the future leaves the pieces running: cancel them,
@@ -244,8 +262,12 @@ impl Fan {
                     let answer = envelope.data.take();
                     let answer = answer.unwrap_or_else(|| Payload::text(""));
                     let key = self.key(place);
-                    if self.fold.push(place, key, Ok(answer)) == Step::Early && cut_short.is_none()
-                    {
+                    if let Some(job) = &mut self.job {
+                        job.push(place, Arc::clone(&key), Ok(answer.clone()), &mut self.fold).await;
+                    }
+                    let step = self.fold.push(place, key, Ok(answer));
+                    let fails = self.job.as_ref().is_some_and(Job::has_failed);
+                    if (step == Step::Early || fails) && cut_short.is_none() {
                         cut_short = Some(self.cut_short(CancelledBy::EarlyAnswer));
                     }
                 }
@@ -266,6 +288,9 @@ impl Fan {
         refused.sort_unstable_by_key(|&(place, _)| place);
         for (place, envelope) in &failures {
             let key = self.key(*place);
+            if let Some(job) = self.job.as_mut().filter(|_| self.fold.includes_failures()) {
+                job.push(*place, Arc::clone(&key), Err(envelope.clone()), &mut self.fold).await;
+            }
             self.fold.push(*place, key, Err(envelope.clone()));
         }
         let refused: Vec<Refused> = refused
@@ -275,9 +300,13 @@ impl Fan {
         let failures =
             failures.into_iter().map(|(place, envelope)| (self.key(place), *envelope)).collect();
         let admitted = total - u32::try_from(refused.len()).expect("no more than there are pieces");
+        let made = match self.job.take() {
+            Some(job) => job.finish(&mut self.fold).await,
+            None => Ok(()),
+        };
         Ok(FanAnswer {
             strategy: self.strategy,
-            verdict: self.fold.check(admitted),
+            verdict: made.and_then(|()| self.fold.check(admitted)),
             answer: self.fold.into_partial(),
             total,
             completed,

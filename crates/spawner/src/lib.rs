@@ -41,6 +41,7 @@ mod agent;
 mod agents;
 mod announce;
 mod clock;
+mod custom;
 mod doorkeeper;
 mod error;
 mod excerpt;
@@ -60,6 +61,7 @@ mod work;
 
 pub use agents::{Accepted, Agents, Asking, ChildRequest, Room};
 pub use clock::{Clock, SystemClock, TestClock};
+pub use custom::CustomMerge;
 pub use doorkeeper::Doorkeeper;
 pub use error::SpawnerError;
 pub use excerpt::Excerpt;

@@ -81,6 +81,7 @@ pub(crate) async fn run(
             work: None,
             pieces,
             strategy: terms.strategy,
+            custom: None,
             on_failure: terms.on_failure,
             max_fail: terms.max_fail,
         };

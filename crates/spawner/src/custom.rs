@@ -1,0 +1,195 @@
+//! Merges that are not ours: a plugin's, or a library user's.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use offshoot_merge::{Fold, MergeError};
+use offshoot_model::{
+    Envelope, JsonText, Payload, Refusal, RunId, RunStatus, SpawnRequest, ValueKind, VariableRef,
+};
+use offshoot_runtime::{
+    Host, Merge, MergeFault, MergeInput, MergeJob, MergeValue, RunEvent, RunHost, WaitAnswer,
+    WaitFor,
+};
+use offshoot_store::Store;
+use tokio::sync::mpsc;
+
+use crate::error::SpawnerError;
+use crate::host::AgentHost;
+use crate::machine::RunIndex;
+use crate::shared::Shared;
+use crate::supervisor::Message;
+
+/// A merge with its parameters.
+#[derive(Clone)]
+pub struct CustomMerge {
+    /// The merge.
+    pub merge: Arc<dyn Merge>,
+    /// Its parameters; `null` where there are none.
+    pub params: JsonText,
+}
+
+/// Results up to this size are handed over; larger ones stay in their file.
+const HANDED_OVER: u64 = 16 << 20;
+
+/// A merge under way.
+pub(crate) struct Job {
+    /// None while a push has it, and after one has failed.
+    job: Option<Box<dyn MergeJob>>,
+    store: Arc<dyn Store>,
+    stands: bool,
+    fault: Option<MergeFault>,
+}
+
+impl Job {
+    /// Begins it.
+    pub(crate) fn begin(
+        custom: &CustomMerge,
+        shared: &Arc<Shared>,
+        sender: &mpsc::UnboundedSender<Message>,
+    ) -> Result<Self, SpawnerError> {
+        let root = AgentHost {
+            shared: Arc::clone(shared),
+            run: RunIndex::ROOT,
+            id: shared.root.run(),
+            agent: shared.agent.clone(),
+            inline_bytes: u64::MAX,
+            sender: sender.clone(),
+        };
+        let host = RunHost::new(MergeHost(root));
+        let job = custom.merge.begin(&custom.params, host).map_err(|fault| {
+            SpawnerError::Merge(Arc::new(MergeError::Elsewhere { message: fault.message }))
+        })?;
+        let store = Arc::clone(&shared.store);
+        Ok(Self { job: Some(job), store, stands: false, fault: None })
+    }
+
+    /// Whether there will be no answer.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.fault.is_some()
+    }
+
+    /// Hands one result over. An early answer goes to the fold.
+    pub(crate) async fn push(
+        &mut self,
+        place: u32,
+        key: Arc<str>,
+        result: Result<Payload, Box<Envelope>>,
+        fold: &mut Fold,
+    ) {
+        if self.stands {
+            return;
+        }
+        let Some(mut job) = self.job.take() else { return };
+        let store = Arc::clone(&self.store);
+        // A merge may take its time over a value, and a value may have to be read: neither is for a thread that others
+        // need.
+        let pushed = tokio::task::spawn_blocking(move || {
+            let status =
+                result.as_ref().map_or_else(|envelope| envelope.status, |_| RunStatus::Completed);
+            let value = value(result, &*store)?;
+            let early = job.push(place, MergeInput { key, status, value })?;
+            Ok::<_, MergeFault>((job, early))
+        });
+        match pushed.await {
+            Ok(Ok((job, early))) => {
+                self.job = Some(job);
+                if let Some(answer) = early {
+                    self.stands = true;
+                    fold.give(payload(answer), true);
+                }
+            }
+            Ok(Err(fault)) => self.fault = Some(fault),
+            Err(panic) => {
+                self.fault = Some(MergeFault::new(format!("the merge panicked: {panic}")))
+            }
+        }
+    }
+
+    /// Asks for the answer, which goes to the fold.
+    pub(crate) async fn finish(self, fold: &mut Fold) -> Result<(), MergeError> {
+        let failed = |fault: MergeFault| MergeError::Elsewhere { message: fault.message };
+        if let Some(fault) = self.fault {
+            return Err(failed(fault));
+        }
+        if let (false, Some(mut job)) = (self.stands, self.job) {
+            fold.give(payload(job.finish().await.map_err(failed)?), false);
+        }
+        Ok(())
+    }
+}
+
+/// What a piece answered, as a merge gets it.
+fn value(
+    result: Result<Payload, Box<Envelope>>,
+    store: &dyn Store,
+) -> Result<MergeValue, MergeFault> {
+    let reference = match result {
+        Ok(Payload::Text(text)) => return Ok(MergeValue::Text(text)),
+        Ok(Payload::Json(json)) => return Ok(MergeValue::Json(json)),
+        Err(envelope) => {
+            let json = JsonText::of(&envelope).expect("an envelope is plain data");
+            return Ok(MergeValue::Json(json));
+        }
+        Ok(Payload::Stored(reference)) => reference,
+    };
+    let unreadable =
+        |error: &dyn fmt::Display| MergeFault::new(format!("a result cannot be read: {error}"));
+    let VariableRef { size, kind, .. } = reference;
+    if kind == ValueKind::Bytes || size > HANDED_OVER {
+        let path = store.path(&reference).map_err(|error| unreadable(&error))?;
+        return Ok(MergeValue::File { path, kind, size });
+    }
+    let bytes = store.read(&reference).map_err(|error| unreadable(&error))?;
+    let text = String::from_utf8(bytes).map_err(|error| unreadable(&error))?;
+    match kind {
+        ValueKind::Json | ValueKind::Result => {
+            JsonText::parse(text).map(MergeValue::Json).map_err(|error| unreadable(&error))
+        }
+        ValueKind::Text | ValueKind::Bytes => Ok(MergeValue::Text(text.into())),
+    }
+}
+
+/// An answer: a string is text.
+fn payload(answer: JsonText) -> Payload {
+    match serde_json::from_str::<String>(answer.as_str()) {
+        Ok(text) => Payload::text(text),
+        Err(_) => Payload::Json(answer),
+    }
+}
+
+/// The host of a merge: what it asks for is asked for by the root, through the same admission. What it tells is nobody's
+/// progress.
+struct MergeHost(AgentHost);
+
+impl Host for MergeHost {
+    fn hear(&self, _event: RunEvent) {}
+
+    fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
+        self.0.spawn(request)
+    }
+
+    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
+        self.0.wait(wait)
+    }
+}
+
+impl fmt::Display for CustomMerge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "plugin:{}", self.merge.name())?;
+        match self.params.as_str() {
+            "null" => Ok(()),
+            params => write!(f, "={params}"),
+        }
+    }
+}
+
+impl fmt::Debug for CustomMerge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CustomMerge")
+            .field("merge", &self.merge.name())
+            .field("params", &self.params)
+            .finish()
+    }
+}
