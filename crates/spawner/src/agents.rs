@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use offshoot_model::{
-    AgentId, BudgetGrant, CancelledBy, ContextEntry, Grant, Origin, Refusal, RefusalCode, RunId,
-    SessionKey, SpawnRequest, Timestamp, Tree,
+    AgentId, BudgetGrant, CancelledBy, ContextEntry, Grant, Origin, Refusal, RefusalCode, RootId,
+    RunId, SessionKey, SpawnRequest, Timestamp, Tree,
 };
 use offshoot_runtime::{RunEvent, WaitAnswer, WaitFor};
 use offshoot_store::{DataFolder, Store, StoreError};
@@ -15,7 +15,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use crate::announce;
 use crate::follow::{News, Onlooker};
 use crate::host::{spawn, wait_for, write};
-use crate::machine::RunIndex;
+use crate::machine::{Reach, RunIndex};
 use crate::resolve::Unresolved;
 use crate::shared::Shared;
 use crate::supervisor::{Ask, Message};
@@ -107,6 +107,16 @@ impl Agents {
     /// What time it is for this tree.
     pub fn now(&self) -> Timestamp {
         self.shared.clock.now()
+    }
+
+    /// An id that nobody else has.
+    pub fn mint(&self) -> RunId {
+        self.shared.clock.mint()
+    }
+
+    /// The root of this tree.
+    pub fn root(&self) -> RootId {
+        self.shared.root
     }
 
     /// What happens in this tree from now on. What has happened before stands on record.
@@ -242,13 +252,53 @@ impl Agents {
         write(&self.shared, &sender, Some(caller), run, letter).await
     }
 
+    /// Writes into the session of any run of this tree, as the operator.
+    ///
+    /// # Errors
+    ///
+    /// Where the run is over, or reads no letters.
+    pub async fn send_as_operator(&self, run: RunId, text: &str) -> Result<(), Refusal> {
+        let sender = self.sender.upgrade().ok_or_else(over)?;
+        write(&self.shared, &sender, None, run, announce::letter(None, text)).await
+    }
+
     /// Cancels a run below the caller.
     pub async fn cancel(&self, caller: RunId, run: RunId, only: bool) -> Result<(), Refusal> {
-        let by = CancelledBy::Parent;
+        self.stop(caller, run, Reach::of(only), CancelledBy::Parent).await
+    }
+
+    /// Cancels a run below the caller, whose answer stands without it.
+    pub async fn spare(&self, caller: RunId, run: RunId) -> Result<(), Refusal> {
+        self.stop(caller, run, Reach::Subtree, CancelledBy::EarlyAnswer).await
+    }
+
+    /// Cancels any run of this tree, as the operator.
+    pub fn cancel_as_operator(&self, run: RunId, only: bool) -> Result<(), Refusal> {
+        self.tell(Message::Cancel { run, reach: Reach::of(only), by: CancelledBy::Operator })
+    }
+
+    async fn stop(
+        &self,
+        caller: RunId,
+        run: RunId,
+        reach: Reach,
+        by: CancelledBy,
+    ) -> Result<(), Refusal> {
         self.session(caller).await?;
         self.must_be_below(caller, run)?;
-        let reach = crate::machine::Reach::of(only);
         self.tell(Message::Cancel { run, reach, by })
+    }
+
+    /// Whether a run stands below a session, by the record.
+    pub fn is_below(&self, run: RunId, session: RunId) -> Result<bool, StoreError> {
+        let mut at = self.shared.store.admitted(run)?;
+        while let Some(parent) = at.and_then(|admitted| admitted.parent) {
+            if parent == session {
+                return Ok(true);
+            }
+            at = self.shared.store.admitted(parent)?;
+        }
+        Ok(false)
     }
 
     /// All runs of this tree.
@@ -277,7 +327,7 @@ impl Agents {
     }
 
     fn must_be_below(&self, caller: RunId, run: RunId) -> Result<(), Refusal> {
-        if self.subtree(caller).map_err(|error| unread(&error))?.contains(&run) {
+        if self.is_below(run, caller).map_err(|error| unread(&error))? {
             return Ok(());
         }
         Err(Refusal::invalid("run", format!("the run {run} is not below this session")))

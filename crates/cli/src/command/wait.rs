@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &WaitArguments, cx: &Invocation) -> Result<Exit, Fa
             runs: arguments.runs.iter().cloned().map(RunName).collect(),
             mode: arguments.any.then_some(WaitMode::Any),
             timeout_ms: arguments.timeout.map(|seconds| seconds.saturating_mul(1000)),
-            merge: None,
+            ..Wait::default()
         };
         print(&supervisor, wait, Form::List, cx).await
     })
@@ -83,10 +83,16 @@ async fn print_answer(
     if let Some(text) = outcome.text() {
         return cx.output.line(text);
     }
-    if !is_reference(data.as_str()) {
-        return cx.output.line(data.as_str());
-    }
-    let name = format!("sub-result-{}", outcome.run_id);
+    let Some(name) = outcome.name.clone() else { return cx.output.line(data.as_str()) };
+    print_value(supervisor, name, cx).await
+}
+
+/// A value of the session as it is, out of its file where it is large.
+pub(super) async fn print_value(
+    supervisor: &Client,
+    name: String,
+    cx: &Invocation,
+) -> Result<(), Failure> {
     let read = call(supervisor, ContextGet { name, ..ContextGet::default() }).await?;
     match read.value {
         Value::Text(text) => cx.output.line(text),
@@ -101,15 +107,4 @@ async fn print_answer(
             "the supervisor sent bytes where a file was expected",
         )),
     }
-}
-
-/// Whether a value is `{"ref": …}` and nothing else.
-fn is_reference(json: &str) -> bool {
-    #[derive(serde::Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Reference {
-        #[serde(rename = "ref")]
-        _ref: offshoot_model::VariableRef,
-    }
-    serde_json::from_str::<Reference>(json).is_ok()
 }

@@ -59,7 +59,7 @@ pub(crate) async fn store(
 }
 
 /// Text where all of it is UTF-8, else bytes. Reads the file once, a block at a time.
-fn kind(path: &Path) -> io::Result<ValueKind> {
+pub(crate) fn kind(path: &Path) -> io::Result<ValueKind> {
     const BLOCK: usize = 64 * 1024;
     /// The longest beginning of a character that a block can end with.
     const CARRY: usize = 3;

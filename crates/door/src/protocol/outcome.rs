@@ -14,10 +14,13 @@ use super::RunState;
 pub struct Outcome {
     /// Where it stands. Nothing but `completed` is success.
     pub status: RunState,
-    /// What it answered, whatever the ending: text as a JSON string, everything else as itself; `{"ref": …}` where it
-    /// is large, and then a value under the name `sub-result-{run id}`.
+    /// What it answered, whatever the ending: text as a JSON string, everything else as itself. Where it is large,
+    /// `{"ref": …, "path": …, "head": …, "tail": …}`: its beginning, its end, and the file that holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<JsonText>,
+    /// Where `data` is not all of it: the name by which `context.get` has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// Why it is not a success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<OutcomeError>,
@@ -68,6 +71,7 @@ impl From<&Envelope> for Outcome {
         Self {
             status: envelope.status.into(),
             data: envelope.data.as_ref().map(data),
+            name: None,
             error: envelope.error.as_ref().map(OutcomeError::from),
             partial: envelope.partial,
             session_key: envelope.session_key.clone(),

@@ -22,6 +22,9 @@ pub struct Wait {
     /// the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge: Option<MergeOrder>,
+    /// Tell how it goes, by the notification `progress`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub progress: bool,
 }
 
 /// For how many.

@@ -13,7 +13,7 @@ const IMPATIENT: Options =
 
 fn wait(runs: &[RunId], mode: WaitMode, timeout_ms: u64) -> Request {
     let runs = runs.iter().map(|run| RunName(run.to_string())).collect();
-    Wait { runs, mode: Some(mode), timeout_ms: Some(timeout_ms), merge: None }.into()
+    Wait { runs, mode: Some(mode), timeout_ms: Some(timeout_ms), ..Wait::default() }.into()
 }
 
 #[tokio::test]
@@ -53,7 +53,7 @@ async fn many_children_can_be_waited_for_and_merged() {
     let children = vec![Spawn::task("count"), Spawn::task("impossible")];
     let order = MergeOrder { strategy: "sum".into(), on_failure: None };
     let (mode, timeout_ms) = (Some(WaitMode::All), Some(20));
-    let wait = Wait { runs: vec![], mode, timeout_ms, merge: Some(order) };
+    let wait = Wait { runs: vec![], mode, timeout_ms, merge: Some(order), ..Wait::default() };
     let many = SpawnMany { children, wait: Some(wait), ..SpawnMany::default() };
     assert_eq!(house.heard().await, Heard::Asked(many.into()));
     let found = result.structured_content.expect("results");

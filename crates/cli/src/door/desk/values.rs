@@ -1,0 +1,256 @@
+//! Values that sessions keep, are given, and hand on.
+
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use data_encoding::BASE64;
+use offshoot_door::{CallError, ContextInfo, ContextPut, Value, Variable, VariableKind, Variables};
+use offshoot_model::{Payload, Refusal, RefusalCode, RunId, Timestamp, ValueKind, VariableRef};
+use offshoot_spawner::split::InputFile;
+use offshoot_store::{NAME_LIMIT, NewValue, file_name};
+use serde::de::IgnoredAny;
+
+use super::names::Kept;
+use super::{Desk, blocking, failed, invalid};
+use crate::work::context;
+
+/// Before the id of the run.
+const RESULT: &str = "sub-result-";
+
+impl Desk {
+    /// Keeps a value under a name of the session's own.
+    pub(super) async fn put(&self, caller: RunId, put: ContextPut) -> Result<Variable, CallError> {
+        let ContextPut { name, value, kind } = put;
+        check_name(&name)?;
+        let asking = self.agents.session(caller).await?;
+        if matches!(value, Value::Path(_))
+            && !["read", "exec"].map(|right| asking.grant.tools.permits(right)).contains(&true)
+        {
+            let message = "to hand in a file by its path takes the right `read`";
+            return Err(Refusal::new(RefusalCode::ToolsNotGrantable, message)
+                .with_hint("hand in the value itself")
+                .into());
+        }
+        let new = blocking(move || new_value(value, kind)).await?;
+        let value = self.agents.store().put(new).await.map_err(|error| failed(&error))?;
+        let kept = Kept { value, at: self.agents.now() };
+        self.keep(caller, name, kept).await
+    }
+
+    /// Gives a value that is stored a name, and the session a file of that name.
+    pub(super) async fn keep(
+        &self,
+        caller: RunId,
+        name: String,
+        kept: Kept,
+    ) -> Result<Variable, CallError> {
+        self.names.put(caller, &name, kept);
+        self.link(caller, &name, kept.value).await?;
+        self.describe(caller, name, kept.value, Some(kept.at)).await
+    }
+
+    /// What a value is; or all that the session has put or was given.
+    pub(super) async fn info(
+        &self,
+        caller: RunId,
+        info: ContextInfo,
+    ) -> Result<Variables, CallError> {
+        let mut variables = Vec::new();
+        if let Some(name) = info.name {
+            let value = self.value(caller, "name", &name).await?;
+            let at = self.names.get(caller, &name).map(|kept| kept.at);
+            variables.push(self.describe(caller, name, value, at).await?);
+            return Ok(Variables { variables });
+        }
+        let mut all = self.names.of(caller);
+        for entry in self.agents.context(caller).iter() {
+            let given = Kept { value: entry.value, at: Timestamp::EPOCH };
+            all.entry(entry.name.to_string()).or_insert(given);
+        }
+        for (name, Kept { value, at }) in all {
+            let at = (at != Timestamp::EPOCH).then_some(at);
+            variables.push(self.describe(caller, name, value, at).await?);
+        }
+        Ok(Variables { variables })
+    }
+
+    /// A value by the name that the session has for it: one that it has put, one that it was given, or the result of a
+    /// run below it.
+    pub(super) async fn value(
+        &self,
+        caller: RunId,
+        field: &str,
+        name: &str,
+    ) -> Result<VariableRef, CallError> {
+        if let Some(kept) = self.names.get(caller, name) {
+            return Ok(kept.value);
+        }
+        if let Some(given) = self.agents.context(caller).iter().find(|given| *given.name == *name) {
+            return Ok(given.value);
+        }
+        let run = name.strip_prefix(RESULT).and_then(|run| RunId::from_str(run).ok());
+        match run {
+            Some(run) => self.result(caller, run).await?,
+            None => None,
+        }
+        .ok_or_else(|| invalid(field, format!("there is no variable `{name}`")))
+    }
+
+    /// What a run below a session has answered, as a value.
+    async fn result(&self, caller: RunId, run: RunId) -> Result<Option<VariableRef>, CallError> {
+        let agents = self.agents.clone();
+        let output = blocking(move || {
+            if !agents.is_below(run, caller).map_err(|error| failed(&error))? {
+                return Ok(None);
+            }
+            let ending = agents.store().ending(run).map_err(|error| failed(&error))?;
+            Ok(ending.and_then(|ending| ending.output))
+        })
+        .await?;
+        match output {
+            Some(output) => self.stored(&output).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// A payload as a value of the store.
+    pub(super) async fn stored(&self, payload: &Payload) -> Result<VariableRef, CallError> {
+        let new = match payload {
+            Payload::Stored(value) => return Ok(*value),
+            Payload::Text(text) => NewValue::bytes(ValueKind::Text, text.as_bytes()),
+            Payload::Json(json) => NewValue::bytes(ValueKind::Result, json.as_str().as_bytes()),
+        };
+        self.agents.store().put(new).await.map_err(|error| failed(&error))
+    }
+
+    /// What a value is, and where this session can read it.
+    pub(super) async fn describe(
+        &self,
+        caller: RunId,
+        name: String,
+        value: VariableRef,
+        at: Option<Timestamp>,
+    ) -> Result<Variable, CallError> {
+        let file = file_name(&name, value.kind).map_err(|error| failed(&error))?;
+        let file = self.agents.folder().run_folder(caller).join("context").join(file);
+        let path = if file.exists() { file } else { self.link(caller, &name, value).await? };
+        Ok(Variable {
+            name,
+            kind: value.kind.into(),
+            size: value.size,
+            hash: value.hash,
+            path: path.to_str().map(str::to_owned),
+            created_at: at.map(|at| at.to_string()),
+        })
+    }
+
+    /// The value as a file among those of this session.
+    async fn link(
+        &self,
+        caller: RunId,
+        name: &str,
+        value: VariableRef,
+    ) -> Result<PathBuf, CallError> {
+        let (agents, name) = (self.agents.clone(), name.to_owned());
+        blocking(move || {
+            let linked = agents.folder().context_link(&**agents.store(), caller, &name, &value);
+            linked.map_err(|error| failed(&error))
+        })
+        .await
+    }
+}
+
+/// The name of a run's result, for the sessions above it.
+pub(super) fn result_name(run: RunId) -> String {
+    format!("{RESULT}{run}")
+}
+
+fn check_name(name: &str) -> Result<(), CallError> {
+    if name.is_empty() {
+        return Err(invalid("name", "a value needs a name"));
+    }
+    match name.chars().count() {
+        ..=NAME_LIMIT => Ok(()),
+        many => {
+            Err(invalid("name", format!("a name has at most {NAME_LIMIT} characters, not {many}")))
+        }
+    }
+}
+
+/// A value as it was handed in. May read a file.
+fn new_value(value: Value, kind: Option<VariableKind>) -> Result<NewValue, CallError> {
+    let kind = kind.map(wanted).transpose()?;
+    let bytes = match value {
+        Value::Text(text) => {
+            return of_bytes(text.into_bytes(), kind.or(Some(ValueKind::Text)));
+        }
+        Value::Json(json) => {
+            return Ok(NewValue::bytes(kind.unwrap_or(ValueKind::Json), json.as_str().as_bytes()));
+        }
+        Value::Base64(text) => BASE64
+            .decode(text.as_bytes())
+            .map_err(|error| invalid("value", format!("this is not base64: {error}")))?,
+        Value::Path(path) => return of_file(Path::new(&path), kind),
+    };
+    of_bytes(bytes, kind)
+}
+
+fn of_bytes(bytes: Vec<u8>, kind: Option<ValueKind>) -> Result<NewValue, CallError> {
+    let text = std::str::from_utf8(&bytes);
+    let kind = match (kind, &text) {
+        (Some(ValueKind::Text | ValueKind::Json), Err(_)) => {
+            return Err(invalid("value", "the bytes are not UTF-8"));
+        }
+        (Some(ValueKind::Json), Ok(text)) => {
+            let parsed = serde_json::from_str::<IgnoredAny>(text);
+            parsed.map_err(|error| invalid("value", format!("this is not JSON: {error}")))?;
+            ValueKind::Json
+        }
+        (Some(kind), _) => kind,
+        (None, Ok(_)) => ValueKind::Text,
+        (None, Err(_)) => ValueKind::Bytes,
+    };
+    Ok(NewValue::bytes(kind, bytes))
+}
+
+/// A copy of a file. What is no file, a pipe for one, might never come to its end.
+fn of_file(path: &Path, kind: Option<ValueKind>) -> Result<NewValue, CallError> {
+    if !path.is_absolute() {
+        return Err(invalid("value", "the path is not absolute"));
+    }
+    let unread = |error: &dyn std::fmt::Display| invalid("value", error.to_string());
+    let file = InputFile::open(path).map_err(|error| unread(&error))?;
+    let is_utf8 = || match context::kind(&file.path) {
+        Ok(kind) => Ok(kind),
+        Err(error) => Err(unread(&error)),
+    };
+    let kind = match kind {
+        None => is_utf8()?,
+        Some(ValueKind::Bytes) => ValueKind::Bytes,
+        Some(kind @ (ValueKind::Text | ValueKind::Json | ValueKind::Result)) => {
+            if is_utf8()? == ValueKind::Bytes {
+                return Err(invalid("value", "the file is not UTF-8"));
+            }
+            kind
+        }
+    };
+    if kind == ValueKind::Json {
+        let open = std::fs::File::open(path).map_err(|error| unread(&error))?;
+        let parsed = serde_json::from_reader::<_, IgnoredAny>(BufReader::new(open));
+        parsed.map_err(|error| invalid("value", format!("the file is not JSON: {error}")))?;
+    }
+    Ok(NewValue::file(kind, path))
+}
+
+/// What a caller may say that a value is. Results are those of runs.
+fn wanted(kind: VariableKind) -> Result<ValueKind, CallError> {
+    match kind {
+        VariableKind::Text => Ok(ValueKind::Text),
+        VariableKind::Json => Ok(ValueKind::Json),
+        VariableKind::Bytes => Ok(ValueKind::Bytes),
+        VariableKind::Result | VariableKind::Unknown => {
+            Err(invalid("kind", "a value is `text`, `json` or `bytes`"))
+        }
+    }
+}

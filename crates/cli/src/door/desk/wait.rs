@@ -1,0 +1,174 @@
+//! Waiting for runs below, with what there is meanwhile.
+
+use std::collections::HashSet;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use offshoot_door::{CallError, Outcome, Progress, ProgressSink, Wait, WaitMode as Mode, Waited};
+use offshoot_model::{Envelope, EventKind, Payload, RunId};
+use offshoot_runtime::{WaitAnswer, WaitFor, WaitMode};
+use offshoot_spawner::{Excerpt, Sight};
+use offshoot_store::{Store, StoreError};
+
+use super::merge::{Gathering, Order, excerpt_json};
+use super::values::result_name;
+use super::{Desk, blocking, failed};
+
+/// What is known of the runs of one wait while it is open.
+struct Watched<'a> {
+    open: HashSet<RunId>,
+    total: u64,
+    gathering: Option<&'a mut Gathering>,
+    progress: Option<&'a ProgressSink>,
+}
+
+impl Desk {
+    /// Blocks until runs have ended; the caller's slot is lent meanwhile.
+    pub(super) async fn wait(
+        &self,
+        caller: RunId,
+        wait: Wait,
+        progress: &ProgressSink,
+    ) -> Result<Waited, CallError> {
+        let runs = if wait.runs.is_empty() {
+            if wait.merge.is_none() && !wait.progress {
+                // Whoever holds the tree knows them without looking at its record.
+                let answer = self.agents.wait(caller, wait_for(Vec::new(), &wait)).await?;
+                return self.waited(caller, &answer).await;
+            }
+            self.children(caller).await?
+        } else {
+            self.all_named(caller, &wait.runs).await?
+        };
+        self.wait_for(caller, runs, &wait, progress).await
+    }
+
+    /// The same for these runs, which are below the caller.
+    pub(super) async fn wait_for(
+        &self,
+        caller: RunId,
+        mut runs: Vec<RunId>,
+        wait: &Wait,
+        progress: &ProgressSink,
+    ) -> Result<Waited, CallError> {
+        let order = wait.merge.as_ref().map(Order::parse).transpose()?;
+        let mut seen = HashSet::new();
+        runs.retain(|run| seen.insert(*run));
+        let mut gathering = match order {
+            Some(order) => Some(self.gathering(order, runs.clone()).await?),
+            None => None,
+        };
+        let wait_for = wait_for(runs.clone(), wait);
+        let answer = if runs.is_empty() {
+            WaitAnswer::default()
+        } else if wait.progress || order.is_some_and(Order::may_end_early) {
+            let watched = Watched {
+                open: runs.iter().copied().collect(),
+                total: runs.len() as u64,
+                gathering: gathering.as_mut(),
+                progress: wait.progress.then_some(progress),
+            };
+            self.watch(caller, wait_for, watched).await?
+        } else {
+            self.agents.wait(caller, wait_for).await?
+        };
+        let mut waited = self.waited(caller, &answer).await?;
+        if let Some(gathering) = &mut gathering {
+            answer.ended.iter().for_each(|envelope| gathering.push(envelope));
+            waited.merged = Some(self.merged(caller, gathering).await?);
+        }
+        Ok(waited)
+    }
+
+    /// What a wait has brought, of each result as much as may travel with it.
+    async fn waited(&self, caller: RunId, answer: &WaitAnswer) -> Result<Waited, CallError> {
+        let limit = self.agents.session(caller).await?.inline_bytes;
+        let (store, envelopes) = (Arc::clone(self.agents.store()), answer.ended.clone());
+        let ended = blocking(move || {
+            let outcome = |envelope: &Envelope| outcome(&*store, envelope, limit);
+            let outcomes: Result<_, StoreError> = envelopes.iter().map(outcome).collect();
+            outcomes.map_err(|error| failed(&error))
+        });
+        Ok(Waited { ended: ended.await?, pending: answer.pending.clone(), merged: None })
+    }
+
+    /// Waits and looks on: tells how it goes, and ends what an early answer has no need of.
+    async fn watch(
+        &self,
+        caller: RunId,
+        wait: WaitFor,
+        mut watched: Watched<'_>,
+    ) -> Result<WaitAnswer, CallError> {
+        let mut sights = self.agents.look_on();
+        let mut over = false;
+        let mut spared = false;
+        // What has ended before anybody looked stands on record.
+        let mut look: Vec<RunId> = watched.open.iter().copied().collect();
+        let mut answer = pin!(self.agents.wait(caller, wait));
+        loop {
+            for envelope in self.envelopes(std::mem::take(&mut look)).await? {
+                watched.open.remove(&envelope.run_id);
+                if let Some(gathering) = &mut watched.gathering {
+                    gathering.push(&envelope);
+                }
+                watched.tell(None);
+            }
+            if !spared && watched.gathering.as_ref().is_some_and(|it| it.stands()) {
+                spared = true;
+                for run in &watched.open {
+                    self.agents.spare(caller, *run).await?;
+                }
+            }
+            tokio::select! {
+                biased;
+                answer = &mut answer => return Ok(answer?),
+                sight = sights.next(), if !over => match sight {
+                    Some(Sight::Event(event)) if watched.open.contains(&event.run) => {
+                        match &event.kind {
+                            EventKind::Ended(_) => look.push(event.run),
+                            EventKind::Progress { text } => watched.tell(Some(text)),
+                            _ => {}
+                        }
+                    }
+                    Some(Sight::Event(_)) => {}
+                    Some(Sight::Recorded) => look.extend(&watched.open),
+                    None => over = true,
+                },
+            }
+        }
+    }
+}
+
+impl Watched<'_> {
+    /// Tells how it goes, where anybody wants to hear it.
+    fn tell(&self, text: Option<&str>) {
+        let Some(progress) = self.progress else { return };
+        progress.tell(Progress {
+            ended: self.total - self.open.len() as u64,
+            total: self.total,
+            text: text.map(str::to_owned),
+            merged: self.gathering.as_ref().map(|gathering| gathering.partial()),
+        });
+    }
+}
+
+/// An envelope with as much of its result as goes into the limit.
+fn outcome(store: &dyn Store, envelope: &Envelope, limit: u64) -> Result<Outcome, StoreError> {
+    let mut outcome = Outcome::from(envelope);
+    if let Some(data @ Payload::Stored(_)) = &envelope.data {
+        let excerpt = Excerpt::of(store, data, limit)?;
+        let whole = matches!(excerpt, Excerpt::Whole(_));
+        outcome.name = (!whole).then(|| result_name(envelope.run_id));
+        outcome.data = Some(excerpt_json(&excerpt));
+    }
+    Ok(outcome)
+}
+
+fn wait_for(runs: Vec<RunId>, wait: &Wait) -> WaitFor {
+    let mode = match wait.mode.unwrap_or_default() {
+        Mode::All => WaitMode::All,
+        Mode::Any => WaitMode::Any,
+    };
+    WaitFor { runs, mode, timeout: wait.timeout_ms.map(Duration::from_millis) }
+}
