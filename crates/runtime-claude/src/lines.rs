@@ -25,6 +25,11 @@ pub enum Line {
     },
     /// A turn is over.
     Result(Box<TurnResult>),
+    /// The program is done with a message, whether a turn took it or not.
+    Done {
+        /// The id that it was sent with.
+        message: String,
+    },
     /// Something else. A sign of life.
     Other,
     /// No message at all.
@@ -44,6 +49,8 @@ pub struct Init {
     pub tools: Vec<String>,
     /// Names and states of the servers it brings tools from.
     pub servers: Vec<(String, String)>,
+    /// The ids of the messages that the turn begins with; empty where the program does not tell.
+    pub messages: Vec<String>,
 }
 
 /// A call that will be made again.
@@ -89,6 +96,8 @@ pub struct TurnResult {
     pub spent: Spent,
     /// What it has used since the last result, where the program says.
     pub since_last: Option<Tokens>,
+    /// The ids of the messages that it answers; empty where the program does not tell.
+    pub messages: Vec<String>,
 }
 
 /// A line that is longer than what is held of it cannot be read, and says nothing about the program.
@@ -115,6 +124,11 @@ pub fn parse(line: &[u8]) -> Line {
             Line::Assistant(assistant(&value))
         }
         ("stream_event", _) => stream_event(&value["event"]),
+        ("command_lifecycle", _) => match str(&value["state"]) {
+            // `completed`, `cancelled`, `discarded`, `refused`, and what may come.
+            "queued" | "started" => Line::Other,
+            _ => Line::Done { message: text(&value["command_uuid"]) },
+        },
         ("result", _) => Line::Result(Box::new(turn_result(value))),
         _ => Line::Other,
     }
@@ -128,6 +142,7 @@ fn init(value: &Value) -> Init {
         model: value["model"].as_str().map(str::to_owned),
         tools: strings(&value["tools"]),
         servers: items(&value["mcp_servers"]).map(server).collect(),
+        messages: strings(&value["user_message_uuids"]),
     }
 }
 
@@ -172,6 +187,7 @@ fn turn_result(mut value: Value) -> TurnResult {
         spent: Spent::of_result(&value),
         since_last: ModelUsage::of(&value["model_usage_since_last_result"])
             .map(|usage| usage.tokens),
+        messages: strings(&value["user_message_uuids"]),
     }
 }
 
@@ -210,10 +226,13 @@ mod tests {
             r#"{"no":"type"}"#,
             r#"{"type":5}"#,
             r#"{"type":"stream_event","event":{"type":"content_block_delta"}}"#,
+            r#"{"type":"command_lifecycle","command_uuid":"m","state":"started"}"#,
             r#"{"type":"assistant","parent_tool_use_id":"t","message":{"content":[]}}"#,
         ] {
             check(line, Line::Other);
         }
+        let done = r#"{"type":"command_lifecycle","command_uuid":"m","state":"discarded"}"#;
+        check(done, Line::Done { message: "m".into() });
         check("Warning: x", Line::Garbage("Warning: x".into()));
         check("[1]", Line::Garbage("[1]".into()));
         check(r#"{"type":"resu"#, Line::Garbage(r#"{"type":"resu"#.into()));

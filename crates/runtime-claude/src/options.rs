@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::Parking;
+
 /// What holds for all runs.
 #[derive(Clone, Debug)]
 pub struct ClaudeOptions {
@@ -35,6 +37,8 @@ pub struct ClaudeOptions {
     /// How long the program may take to go after its last turn: it saves its session and ends its servers. One that
     /// takes longer is stuck, and is stopped as if somebody had asked.
     pub linger: Duration,
+    /// What becomes of processes whose agents wait for children after a turn.
+    pub parking: Parking,
     /// The server of our own tools, for runs that have a pass.
     pub own_server: Option<OwnServer>,
 }
@@ -64,6 +68,7 @@ impl Default for ClaudeOptions {
             settings: None,
             servers: BTreeMap::new(),
             linger: Duration::from_secs(10),
+            parking: Parking::Auto,
             own_server: None,
         }
     }

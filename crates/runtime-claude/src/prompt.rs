@@ -1,10 +1,11 @@
 //! The text of a turn, and the message that carries it.
 
+use std::fmt::Write;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use offshoot_model::InputRange;
+use offshoot_model::{InputRange, RunId};
 use offshoot_runtime::{Input, Launch, prompt};
 use serde_json::json;
 
@@ -30,15 +31,26 @@ pub(crate) fn first(launch: &Launch) -> io::Result<(String, Option<PathBuf>)> {
     Ok((text, Some(path)))
 }
 
-/// The line that starts a turn.
+/// The id of the n-th message to a session: that of the run, with the number in the place of its end. The program tells
+/// by it which messages a turn has answered, and remembers it over the processes of a session.
+pub(crate) fn message_id(run: RunId, number: u32) -> String {
+    const NUMBER_DIGITS: usize = 8;
+    let mut id = run.to_string();
+    id.truncate(id.len() - NUMBER_DIGITS);
+    write!(id, "{number:08x}").expect("writing into a string cannot fail");
+    id
+}
+
+/// The line that carries a message: it starts a turn, or goes into the one that is under way.
 ///
 /// A prompt that begins with a slash may be the name of one of the program's own commands. A space before it makes it what
 /// it is: text for the model.
-pub(crate) fn message(prompt: &str) -> Vec<u8> {
+pub(crate) fn message(id: &str, prompt: &str) -> Vec<u8> {
     let escaped = format!(" {prompt}");
     let prompt = if prompt.starts_with('/') { &escaped } else { prompt };
     let content = json!([{"type": "text", "text": prompt}]);
-    let message = json!({"type": "user", "message": {"role": "user", "content": content}});
+    let message =
+        json!({"type": "user", "uuid": id, "message": {"role": "user", "content": content}});
     let mut line = message.to_string().into_bytes();
     line.push(b'\n');
     line
@@ -73,12 +85,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn messages_of_a_run_have_ids_of_their_own() {
+        let run: RunId = "01a1fff5-d773-7553-bf45-8e9281ce7da5".parse().expect("an id");
+        assert_eq!(message_id(run, 1), "01a1fff5-d773-7553-bf45-8e9200000001");
+        assert_eq!(message_id(run, 300), "01a1fff5-d773-7553-bf45-8e920000012c");
+    }
+
+    #[test]
     fn a_message_is_one_line() {
         for (prompt, text) in [("a\n\"b\"", r#""a\n\"b\"""#), ("/clear", r#"" /clear""#)] {
             let expected = format!(
-                r#"{{"type":"user","message":{{"role":"user","content":[{{"type":"text","text":{text}}}]}}}}"#
+                r#"{{"type":"user","uuid":"m","message":{{"role":"user","content":[{{"type":"text","text":{text}}}]}}}}"#
             );
-            let line = String::from_utf8(message(prompt)).expect("text");
+            let line = String::from_utf8(message("m", prompt)).expect("text");
             assert_eq!(line, format!("{expected}\n"));
         }
     }

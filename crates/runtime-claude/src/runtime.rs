@@ -14,19 +14,22 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use offshoot_model::{ProcessIdentity, Reason};
 use offshoot_process::{
-    Capture, Identity, Keep, Kept, NeverStop, Processes, Program, ProgramError, Stdin,
+    Capture, Child, Identity, Keep, Kept, NeverStop, Processes, Program, ProgramError, Stdin,
     resolve_program,
 };
 use offshoot_runtime::{
     Abilities, CostKnowledge, Finished, Launch, RunContext, Runtime, system_prompt,
 };
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::argv::{Files, Parts, Session, argv};
 use crate::check::{CheckError, Found, OLDEST, Version};
 use crate::environment::{self, Variable};
-use crate::session::{self, Ear};
+use crate::lines::Line;
+use crate::parking::Parked;
+use crate::session::{self, Ear, Thread};
 use crate::talk::Talk;
 use crate::tools::{OWN_SERVER, permits_server};
 use crate::{ClaudeOptions, OwnServer, prompt};
@@ -49,6 +52,7 @@ struct Inner {
     inherited: Vec<Variable>,
     search_path: Option<OsString>,
     superuser: bool,
+    parked: Parked,
 }
 
 /// A file that is nobody's business after the run: it holds a ticket.
@@ -61,7 +65,14 @@ impl ClaudeRuntime {
         let search_path =
             inherited.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
         let superuser = rustix::process::geteuid().is_root();
-        let inner = Inner { processes, options, inherited, search_path, superuser };
+        let inner = Inner {
+            processes,
+            options,
+            inherited,
+            search_path,
+            superuser,
+            parked: Parked::default(),
+        };
         Self { inner: Arc::new(inner) }
     }
 
@@ -107,39 +118,65 @@ impl ClaudeRuntime {
 
     /// One run; an error is the reason why nothing was started.
     async fn run(&self, launch: Launch, cx: RunContext) -> Result<Finished, Reason> {
-        let Inner { processes, options, superuser, .. } = &*self.inner;
+        let Inner { options, parked, .. } = &*self.inner;
         let own_server = options.own_server.is_some() && launch.pass.is_some();
-        let (prompt, files) = prepare(&launch, options)
+        let (mut prompt, files) = prepare(&launch, options)
             .map_err(|error| cannot_start(format!("its files: {error}")))?;
         let _secret = Secret(files.servers.clone());
-        let args = argv(Parts {
-            launch: &launch,
-            options,
-            files: &files,
-            session: &Session::New,
-            own_server,
-            superuser: *superuser,
-        })?;
-        let (feed, lines) = session::feed();
-        let program = self.program(&launch, args, own_server, feed)?;
-        let mut child = processes.spawn(program).map_err(|error| cannot_start(explain(&error)))?;
-        let Identity { pid, start_time } = child.identity();
-        cx.host.started(Some(ProcessIdentity { pid, start_time }));
+        let RunContext { host, stop, turns } = cx;
+        let mut thread = Thread { talk: Talk::new(own_server), turns, sent: 0 };
+        let mut session = Session::New;
+        loop {
+            let started = self.start_process(&launch, &files, &session, own_server);
+            let (mut child, lines) = match started {
+                Ok(started) => started,
+                Err(reason) if session == Session::New => return Err(reason),
+                Err(reason) => return Ok(thread.talk.broken_off(reason)),
+            };
+            let Identity { pid, start_time } = child.identity();
+            host.started(Some(ProcessIdentity { pid, start_time }));
 
-        let stdin = child.take_stdin().expect("it was started with a pipe, and nobody took it");
-        let (end, ear) = Ear::new(cx.stop.clone());
-        let session = session::Session {
-            lines,
-            stdin: Some(stdin),
-            host: cx.host,
-            stop: cx.stop,
-            end,
-            grace: Duration::from_secs(launch.grant.grace_seconds),
-            linger: options.linger,
-            talk: Talk::new(own_server),
-        };
-        let (ended, talk) = tokio::join!(child.wait(ear), session.run(prompt));
-        Ok(talk.finish(ended, launch.output))
+            let stdin = child.take_stdin().expect("it was started with a pipe, and nobody took it");
+            let (end, ear) = Ear::new(stop.clone());
+            let process = session::Session {
+                run: launch.run,
+                lines,
+                stdin: Some(stdin),
+                host: host.clone(),
+                stop: stop.clone(),
+                end,
+                grace: Duration::from_secs(launch.grant.grace_seconds),
+                options,
+                parked,
+                thread: &mut thread,
+            };
+            let (ended, next) = tokio::join!(child.wait(ear), process.run(prompt));
+            match (next, thread.talk.session()) {
+                (Some(next), Some(id)) => {
+                    session = Session::Resume(id.to_owned());
+                    prompt = next;
+                    thread.talk.goes_on();
+                }
+                _ => return Ok(thread.talk.finish(ended, launch.output)),
+            }
+        }
+    }
+
+    /// Starts a process for a session, new or not.
+    fn start_process(
+        &self,
+        launch: &Launch,
+        files: &Files,
+        session: &Session,
+        own_server: bool,
+    ) -> Result<(Child, mpsc::UnboundedReceiver<Line>), Reason> {
+        let Inner { processes, options, superuser, .. } = &*self.inner;
+        let superuser = *superuser;
+        let args = argv(Parts { launch, options, files, session, own_server, superuser })?;
+        let (feed, lines) = session::feed();
+        let program = self.program(launch, args, own_server, feed)?;
+        let child = processes.spawn(program).map_err(|error| cannot_start(explain(&error)))?;
+        Ok((child, lines))
     }
 
     fn program(
@@ -192,7 +229,7 @@ impl Runtime for ClaudeRuntime {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { cost: CostKnowledge::Reported, turns: false, resumes: false, enforces: None }
+        Abilities { cost: CostKnowledge::Reported, turns: true, resumes: false, enforces: None }
     }
 
     fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished> {

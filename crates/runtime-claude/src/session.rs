@@ -1,26 +1,20 @@
 //! The loop around a running program: its lines in, prompts out, turn after turn.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use offshoot_model::RunId;
 use offshoot_process::{Lines, Stop, StopHandle, StopReceiver, StopSignal};
-use offshoot_runtime::{RunHost, StopSignal as RunStop};
+use offshoot_runtime::{NextTurn, RunHost, StopSignal as RunStop, Turns};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::lines::{LONGEST_LINE, Line, parse};
-use crate::prompt;
+use crate::parking::{Parked, Parking};
 use crate::talk::{Effect, Talk};
-
-/// How it goes on after a turn.
-enum NextTurn {
-    /// Not at all.
-    End,
-    /// With this prompt.
-    #[expect(dead_code, reason = "the contract has no way to give one yet")]
-    Go(String),
-}
+use crate::{ClaudeOptions, prompt};
 
 /// Puts lines together from what the program prints, and hands them on.
 pub(crate) struct Feed {
@@ -28,10 +22,11 @@ pub(crate) struct Feed {
     tx: mpsc::UnboundedSender<Line>,
 }
 
-/// What the loop works with.
-pub(crate) struct Session {
+/// What the loop works with: one process of a session.
+pub(crate) struct Session<'a> {
+    pub(crate) run: RunId,
     pub(crate) lines: mpsc::UnboundedReceiver<Line>,
-    /// Closed when there will be no further turn.
+    /// Closed when this process gets no further turn.
     pub(crate) stdin: Option<pipe::Sender>,
     pub(crate) host: RunHost,
     /// What others ask; the program's own ear hears it too.
@@ -40,9 +35,28 @@ pub(crate) struct Session {
     pub(crate) end: StopHandle,
     /// Between asking it to go and killing it.
     pub(crate) grace: Duration,
-    /// See [`ClaudeOptions`](crate::ClaudeOptions).
-    pub(crate) linger: Duration,
+    pub(crate) options: &'a ClaudeOptions,
+    pub(crate) parked: &'a Parked,
+    /// What outlives the process.
+    pub(crate) thread: &'a mut Thread,
+}
+
+/// What a session is over all its processes.
+pub(crate) struct Thread {
     pub(crate) talk: Talk,
+    pub(crate) turns: Turns,
+    /// How many messages were sent.
+    pub(crate) sent: u32,
+}
+
+/// How it goes on after a turn.
+enum Next {
+    /// Not at all.
+    End,
+    /// With this prompt.
+    Here(String),
+    /// With this prompt, in another process.
+    Elsewhere(String),
 }
 
 /// Requests to stop, from others and from ourselves, in the words of processes.
@@ -77,71 +91,152 @@ impl Drop for Feed {
     }
 }
 
-impl Session {
-    /// Runs until the program prints no more, and answers what is known of it then.
-    pub(crate) async fn run(mut self, prompt: String) -> Talk {
+impl Session<'_> {
+    /// Runs until the program prints no more. The answer is the prompt with which another process goes on, where one does.
+    pub(crate) async fn run(mut self, prompt: String) -> Option<String> {
         self.say(&prompt).await;
-        while let Some(line) = self.lines.recv().await {
-            match self.talk.hear(line) {
+        loop {
+            let heard = tokio::select! {
+                // A letter that comes with the last line of a turn belongs to the next one.
+                biased;
+                line = self.lines.recv() => line,
+                letter = self.thread.turns.letter(), if self.thread.talk.takes_letters() => {
+                    self.say(&letter).await;
+                    continue;
+                }
+            };
+            match self.thread.talk.hear(heard?) {
                 None => {}
                 Some(Effect::Progress(text)) => self.host.progress(text),
                 Some(Effect::Used) => self.used(),
                 Some(Effect::TurnEnded) => {
                     self.used();
                     match self.next_turn().await {
-                        NextTurn::Go(prompt) => {
-                            self.talk.turn_begins();
-                            self.say(&prompt).await;
-                        }
-                        NextTurn::End => {
-                            self.stdin = None;
-                            return self.leave().await;
+                        Next::Here(prompt) => self.say(&prompt).await,
+                        Next::Elsewhere(prompt) => return Some(prompt),
+                        Next::End => {
+                            self.leave().await;
+                            return None;
                         }
                     }
                 }
                 Some(Effect::End) => self.end.stop(Stop::Firm),
             }
         }
-        self.talk
     }
 
-    /// Asks how it goes on. So far nobody has more to say than the first prompt.
-    async fn next_turn(&mut self) -> NextTurn {
-        NextTurn::End
+    /// Tells that the turn is over, and hears how it goes on. The process waits, or goes meanwhile.
+    async fn next_turn(&mut self) -> Next {
+        let Thread { talk, turns, .. } = &mut *self.thread;
+        // What failed is the end, whatever children may still bring.
+        let Some(answer) = talk.answer().map(Arc::from) else { return Next::End };
+        let resumable = talk.session().is_some();
+        let place = self.parked.park();
+        let patience = match self.options.parking {
+            parking if resumable => parking.keeps(place.taken()),
+            _ => Parking::Keep.keeps(place.taken()),
+        };
+        let asked = turns.ended(Some(answer));
+        tokio::pin!(asked);
+        let (lines, host) = (&mut self.lines, &self.host);
+        let kept = async {
+            loop {
+                tokio::select! {
+                    biased;
+                    next = &mut asked => return Some(next),
+                    line = lines.recv() => match talk.hear(line?) {
+                        Some(Effect::Progress(text)) => host.progress(text),
+                        Some(Effect::Used | Effect::TurnEnded) => used(talk, host),
+                        Some(Effect::End) | None => {}
+                    },
+                }
+            }
+        };
+        match timeout(patience, kept).await {
+            Ok(Some(NextTurn::Go(prompt))) => return Next::Here(prompt),
+            Ok(Some(NextTurn::End)) => return Next::End,
+            // It went by itself, or has to go now.
+            Ok(None) | Err(_) => {}
+        }
+        drop(place);
+        self.stdin = None;
+        let exit = Exit { lines, end: &self.end, stop: &self.stop, grace: self.grace };
+        exit.passed(self.options.linger, talk).await;
+        tokio::select! {
+            biased;
+            // Whoever is stopped asks no more.
+            () = stopped(&mut self.stop) => Next::End,
+            next = asked => match next {
+                NextTurn::Go(prompt) => Next::Elsewhere(prompt),
+                NextTurn::End => Next::End,
+            },
+        }
     }
 
     /// Listens on until the program is gone, and sees to it that it goes.
-    async fn leave(mut self) -> Talk {
-        let talk = &mut self.talk;
-        let lines = &mut self.lines;
+    async fn leave(&mut self) {
+        self.stdin = None;
+        let Self { lines, end, stop, grace, .. } = self;
+        let exit = Exit { lines, end, stop, grace: *grace };
+        exit.passed(self.options.linger, &mut self.thread.talk).await;
+    }
+
+    async fn say(&mut self, prompt: &str) {
+        let Thread { talk, sent, .. } = &mut *self.thread;
+        if let Some(stdin) = &mut self.stdin {
+            *sent += 1;
+            let id = prompt::message_id(self.run, *sent);
+            let line = prompt::message(&id, prompt);
+            talk.said(id);
+            // A program that reads no more has ended or is about to, which is what will be told.
+            let _ = stdin.write_all(&line).await;
+        }
+    }
+
+    fn used(&self) {
+        used(&self.thread.talk, &self.host);
+    }
+}
+
+/// The way out of a program that has been told to go.
+struct Exit<'a> {
+    lines: &'a mut mpsc::UnboundedReceiver<Line>,
+    end: &'a StopHandle,
+    stop: &'a RunStop,
+    grace: Duration,
+}
+
+impl Exit<'_> {
+    /// Listens until it is gone; one that lingers is stopped.
+    async fn passed(self, linger: Duration, talk: &mut Talk) {
+        let Self { lines, end, stop, grace } = self;
         let rest = async {
             while let Some(line) = lines.recv().await {
                 // What comes behind the last result says nothing about it.
                 talk.hear(line);
             }
         };
-        if timeout(self.linger, rest).await.is_err() {
-            if self.stop.requested().is_none() {
-                self.talk.lingers();
+        if timeout(linger, rest).await.is_err() {
+            if stop.requested().is_none() {
+                talk.lingers();
             }
-            self.end.stop(Stop::Soft { grace: self.grace });
-            while let Some(line) = self.lines.recv().await {
-                self.talk.hear(line);
+            end.stop(Stop::Soft { grace });
+            while let Some(line) = lines.recv().await {
+                talk.hear(line);
             }
         }
-        self.talk
     }
+}
 
-    async fn say(&mut self, prompt: &str) {
-        if let Some(stdin) = &mut self.stdin {
-            // A program that reads no more has ended or is about to, which is what will be told.
-            let _ = stdin.write_all(&prompt::message(prompt)).await;
-        }
-    }
+fn used(talk: &Talk, host: &RunHost) {
+    let meter = talk.meter();
+    host.used(meter.usage(), meter.cost());
+}
 
-    fn used(&self) {
-        let meter = self.talk.meter();
-        self.host.used(meter.usage(), meter.cost());
+/// Waits until somebody has asked it to stop.
+async fn stopped(stop: &mut RunStop) {
+    if stop.requested().is_none() {
+        stop.heard().await;
     }
 }
 

@@ -1,5 +1,7 @@
 //! What is known of a session while it runs: a fold of its lines. Pure.
 
+use std::collections::BTreeSet;
+
 use offshoot_model::{JsonText, Reason};
 use offshoot_process::{Finished as Ended, Kept};
 use offshoot_runtime::{Finished, Output, OutputFormat};
@@ -20,6 +22,14 @@ pub struct Talk {
     began: bool,
     /// Whether our own tools must be there.
     needs_own_server: bool,
+    /// The session's id, by which a further process goes on with it.
+    session: Option<String>,
+    /// A turn is under way, or will begin.
+    in_turn: bool,
+    /// Messages that were sent and that no turn has answered.
+    owed: BTreeSet<String>,
+    /// Whether the program tells which messages a turn answers.
+    tells_messages: bool,
 }
 
 /// What a line asks of whoever runs the session.
@@ -55,10 +65,27 @@ impl Talk {
         result.structured_output.as_deref().or(result.result.as_deref())
     }
 
-    /// A further turn begins: what ended the last one is no evidence any more.
-    pub fn turn_begins(&mut self) {
-        self.evidence.result = None;
-        self.evidence.assistant_error = None;
+    /// The session's id, once it is known.
+    pub fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
+    /// Whether a message that is sent now goes into the turn that is under way, or follows it, and is answered for sure. A
+    /// program that does not tell what it answers cannot be trusted with one: nobody could say which result is the last.
+    pub fn takes_letters(&self) -> bool {
+        self.in_turn && self.tells_messages
+    }
+
+    /// A message has been sent, with this id.
+    pub fn said(&mut self, message: String) {
+        self.owed.insert(message);
+        self.begin_turn();
+    }
+
+    /// Its process is gone, and another one goes on with the session.
+    pub fn goes_on(&mut self) {
+        self.meter = self.meter.resume();
+        self.evidence = Evidence { spoke: true, ..Evidence::default() };
     }
 
     /// It is being ended because it did not go by itself.
@@ -85,17 +112,21 @@ impl Talk {
                 self.meter.call_ended(output);
                 Some(Effect::Used)
             }
-            Line::Result(result) => {
-                self.meter.result(result.spent, result.since_last);
-                self.evidence.result = Some(*result);
-                Some(Effect::TurnEnded)
+            Line::Result(result) => Some(self.result(*result)),
+            Line::Done { message } => {
+                self.owed.remove(&message);
+                self.end_turn()
             }
             Line::Other | Line::Garbage(_) => None,
         }
     }
 
     /// How the run came out, now that the process is gone.
-    pub fn finish(self, ended: Ended, format: OutputFormat) -> Finished {
+    pub fn finish(mut self, ended: Ended, format: OutputFormat) -> Finished {
+        if self.in_turn {
+            // What ended an earlier turn is no evidence of this one.
+            self.evidence.result = None;
+        }
         let reason = match &ended.stdout.error {
             Some(error) => Reason::RuntimeError {
                 message: format!("its output cannot be read: {error}"),
@@ -103,7 +134,8 @@ impl Talk {
             },
             None => outcome::reason(&self.evidence, &ended),
         };
-        let (usage, cost) = self.meter.finish(self.began, self.evidence.result.is_some());
+        let told = self.evidence.result.is_some();
+        let (usage, cost) = self.meter.finish(self.began, told);
         let diagnostics = match &ended.stderr.kept {
             Kept::Memory(stderr) if !reason.status().is_success() => outcome::diagnostics(stderr),
             _ => None,
@@ -112,8 +144,52 @@ impl Talk {
         Finished { reason, output, diagnostics, usage, cost }
     }
 
+    /// How the run came out, where the process that was to go on could not be started.
+    pub fn broken_off(self, reason: Reason) -> Finished {
+        let (usage, cost) = self.meter.finish(self.began, self.evidence.result.is_some());
+        Finished { usage, cost, ..Finished::of(reason) }
+    }
+
+    fn begin_turn(&mut self) {
+        if !self.in_turn {
+            self.in_turn = true;
+            self.evidence.result = None;
+            self.evidence.assistant_error = None;
+        }
+    }
+
+    fn result(&mut self, result: TurnResult) -> Effect {
+        self.meter.result(result.spent, result.since_last);
+        if !self.tells_messages {
+            self.owed.clear();
+        }
+        for message in &result.messages {
+            self.owed.remove(message);
+        }
+        // What failed ends the session, whatever may wait behind it.
+        if !is_success(&result) {
+            self.owed.clear();
+        }
+        self.evidence.result = Some(result);
+        self.end_turn().unwrap_or(Effect::Used)
+    }
+
+    /// The turn is over once there is a result, and no message that it does not answer.
+    fn end_turn(&mut self) -> Option<Effect> {
+        let over = self.in_turn && self.owed.is_empty() && self.evidence.result.is_some();
+        over.then(|| {
+            self.in_turn = false;
+            Effect::TurnEnded
+        })
+    }
+
     fn init(&mut self, init: Init) -> Option<Effect> {
         self.began = true;
+        self.tells_messages |= !init.messages.is_empty();
+        self.session = init.session.or(self.session.take());
+        self.begin_turn();
+        // A message that came too late for the last turn has one of its own.
+        self.evidence.result = None;
         if !self.needs_own_server {
             return None;
         }
@@ -205,13 +281,63 @@ mod tests {
         assert_eq!(Talk::new(false).hear(parse(br#"{"type":"system","subtype":"init"}"#)), None);
     }
 
+    const INIT: &str = r#"{"type":"system","subtype":"init","user_message_uuids":["1"]}"#;
+
+    fn result(answer: &str, messages: &[&str]) -> String {
+        let (kind, is_error) = ("success", answer == "error");
+        serde_json::json!({"type": "result", "subtype": kind, "is_error": is_error,
+                           "result": answer, "user_message_uuids": messages})
+        .to_string()
+    }
+
+    fn done(message: &str) -> String {
+        format!(r#"{{"type":"command_lifecycle","command_uuid":"{message}","state":"completed"}}"#)
+    }
+
+    /// A talk in which these messages were sent and then these lines came, and what the last line asks.
+    fn talk(messages: &[&str], lines: &[&str]) -> (Talk, Option<Effect>) {
+        let mut talk = Talk::default();
+        messages.iter().for_each(|message| talk.said((*message).to_owned()));
+        let effect = lines.iter().map(|line| talk.hear(parse(line.as_bytes()))).last();
+        (talk, effect.flatten())
+    }
+
     #[test]
     fn a_further_turn_owes_a_result_of_its_own() {
-        let mut talk = Talk::default();
-        talk.hear(parse(br#"{"type":"result","subtype":"success","is_error":false,"result":"a"}"#));
-        assert_eq!(talk.answer(), Some("a"));
-        talk.turn_begins();
+        let (mut talk, effect) = talk(&["1"], &[INIT, &result("a", &["1"])]);
+        assert_eq!((talk.answer(), effect), (Some("a"), Some(Effect::TurnEnded)));
+        talk.said("2".to_owned());
         assert_eq!(talk.answer(), None);
+    }
+
+    #[test]
+    fn a_turn_is_over_when_every_message_is_answered() {
+        let check = |lines: &[&str], expected: Option<Effect>| {
+            let lines = [&[INIT], lines].concat();
+            assert_eq!(talk(&["1", "2"], &lines).1, expected, "{lines:?}");
+        };
+        let (first, both) = (&*result("a", &["1"]), &*result("a", &["1", "2"]));
+        let second = &*result("b", &["2"]);
+        check(&[both], Some(Effect::TurnEnded));
+        check(&[both, &done("1")], None);
+        check(&[first], Some(Effect::Used));
+        check(&[first, &done("1")], None);
+        check(&[first, &done("2")], Some(Effect::TurnEnded));
+        check(&[first, &done("2"), &done("1")], None);
+        check(&[first, INIT], None);
+        check(&[first, INIT, second], Some(Effect::TurnEnded));
+        check(&[&result("error", &["1"])], Some(Effect::TurnEnded));
+    }
+
+    #[test]
+    fn one_that_does_not_tell_what_it_answers_gets_no_letters() {
+        let silent = r#"{"type":"system","subtype":"init"}"#;
+        assert!(!talk(&["1"], &[]).0.takes_letters());
+        assert!(!talk(&["1"], &[silent]).0.takes_letters());
+        assert!(talk(&["1"], &[INIT]).0.takes_letters());
+        assert!(!talk(&["1"], &[INIT, &result("a", &["1"])]).0.takes_letters());
+        let plain = r#"{"type":"result","subtype":"success","is_error":false,"result":"a"}"#;
+        assert_eq!(talk(&["1"], &[silent, plain]).1, Some(Effect::TurnEnded));
     }
 
     #[test]

@@ -114,6 +114,12 @@ impl Meter {
         Self { before: Some(before), ..Self::default() }
     }
 
+    /// The account of the same session in a further process.
+    #[must_use]
+    pub fn resume(self) -> Self {
+        Self::resumed(Spent { tokens: Some(self.tokens()), usd: Some(self.usd()) })
+    }
+
     /// A call to the model has begun.
     pub fn call_began(&mut self, read: Tokens) {
         self.call_ended(None);
@@ -147,12 +153,7 @@ impl Meter {
 
     /// Tokens so far. None are known to be none.
     pub fn usage(&self) -> Usage {
-        let last = self.last.tokens.unwrap_or_default();
-        let own = last.plus(self.since).plus(self.call.unwrap_or_default());
-        let Tokens { input, output, cache_read, cache_write } = match self.earlier() {
-            Some(earlier) => own.plus(earlier.tokens.unwrap_or_default()),
-            None => own,
-        };
+        let Tokens { input, output, cache_read, cache_write } = self.tokens();
         Usage {
             input: TokenCount::Known(input),
             output: TokenCount::Known(output),
@@ -163,8 +164,19 @@ impl Meter {
 
     /// Money so far, as far as the program has told.
     pub fn cost(&self) -> Cost {
-        let earlier = self.earlier().and_then(|earlier| earlier.usd).unwrap_or_default();
-        Cost::known(self.last.usd.unwrap_or_default() + earlier)
+        Cost::known(self.usd())
+    }
+
+    fn tokens(&self) -> Tokens {
+        let last = self.last.tokens.unwrap_or_default();
+        let own = last.plus(self.since).plus(self.call.unwrap_or_default());
+        let earlier = self.earlier().and_then(|earlier| earlier.tokens);
+        own.plus(earlier.unwrap_or_default())
+    }
+
+    fn usd(&self) -> MicroUsd {
+        let earlier = self.earlier().and_then(|earlier| earlier.usd);
+        self.last.usd.unwrap_or_default() + earlier.unwrap_or_default()
     }
 
     /// The account at the end. What calls after the last result have cost, if any, nobody can say.
@@ -267,6 +279,21 @@ mod tests {
         meter.result(spent(new, 140), Some(new));
         meter.result(spent(tokens(60, 30, 0, 0), 840), Some(tokens(50, 25, 0, 0)));
         assert_eq!(known(&meter), (120, 1120));
+    }
+
+    #[test]
+    fn a_session_may_go_on_more_than_once() {
+        let (turn, twice) = (tokens(10, 5, 0, 0), tokens(20, 10, 0, 0));
+        let mut meter = Meter::default();
+        meter.result(spent(turn, 140), None);
+        let mut meter = meter.resume();
+        assert_eq!(known(&meter), (15, 140));
+        // Its totals go on from the saved one; those of the next process begin at zero.
+        meter.result(spent(twice, 280), Some(turn));
+        let mut meter = meter.resume();
+        assert_eq!(known(&meter), (30, 280));
+        meter.result(spent(turn, 140), Some(turn));
+        assert_eq!(known(&meter), (45, 420));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The real program against a scripted service.
 
+#[path = "../common/mod.rs"]
 mod common;
+mod turns;
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
@@ -273,15 +275,27 @@ async fn an_answer_has_the_form_that_was_asked_for() {
     }
 }
 
-/// A server of tools in a few lines of the official library.
+/// A server of one tool, in a few lines without a library. What it does not know it says so.
 const SERVER: &str = r#"
-import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
-import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
-const server = new McpServer({ name: "offshoot", version: "1" });
-server.registerTool("whoami", { description: "tells" }, async () => ({
-    content: [{ type: "text", text: `ticket ${process.env.OFFSHOOT_TICKET}` }],
-}));
-await server.connect(new StdioServerTransport());
+import { createInterface } from "node:readline";
+const answers = {
+    initialize: ({ protocolVersion }) => ({
+        protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "offshoot", version: "1" },
+    }),
+    "tools/list": () => ({
+        tools: [{ name: "whoami", description: "tells", inputSchema: { type: "object" } }],
+    }),
+    "tools/call": () => ({
+        content: [{ type: "text", text: `ticket ${process.env.OFFSHOOT_TICKET}` }],
+    }),
+};
+for await (const line of createInterface({ input: process.stdin })) {
+    const { id, method, params } = JSON.parse(line);
+    if (id === undefined) continue;
+    const result = answers[method]?.(params);
+    const error = { code: -32601, message: method };
+    console.log(JSON.stringify({ jsonrpc: "2.0", id, ...(result ? { result } : { error }) }));
+}
 "#;
 
 fn own_server(command: &str, args: &[&str]) -> OwnServer {
@@ -298,8 +312,9 @@ fn with_pass(launch: Launch) -> Launch {
 async fn our_own_tools_are_attached_and_the_ticket_stays_in_its_file() {
     let name = "our_own_tools_are_attached_and_the_ticket_stays_in_its_file";
     let Some(clients) = install(name) else { return };
-    let script = clients.folder().join("whoami.mjs");
-    std::fs::write(&script, SERVER).expect("a script beside its libraries");
+    let folder = tempfile::tempdir().expect("a folder for the server");
+    let script = folder.path().join("whoami.mjs");
+    std::fs::write(&script, SERVER).expect("a script");
     let rules = [
         Rule::when(Condition::Step(1), Reply::call("mcp__offshoot__whoami", json!({}))),
         Rule::always(Reply::text("{{result}}")),

@@ -1,0 +1,91 @@
+//! What becomes of a process whose agent waits for its children after a turn, and needs nothing meanwhile.
+//!
+//! Kept, it holds some two hundred megabytes and takes its next turn at once. Ended, it holds nothing, and a further process
+//! goes on with its session in half a second.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// What is to become of processes that wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Parking {
+    /// They are kept for a while, and as long as they are few.
+    #[default]
+    Auto,
+    /// They are kept.
+    Keep,
+    /// They are ended, and their sessions go on in further processes.
+    Resume,
+}
+
+/// How many wait just now.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Parked(Arc<AtomicUsize>);
+
+/// One that waits. Dropped when it does so no longer.
+#[derive(Debug)]
+pub(crate) struct Place<'a> {
+    parked: &'a Parked,
+    /// How many wait, with this one.
+    taken: usize,
+}
+
+/// A ruling takes no longer than this where nobody has to be waited for.
+const AT_ONCE: Duration = Duration::from_millis(500);
+
+/// Longer than this, `Auto` keeps no process: the half second that another one takes is nothing then.
+const A_WHILE: Duration = Duration::from_secs(60);
+
+/// More than these, `Auto` does not keep: together they hold about a gigabyte.
+const FEW: usize = 4;
+
+/// So long that it ends with the run.
+const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+impl Parking {
+    /// How long a process is kept that is one of so many.
+    pub(crate) fn keeps(self, taken: usize) -> Duration {
+        match self {
+            Self::Auto if taken <= FEW => A_WHILE,
+            Self::Auto | Self::Resume => AT_ONCE,
+            Self::Keep => FOR_EVER,
+        }
+    }
+}
+
+impl Parked {
+    pub(crate) fn park(&self) -> Place<'_> {
+        let taken = self.0.fetch_add(1, Ordering::Relaxed) + 1;
+        Place { parked: self, taken }
+    }
+}
+
+impl Place<'_> {
+    pub(crate) fn taken(&self) -> usize {
+        self.taken
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.parked.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_are_kept_and_many_are_not() {
+        let parked = Parked::default();
+        let places: Vec<_> = (0..=FEW).map(|_| parked.park()).collect();
+        let kept: Vec<_> = places.iter().map(|place| Parking::Auto.keeps(place.taken())).collect();
+        assert_eq!(kept, [A_WHILE, A_WHILE, A_WHILE, A_WHILE, AT_ONCE]);
+        drop(places);
+        assert_eq!(parked.park().taken(), 1, "places are given back");
+        assert_eq!(Parking::Keep.keeps(1000), FOR_EVER);
+        assert_eq!(Parking::Resume.keeps(1), AT_ONCE);
+    }
+}

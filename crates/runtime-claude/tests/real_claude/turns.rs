@@ -1,0 +1,257 @@
+//! Turns after the first, letters into a turn, and what becomes of the process meanwhile.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use offshoot_fake_model_api::{Condition, Reply, Rule};
+use offshoot_model::{Refusal, RefusalCode, RunId, SpawnRequest};
+use offshoot_real_clients::{Clients, install};
+use offshoot_runtime::{
+    Finished, Host, LetterBox, Output, Ruling, RunContext, RunEvent, RunHost, Runtime, Stop,
+    StopHandle, Turns, WaitAnswer, WaitFor,
+};
+use offshoot_runtime_claude::Parking;
+use offshoot_test_support::Watched;
+use serde_json::json;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::Stage;
+
+/// An engine that rules as it is told to.
+#[derive(Clone, Default)]
+struct Engine(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    events: Vec<RunEvent>,
+    /// Answers of the turns that ended, each with how many letters had been taken.
+    answers: Vec<(String, u32)>,
+    rulings: VecDeque<oneshot::Receiver<Ruling>>,
+    /// Hears of each event and each answer.
+    watcher: Option<mpsc::UnboundedSender<Told>>,
+}
+
+/// What a run told.
+#[derive(Clone)]
+enum Told {
+    Event(RunEvent),
+    TurnEnded,
+}
+
+impl Host for Engine {
+    fn hear(&self, event: RunEvent) {
+        let mut state = self.0.lock().expect("no test panics while it holds this");
+        state.tell(Told::Event(event.clone()));
+        state.events.push(event);
+    }
+
+    fn spawn(&self, _request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
+        let refusal = Refusal::new(RefusalCode::RecursionDisabled, "no children in this test");
+        std::future::ready(Err(refusal)).boxed()
+    }
+
+    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
+        std::future::ready(WaitAnswer::default()).boxed()
+    }
+
+    fn turn_ended(&self, answer: Option<Arc<str>>, taken: u32) -> BoxFuture<'static, Ruling> {
+        let mut state = self.0.lock().expect("no test panics while it holds this");
+        state.answers.push((answer.as_deref().unwrap_or("nothing").to_owned(), taken));
+        state.tell(Told::TurnEnded);
+        match state.rulings.pop_front() {
+            Some(ruling) => async { ruling.await.unwrap_or(Ruling::End) }.boxed(),
+            None => std::future::ready(Ruling::End).boxed(),
+        }
+    }
+}
+
+impl State {
+    fn tell(&self, told: Told) {
+        self.watcher.iter().for_each(|watcher| drop(watcher.send(told.clone())));
+    }
+}
+
+impl Engine {
+    /// The ruling of a further turn.
+    fn rules(&self) -> oneshot::Sender<Ruling> {
+        let (tx, rx) = oneshot::channel();
+        self.0.lock().expect("no test panics while it holds this").rulings.push_back(rx);
+        tx
+    }
+
+    fn watch(&self) -> mpsc::UnboundedReceiver<Told> {
+        let (tx, rx) = mpsc::unbounded_channel();
+        self.0.lock().expect("no test panics while it holds this").watcher = Some(tx);
+        rx
+    }
+
+    fn answers(&self) -> Vec<(String, u32)> {
+        self.0.lock().expect("no test panics while it holds this").answers.clone()
+    }
+
+    /// The processes that were started.
+    fn processes(&self) -> Vec<u32> {
+        let state = self.0.lock().expect("no test panics while it holds this");
+        let started = |event: &RunEvent| match event {
+            RunEvent::Started(process) => process.map(|process| process.pid),
+            _ => None,
+        };
+        state.events.iter().filter_map(started).collect()
+    }
+}
+
+fn stage(clients: &Clients, parking: Parking, rules: impl IntoIterator<Item = Rule>) -> Stage {
+    Stage::with(clients, rules, |options| options.parking = parking)
+}
+
+/// A run of this task under that engine, where letters to it are put, and how to stop it.
+fn start(
+    stage: &Stage,
+    engine: &Engine,
+    task: &str,
+) -> (BoxFuture<'static, Finished>, LetterBox, StopHandle) {
+    let host = RunHost::new(engine.clone());
+    let (letters, turns) = Turns::new(host.clone());
+    let (handle, stop) = StopHandle::new();
+    let run = stage.place.claude.start(stage.place.launch(task), RunContext { host, stop, turns });
+    (run, letters, handle)
+}
+
+fn at(turn: usize, reply: &str) -> Rule {
+    Rule::when(Condition::Turn(turn), Reply::text(reply))
+}
+
+fn text(text: &str) -> Output {
+    Output::Text(text.into())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_further_turn_goes_on_in_the_same_process() {
+    let Some(clients) = install("a_further_turn_goes_on_in_the_same_process") else { return };
+    let stage = stage(clients, Parking::Keep, [at(1, "one"), at(2, "two"), at(3, "{{prompt}}")]);
+    let engine = Engine::default();
+    for prompt in ["results", "/more"] {
+        engine.rules().send(Ruling::Go(Some(prompt.to_owned()))).expect("it will be asked");
+    }
+    let (run, _letters, _handle) = start(&stage, &engine, "x");
+    let finished = run.await;
+    assert_eq!(finished.output, text(" /more"), "{:?}", finished.reason);
+    let answers = [("one".to_owned(), 0), ("two".to_owned(), 0), (" /more".to_owned(), 0)];
+    assert_eq!(engine.answers(), answers);
+    assert_eq!(engine.processes().len(), 1);
+    assert_eq!(finished.usage.total().known(), Some(45));
+    assert_eq!(finished.cost.known_usd.as_micros(), 3 * 140);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_waits_is_ended_and_goes_on_in_another_process() {
+    let name = "one_that_waits_is_ended_and_goes_on_in_another_process";
+    let Some(clients) = install(name) else { return };
+    let stage = stage(clients, Parking::Resume, [at(1, "one"), at(2, "two"), at(3, "three")]);
+    let engine = Engine::default();
+    let (first, second) = (engine.rules(), engine.rules());
+    let mut told = engine.watch();
+    let (run, _letters, _handle) = start(&stage, &engine, "x");
+    let rule = async {
+        for ruling in [first, second] {
+            let process = loop {
+                let told = told.recv().await.expect("it runs");
+                if let Told::Event(RunEvent::Started(Some(process))) = told {
+                    break Watched::new(process.pid);
+                }
+            };
+            while !matches!(told.recv().await.expect("it runs"), Told::TurnEnded) {}
+            let gone = tokio::task::spawn_blocking(move || {
+                process.is_gone_within(Duration::from_secs(20))
+            });
+            assert!(gone.await.expect("looking does not panic"), "it holds nothing while it waits");
+            ruling.send(Ruling::Go(Some("go on".to_owned()))).expect("it waits");
+        }
+    };
+    let (finished, ()) = tokio::join!(run, rule);
+    assert_eq!(finished.output, text("three"), "{:?}", finished.reason);
+    assert_eq!(engine.processes().len(), 3);
+    assert_eq!(engine.answers().len(), 3);
+    assert_eq!(finished.usage.total().known(), Some(45), "each call is charged once");
+    assert_eq!(finished.cost.known_usd.as_micros(), 3 * 140);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_goes_into_the_turn_that_is_under_way() {
+    let Some(clients) = install("a_letter_goes_into_the_turn_that_is_under_way") else { return };
+    // The model uses one tool after the other until the letter has come.
+    let rules = [
+        Rule::when(Condition::System("LETTER".into()), Reply::text("read in turn {{turn}}")),
+        Rule::when(Condition::Turn(1), Reply::call("Bash", json!({"command": "true"}))),
+    ];
+    let stage = stage(clients, Parking::Keep, rules);
+    let engine = Engine::default();
+    let mut told = engine.watch();
+    let (run, letters, _handle) = start(&stage, &engine, "x");
+    let write = async {
+        let uses =
+            |told| matches!(told, Told::Event(RunEvent::Progress(text)) if &*text == "uses Bash");
+        while !uses(told.recv().await.expect("it runs")) {}
+        letters.put("LETTER".into());
+    };
+    let (finished, ()) = tokio::join!(run, write);
+    assert_eq!(finished.output, text("read in turn 1"), "{:?}", finished.reason);
+    assert_eq!(engine.answers(), [("read in turn 1".to_owned(), 1)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_that_comes_too_late_for_a_turn_gets_one_of_its_own() {
+    let name = "a_letter_that_comes_too_late_for_a_turn_gets_one_of_its_own";
+    let Some(clients) = install(name) else { return };
+    let slow = Reply::Slow { text: "one two three four five six".into(), pause_ms: 300 };
+    let letter = Rule::when(Condition::Turn(2), Reply::text("to {{prompt}}"));
+    let stage = stage(clients, Parking::Keep, [Rule::when(Condition::Turn(1), slow), letter]);
+    let engine = Engine::default();
+    let mut told = engine.watch();
+    let (run, letters, _handle) = start(&stage, &engine, "x");
+    let write = async {
+        let speaks = |told| matches!(told, Told::Event(RunEvent::Used { .. }));
+        while !speaks(told.recv().await.expect("it runs")) {}
+        letters.put("LETTER".into());
+    };
+    let (finished, ()) = tokio::join!(run, write);
+    assert_eq!(finished.output, text("to LETTER"), "{:?}", finished.reason);
+    assert_eq!(engine.answers(), [("to LETTER".to_owned(), 1)], "one end, when all is answered");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_waits_can_be_stopped() {
+    let Some(clients) = install("one_that_waits_can_be_stopped") else { return };
+    for parking in [Parking::Keep, Parking::Resume] {
+        let stage = stage(clients, parking, [at(1, "one")]);
+        let engine = Engine::default();
+        let _never = engine.rules();
+        let mut told = engine.watch();
+        let (run, _letters, handle) = start(&stage, &engine, "x");
+        let stop = async {
+            while !matches!(told.recv().await.expect("it runs"), Told::TurnEnded) {}
+            handle.stop(Stop::Soft { grace: Duration::from_secs(5) });
+        };
+        let (finished, ()) = tokio::join!(run, stop);
+        assert_eq!(finished.reason.code(), "cancelled", "{parking:?}");
+        assert!(engine.processes().iter().all(|pid| Watched::new(*pid).is_gone()), "{parking:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_fails_is_the_last() {
+    let Some(clients) = install("a_turn_that_fails_is_the_last") else { return };
+    let broken = Rule::when(Condition::Turn(2), Reply::invalid("no such thing"));
+    let stage = stage(clients, Parking::Resume, [at(1, "one"), broken]);
+    let engine = Engine::default();
+    for _ in 0..2 {
+        engine.rules().send(Ruling::Go(Some("go on".to_owned()))).expect("it will be asked");
+    }
+    let (run, _letters, _handle) = start(&stage, &engine, "x");
+    let finished = run.await;
+    assert_eq!(finished.reason.code(), "runtime_error", "{finished:?}");
+    assert_eq!(engine.answers(), [("one".to_owned(), 0)], "nobody is asked after a failure");
+}
