@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-use offshoot_config::{Config, Valued, built_in};
+use offshoot_config::{Config, Park, Valued, built_in};
 use offshoot_model::MicroUsd;
 use offshoot_process::{ProgramError, resolve_program};
-use offshoot_runtime_claude::{CheckError, ClaudeOptions, ClaudeRuntime, OwnServer};
+use offshoot_runtime_claude::{CheckError, ClaudeOptions, ClaudeRuntime, OwnServer, Parking};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -65,6 +65,11 @@ pub(crate) fn options(config: &Config, cx: &Invocation) -> Result<ClaudeOptions,
         json_schema: more.json_schema.map(|schema| schema.to_string()),
         settings: more.settings,
         servers: more.servers,
+        parking: match settings.park.as_ref().map(|park| park.value) {
+            Some(Park::Keep) => Parking::Keep,
+            Some(Park::Resume) => Parking::Resume,
+            Some(Park::Auto) | None => Parking::Auto,
+        },
         ..options
     })
 }
