@@ -18,8 +18,8 @@ use crate::reaper::Reaper;
 use crate::sys::{self, ChildList, ProcessId};
 use crate::watch::watch;
 use crate::{
-    Child, Exit, Identity, KeeperCommand, KeeperError, ProcessesError, Program, ProgramError,
-    StartError, capture, input,
+    Child, Exit, Identity, KeeperCommand, KeeperError, Landlord, ProcessesError, Program,
+    ProgramError, StartError, capture, input,
 };
 
 /// The variable by which processes below us are known, wherever in the tree of processes they went. Each supervisor
@@ -42,12 +42,15 @@ pub struct Options {
     /// How long a killed process may take to end before it is declared lost. It does when the kernel is stuck in a call
     /// for it, a dead network disk for instance, or when it is another user's.
     pub end_limit: Duration,
+    /// Who is told of each child, where this is a guest in somebody else's process: in a plugin. Such a copy has neither a
+    /// keeper nor orphans of its own.
+    pub landlord: Option<Arc<dyn Landlord>>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let end_limit = Duration::from_secs(10);
-        Self { keeper: None, subreaper: false, inherited_mark: None, end_limit }
+        Self { keeper: None, subreaper: false, inherited_mark: None, end_limit, landlord: None }
     }
 }
 
@@ -65,6 +68,7 @@ pub(crate) struct Inner {
     /// Where orphans come to us.
     children: Option<ChildList>,
     pub(crate) reaper: Reaper,
+    landlord: Option<Arc<dyn Landlord>>,
     /// Shared rather than sent to a task of its own, because reaping one child, listing all and telling the keeper must
     /// not overlap, and each takes a few microseconds. Only replacing a dead keeper takes longer.
     state: Mutex<State>,
@@ -97,7 +101,7 @@ pub(crate) struct Orphans {
 impl Processes {
     /// Gets ready to hold children. Blocks for the few milliseconds that the keeper takes to start.
     pub fn start(options: Options) -> Result<Self, ProcessesError> {
-        let Options { keeper, subreaper, inherited_mark, end_limit } = options;
+        let Options { keeper, subreaper, inherited_mark, end_limit, landlord } = options;
         let system = |what| move |source| ProcessesError::System { what, source };
         if !sys::ignores_broken_pipes().map_err(system("signals cannot be read from /proc"))? {
             return Err(ProcessesError::BrokenPipe);
@@ -122,6 +126,7 @@ impl Processes {
             inherited_mark,
             children,
             reaper,
+            landlord,
             state,
         })))
     }
@@ -150,7 +155,7 @@ impl Processes {
             .args(&args)
             .env_clear()
             .envs(env.iter().map(|(name, value)| (name, value)))
-            .env(MARK_VARIABLE, format!("{}{mark}", self.0.inherited_mark))
+            .env(MARK_VARIABLE, format!("{}{mark}", starting.mark_above()))
             .current_dir(&cwd)
             .process_group(0)
             .stdin(stdin)
@@ -189,12 +194,12 @@ impl Inner {
     pub(crate) fn settle(&self, leader: Identity) -> Option<Exit> {
         let mut state = self.state();
         let nothing_else = self.list(&mut state).is_ok_and(|orphans| orphans.pids.is_empty());
-        nothing_else.then(|| Self::reap(&mut state, leader))
+        nothing_else.then(|| self.reap(&mut state, leader))
     }
 
     /// Ends the account of a leader that has ended.
     pub(crate) fn reap_leader(&self, leader: Identity) -> Exit {
-        Self::reap(&mut self.state(), leader)
+        self.reap(&mut self.state(), leader)
     }
 
     /// Reaps one orphan. Nobody may list children meanwhile: the kernel's list can leave somebody out when it becomes
@@ -238,7 +243,7 @@ impl Inner {
         Ok(Orphans { pids, quiet: *starting == 0 })
     }
 
-    fn reap(state: &mut State, leader: Identity) -> Exit {
+    fn reap(&self, state: &mut State, leader: Identity) -> Exit {
         // Somebody who was here before has taken the status with him.
         if state.live.get(&leader.pid) != Some(&leader.start_time) {
             return Exit::Lost;
@@ -247,6 +252,9 @@ impl Inner {
         // the next start.
         if let Some(keeper) = &mut state.keeper {
             let _ = keeper.remove(leader);
+        }
+        if let Some(landlord) = &self.landlord {
+            landlord.ended(leader);
         }
         state.live.remove(&leader.pid);
         let leader = ProcessId::new(leader.pid).expect("it has been signalled before");
@@ -262,18 +270,35 @@ impl Inner {
 struct Starting<'a> {
     inner: &'a Inner,
     serial: u64,
+    /// The landlord's part of its mark.
+    mark_above: Option<String>,
+    entered: bool,
 }
 
 impl<'a> Starting<'a> {
     fn begin(inner: &'a Inner) -> Self {
+        let mark_above = inner.landlord.as_ref().and_then(|landlord| landlord.starting());
         let mut state = inner.state();
         state.starting += 1;
         state.serial += 1;
-        Self { inner, serial: state.serial }
+        Self { inner, serial: state.serial, mark_above, entered: false }
     }
 
-    /// Now it is, and the keeper knows.
-    fn enter(self, group: Identity) -> Result<(), KeeperError> {
+    /// What stands before our own element in its mark.
+    fn mark_above(&self) -> &str {
+        self.mark_above.as_deref().unwrap_or(&self.inner.inherited_mark)
+    }
+
+    /// Now it is, and whoever ends it if we are killed knows.
+    fn enter(mut self, group: Identity) -> Result<(), KeeperError> {
+        // Said even where it fails: then it is ended, and that is told by nobody.
+        self.entered = true;
+        if let Some(landlord) = &self.inner.landlord {
+            landlord.started(group).map_err(|source| {
+                landlord.ended(group);
+                KeeperError::Told { source }
+            })?;
+        }
         let mut state = self.inner.state();
         enter(self.inner, &mut state, group)?;
         state.live.insert(group.pid, group.start_time);
@@ -284,6 +309,9 @@ impl<'a> Starting<'a> {
 impl Drop for Starting<'_> {
     fn drop(&mut self) {
         self.inner.state().starting -= 1;
+        if let (Some(landlord), false) = (&self.inner.landlord, self.entered) {
+            landlord.not_started();
+        }
     }
 }
 

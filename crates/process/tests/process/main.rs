@@ -1,6 +1,7 @@
 //! Real processes that do awkward things. Each test looks that nothing is left.
 
 mod ends;
+mod guest;
 mod keeper;
 mod leftovers;
 mod many;

@@ -1,0 +1,27 @@
+//! Who holds the process in which this copy of the crate is a guest.
+
+use std::fmt;
+use std::io;
+
+use crate::Identity;
+
+/// The host of a plugin. Plugin and host each have a copy of this crate, in one process: the host's may adopt orphans and
+/// has the keeper, so it has to know what the plugin's starts. Its side is
+/// [`Processes::guest_starting`](crate::Processes::guest_starting) and what follows there.
+pub trait Landlord: fmt::Debug + Send + Sync {
+    /// A process is about to be started. [`started`](Self::started) or [`not_started`](Self::not_started) follows. Answers
+    /// what stands first in the value of [`MARK_VARIABLE`](crate::MARK_VARIABLE) for it.
+    fn starting(&self) -> Option<String>;
+
+    /// It was not started.
+    fn not_started(&self);
+
+    /// It was, and leads a group of its own.
+    ///
+    /// # Errors
+    /// Where nobody would end it if the host were killed. It is ended then.
+    fn started(&self, leader: Identity) -> io::Result<()>;
+
+    /// Its group is gone, and it is about to be reaped.
+    fn ended(&self, leader: Identity);
+}

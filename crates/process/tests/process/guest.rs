@@ -1,0 +1,108 @@
+//! A copy of the crate that is a guest in somebody else's process.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex};
+
+use offshoot_process::{
+    Exit, Identity, Landlord, MARK_VARIABLE, NeverStop, Options, Processes, StartError,
+};
+use offshoot_test_support::Watched;
+
+use super::{agent, shell, text, within};
+
+/// Stands between guest and host as the interface of plugins does, and notes what is said.
+#[derive(Debug)]
+struct Between {
+    host: Processes,
+    said: Mutex<Vec<&'static str>>,
+    more: Condvar,
+    /// Whether the host cannot hold another one.
+    full: bool,
+}
+
+impl Between {
+    fn new(full: bool) -> Arc<Self> {
+        let host = Processes::start(Options::default()).expect("processes can be held");
+        Arc::new(Self { host, said: Mutex::default(), more: Condvar::new(), full })
+    }
+
+    fn note(&self, word: &'static str) {
+        self.said.lock().expect("one at a time").push(word);
+        self.more.notify_all();
+    }
+
+    fn said(&self) -> Vec<&'static str> {
+        self.said.lock().expect("one at a time").clone()
+    }
+}
+
+impl Landlord for Between {
+    fn starting(&self) -> Option<String> {
+        self.note("starting");
+        Some(self.host.guest_starting())
+    }
+
+    fn not_started(&self) {
+        self.note("not started");
+        self.host.guest_not_started();
+    }
+
+    fn started(&self, leader: Identity) -> io::Result<()> {
+        self.note("started");
+        if self.full {
+            return Err(io::ErrorKind::QuotaExceeded.into());
+        }
+        self.host.guest_started(leader).map_err(io::Error::other)
+    }
+
+    fn ended(&self, leader: Identity) {
+        self.note("ended");
+        self.host.guest_ended(leader);
+    }
+}
+
+fn guest(landlord: &Arc<Between>) -> Processes {
+    let landlord = Some(Arc::clone(landlord) as Arc<dyn Landlord>);
+    Processes::start(Options { landlord, ..Options::default() }).expect("processes can be held")
+}
+
+#[tokio::test]
+async fn a_landlord_is_told_of_each_child_and_marks_it() {
+    let landlord = Between::new(false);
+    let script = format!("printf %s \"${MARK_VARIABLE}\"");
+    let child = guest(&landlord).spawn(shell(&script)).expect("it can be started");
+    let finished = within(child.wait(NeverStop)).await;
+    assert_eq!(finished.exit, Exit::Code(0));
+    assert_eq!(landlord.said(), ["starting", "started", "ended"]);
+    let mark = text(&finished.stdout);
+    assert_eq!(mark.matches(".1;").count(), 2, "the host's element and the guest's: {mark}");
+
+    let mut nowhere = shell("");
+    nowhere.path = "/nowhere/at/all".into();
+    guest(&landlord).spawn(nowhere).expect_err("there is no such program");
+    assert_eq!(landlord.said()[3..], ["starting", "not started"]);
+}
+
+#[tokio::test]
+async fn what_a_landlord_cannot_hold_is_ended() {
+    let landlord = Between::new(true);
+    let guest = guest(&landlord);
+    let error = guest.spawn(agent(&["hang"])).expect_err("the landlord says no");
+    assert!(matches!(error, StartError::Keeper(_)), "{error}");
+    assert_eq!(landlord.said(), ["starting", "started", "ended"]);
+    assert_eq!(guest.live(), []);
+}
+
+#[tokio::test]
+async fn a_child_that_is_dropped_is_ended_for_the_landlord_too() {
+    let landlord = Between::new(false);
+    let guest = guest(&landlord);
+    let child = guest.spawn(agent(&["hang"])).expect("it can be started");
+    let leader = Watched::new(child.identity().pid);
+    drop(child);
+    assert!(leader.is_gone_within(super::FAR));
+    // It is reaped by a thread, in its own time.
+    let said = landlord.said.lock().expect("one at a time");
+    let said = landlord.more.wait_timeout_while(said, super::FAR, |said| said.len() < 3);
+    assert_eq!(*said.expect("one at a time").0, ["starting", "started", "ended"]);
+}
