@@ -27,6 +27,11 @@ impl Error {
         Self { code: AbiError::UNSUPPORTED, message: message.into() }
     }
 
+    /// Whether it is of that kind.
+    pub fn is_unsupported(&self) -> bool {
+        self.code == AbiError::UNSUPPORTED
+    }
+
     /// Not now: trying again can help.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self { code: AbiError::UNAVAILABLE, message: message.into() }

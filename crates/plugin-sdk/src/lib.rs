@@ -60,6 +60,8 @@ mod loaded;
 mod merge;
 mod merge_job;
 mod plugin;
+#[cfg(feature = "process")]
+mod processes;
 mod run;
 mod run_host;
 mod runs;
@@ -69,6 +71,9 @@ pub use error::Error;
 pub use host::{Level, PluginHost};
 pub use merge::{MergeFn, MergeOf, MergeSetup, json_of, text_of, value_of};
 pub use plugin::{Package, Plugin, Setup};
+
+#[cfg(feature = "process")]
+pub use offshoot_process as process;
 
 pub use futures_util::future::{BoxFuture, FutureExt};
 pub use offshoot_model as model;

@@ -1,0 +1,59 @@
+//! Programs that a plugin starts, known to its host.
+
+use std::io;
+use std::sync::Arc;
+
+use offshoot_model::ProcessIdentity;
+use offshoot_plugin_abi::wire::group::{self, Change};
+use offshoot_plugin_abi::wire::op;
+use offshoot_process::{Identity, Landlord, Options, Processes};
+
+use crate::{Error, PluginHost, Setup};
+
+impl Setup {
+    /// What starts programs here. Each is told to the host, which ends it if the host is killed, and takes none for an
+    /// orphan of its own.
+    ///
+    /// # Errors
+    /// Where the system does not allow it.
+    pub fn processes(&self) -> Result<Processes, Error> {
+        let landlord: Arc<dyn Landlord> = Arc::new(self.host.clone());
+        let options = Options { landlord: Some(landlord), ..Options::default() };
+        Processes::start(options).map_err(|error| Error::because(&error))
+    }
+}
+
+impl PluginHost {
+    fn tell(&self, change: Change) -> Result<Option<String>, Error> {
+        let answer = self.call(op::GROUP, &group::encode(change))?;
+        Ok(group::decode_answer(&answer)?)
+    }
+}
+
+/// A host that knows no groups is one that ends them in no other way either: there a plugin's programs are its own.
+impl Landlord for PluginHost {
+    fn starting(&self) -> Option<String> {
+        self.tell(Change::Starting).ok().flatten()
+    }
+
+    fn not_started(&self) {
+        // Nothing depends on it but how often the host looks for orphans.
+        let _ = self.tell(Change::NotStarted);
+    }
+
+    fn started(&self, leader: Identity) -> io::Result<()> {
+        match self.tell(Change::Started(named(leader))) {
+            Err(error) if !error.is_unsupported() => Err(io::Error::other(error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn ended(&self, leader: Identity) {
+        // It is over, whoever hears of it.
+        let _ = self.tell(Change::Ended(named(leader)));
+    }
+}
+
+fn named(leader: Identity) -> ProcessIdentity {
+    ProcessIdentity { pid: leader.pid, start_time: leader.start_time }
+}
