@@ -8,6 +8,7 @@ use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
 use offshoot_display::{Progress, ProgressDrawTarget};
+use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 
 use crate::failure::{Complaint, Failure, plain};
@@ -29,6 +30,9 @@ pub(crate) struct Output {
     loudness: Loudness,
     json: bool,
 }
+
+/// Where a terminal does not say how high it is.
+const USUAL_ROWS: usize = 23;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -60,8 +64,8 @@ impl Output {
         }
     }
 
-    /// Progress of so many runs: a bar on a terminal; elsewhere plain lines, where there is more than one to tell of.
-    /// Nothing where it is not wanted, and where every event is told anyway.
+    /// Progress of so many runs: a bar on a terminal, or the tree as it grows where it begins with one; elsewhere plain
+    /// lines, where there is more than one to tell of. Nothing where it is not wanted, and where every event is told anyway.
     pub(crate) fn progress(self, expected: u64) -> Option<Progress> {
         let out = anstream::stderr();
         let style = match out.current_choice() {
@@ -69,6 +73,12 @@ impl Output {
             _ => offshoot_display::Style::Colour,
         };
         match (self.loudness, io::stderr().is_terminal()) {
+            (Loudness::Normal, true) if expected == 1 => {
+                let rows = tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_row));
+                // A row stays free for what is said besides.
+                let rows = if rows == 0 { USUAL_ROWS } else { rows.saturating_sub(1).max(1) };
+                Some(Progress::growing(ProgressDrawTarget::stderr(), rows, style))
+            }
             (Loudness::Normal, true) => {
                 Some(Progress::on_terminal(ProgressDrawTarget::stderr(), Some(expected), style))
             }

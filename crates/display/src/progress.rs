@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  events ──▶ Tally ──▶ on a terminal   one line with a bar, redrawn; failures in lines above it
-//!             (pure)    elsewhere       a line whenever the percentage grows, and one per failure
+//!             (pure)    │               or the tree as it grows, where nobody knows how many runs it will have
+//!                       elsewhere       a line whenever the percentage grows, and one per failure
 //! ```
 //!
 //! Speed and time left come from the moments in the events, not from a clock: the same events say the same.
@@ -11,11 +12,13 @@ mod tally;
 
 use std::fmt;
 use std::io::Write;
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use offshoot_model::Event;
+use offshoot_model::{Event, Timestamp, Tree};
 
 use crate::style::Style;
+use crate::tree::TreeText;
 pub use tally::Tally;
 
 /// Shows a tally to somebody. Whoever started it also [`finish`](Progress::finish)es it, so that the bar is gone
@@ -26,8 +29,15 @@ pub struct Progress {
     screen: Screen,
 }
 
+/// A picture of a large tree takes its time, so it is drawn again no sooner than this.
+const REDRAW: Duration = Duration::from_millis(50);
+
+/// A tree of so many runs is drawn at every event; the terminal's own bound is stricter.
+const SMALL: usize = 200;
+
 enum Screen {
     Terminal(ProgressBar),
+    Growing { bar: ProgressBar, tree: Tree, rows: usize, drawn: Option<Timestamp> },
     Lines { out: Box<dyn Write + Send>, percent: u64 },
 }
 
@@ -43,6 +53,14 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(Some(expected.unwrap_or(0)), target)
             .with_style(look.progress_chars("━━─"));
         Self { tally: Tally::new(expected), style, screen: Screen::Terminal(bar) }
+    }
+
+    /// The tree as it grows, on a terminal, in so many rows at most.
+    pub fn growing(target: ProgressDrawTarget, rows: usize, style: Style) -> Self {
+        let look = ProgressStyle::with_template("{msg}").expect("the template is valid");
+        let bar = ProgressBar::with_draw_target(None, target).with_style(look);
+        let screen = Screen::Growing { bar, tree: Tree::new(), rows, drawn: None };
+        Self { tally: Tally::new(None), style, screen }
     }
 
     /// In plain lines, for logs and pipes.
@@ -64,6 +82,17 @@ impl Progress {
                 bar.set_position(ended);
                 bar.set_message(self.tally.to_string());
             }
+            Screen::Growing { bar, tree, rows, drawn } => {
+                if let Some(failure) = failure {
+                    bar.println(failure);
+                }
+                tree.apply(event);
+                let is_due = drawn.is_none_or(|at| event.at.since(at) >= REDRAW);
+                if is_due || tree.nodes().count() <= SMALL {
+                    *drawn = Some(event.at);
+                    bar.set_message(picture(tree, *rows, self.style));
+                }
+            }
             Screen::Lines { out, percent } => {
                 if let Some(failure) = failure {
                     let _ = writeln!(out, "{failure}");
@@ -80,7 +109,7 @@ impl Progress {
     /// Says something beside the progress, in a line that stays. What is printed past a bar would be drawn over.
     pub fn note(&mut self, text: &str) {
         match &mut self.screen {
-            Screen::Terminal(bar) => bar.println(text),
+            Screen::Terminal(bar) | Screen::Growing { bar, .. } => bar.println(text),
             Screen::Lines { out, .. } => drop(writeln!(out, "{text}")),
         }
     }
@@ -93,11 +122,25 @@ impl Progress {
     /// Takes the bar away, and gives what was counted.
     pub fn finish(mut self) -> Tally {
         match &mut self.screen {
-            Screen::Terminal(bar) => bar.finish_and_clear(),
+            Screen::Terminal(bar) | Screen::Growing { bar, .. } => bar.finish_and_clear(),
             Screen::Lines { out, .. } => drop(out.flush()),
         }
         self.tally
     }
+}
+
+/// As much of the tree as fits.
+fn picture(tree: &Tree, rows: usize, style: Style) -> String {
+    let text = TreeText::new(tree).style(style).growing().to_string();
+    let lines = text.lines().count();
+    if lines <= rows {
+        return text;
+    }
+    let shown = rows.saturating_sub(1);
+    let mut cut: Vec<&str> = text.lines().take(shown).collect();
+    let more = format!("… {} more lines", lines - shown);
+    cut.push(&more);
+    cut.join("\n")
 }
 
 impl fmt::Debug for Progress {

@@ -8,7 +8,7 @@
 //!
 //! Only what the record keeps is in the picture: a live tree and a replay of its record look the same.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use offshoot_model::{Node, Origin, RunId, RunStatus, Tree};
@@ -24,6 +24,7 @@ pub struct TreeText<'a> {
     tops: Vec<&'a Node>,
     style: Style,
     all: bool,
+    growing: bool,
 }
 
 /// Pieces that are done, or not yet begun, and shown before the rest of their kind is counted instead: a screen's
@@ -36,18 +37,25 @@ const QUIET: [RunStatus; 2] = [RunStatus::Completed, RunStatus::Queued];
 impl<'a> TreeText<'a> {
     /// All roots.
     pub fn new(tree: &'a Tree) -> Self {
-        Self { tree, tops: tree.roots().collect(), style: Style::Plain, all: false }
+        Self { tree, tops: tree.roots().collect(), style: Style::Plain, all: false, growing: false }
     }
 
     /// One run and what is below it.
     pub fn of(tree: &'a Tree, top: &'a Node) -> Self {
-        Self { tree, tops: vec![top], style: Style::Plain, all: false }
+        Self { tree, tops: vec![top], style: Style::Plain, all: false, growing: false }
     }
 
     /// In this style; plain unless asked.
     #[must_use]
     pub fn style(mut self, style: Style) -> Self {
         self.style = style;
+        self
+    }
+
+    /// Only what runs right now, with its line of parents; the rest is counted. For a screen, while the tree grows.
+    #[must_use]
+    pub fn growing(mut self) -> Self {
+        self.growing = true;
         self
     }
 
@@ -118,6 +126,9 @@ impl<'a> TreeText<'a> {
     }
 
     fn rows(&self, node: &'a Node) -> Vec<Row<'a>> {
+        if self.growing {
+            return self.growing_rows(node);
+        }
         let children: Vec<(&Node, Option<usize>)> =
             self.tree.children(node).map(|child| (child, self.quiet(child))).collect();
         let mut totals = [0; QUIET.len()];
@@ -144,6 +155,31 @@ impl<'a> TreeText<'a> {
             rows.push(Row::More(format!("… {}", more.join(", "))));
         }
         rows
+    }
+
+    fn growing_rows(&self, node: &'a Node) -> Vec<Row<'a>> {
+        let mut counts: BTreeMap<RunStatus, u64> = BTreeMap::new();
+        let mut rows = Vec::new();
+        for child in self.tree.children(node) {
+            match self.is_busy(child) {
+                true => rows.push(Row::Run(child)),
+                false => *counts.entry(child.status).or_default() += 1,
+            }
+        }
+        if !counts.is_empty() {
+            let counts = counts.iter().map(|(status, count)| {
+                let status = status.as_str().replace('_', " ");
+                format!("{} {status}", number::count(*count))
+            });
+            rows.push(Row::More(format!("… {}", counts.collect::<Vec<_>>().join(", "))));
+        }
+        rows
+    }
+
+    /// Whether it, or anything below it, has a slot or waits for its children.
+    fn is_busy(&self, node: &Node) -> bool {
+        let rests = node.status.is_terminal() || QUIET.contains(&node.status);
+        !rests || self.tree.children(node).any(|child| self.is_busy(child))
     }
 
     /// Which of the statuses with nothing to see a piece and everything below it has.

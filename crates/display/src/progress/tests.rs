@@ -34,6 +34,27 @@ fn the_bar_shows_the_tally_and_failures_stay_above_it() {
 }
 
 #[test]
+fn the_tree_is_drawn_while_it_grows_and_no_higher_than_the_screen() {
+    let term = InMemoryTerm::new(12, 120);
+    let target = ProgressDrawTarget::term_like(Box::new(term.clone()));
+    let mut progress = Progress::growing(target, 3, Style::Plain);
+    let mut seen = (false, false);
+    for event in scenario::everything() {
+        progress.apply(&event);
+        let screen = term.contents();
+        let tree: Vec<&str> = screen.lines().skip_while(|line| !line.starts_with("main")).collect();
+        assert!(tree.len() <= 3, "{screen}");
+        seen.0 |= screen.contains("└─ … ");
+        seen.1 |= screen.contains(" more lines");
+    }
+    assert!(seen.0, "what is over is counted");
+    assert!(seen.1, "what does not fit is counted too");
+    let failed = progress.tally().failed();
+    progress.finish();
+    assert_eq!(term.contents().lines().count() as u64, failed, "the tree is gone, failures stay");
+}
+
+#[test]
 fn the_tally_agrees_with_the_tree_after_every_event() {
     let mut tally = Tally::new(None);
     let mut tree = Tree::new();
