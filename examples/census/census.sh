@@ -7,10 +7,15 @@ set -eu
 
 directory=${OFFSHOOT_TASK%/}
 list=$(git ls-files -- "$directory")
+# Where in each name the part below the directory begins.
+case $directory in
+    .) start=1 ;;
+    *) start=$((${#directory} + 2)) ;;
+esac
 
 # Names of files that stand in the directory itself, and names of the directories below it.
-files=$(printf '%s\n' "$list" | awk -v start=$((${#directory} + 2)) 'NF && !index(substr($0, start), "/")')
-below=$(printf '%s\n' "$list" | awk -v start=$((${#directory} + 2)) '
+files=$(printf '%s\n' "$list" | awk -v start=$start 'NF && !index(substr($0, start), "/")')
+below=$(printf '%s\n' "$list" | awk -v start=$start '
     NF && (end = index(substr($0, start), "/")) { print substr($0, 1, start + end - 2) }' | sort -u)
 
 count() { # of the files that are named on standard input: how many, and how many lines

@@ -18,6 +18,7 @@ mod key;
 mod look;
 mod map;
 mod merge;
+mod readme;
 mod recursion;
 mod run;
 mod security;
