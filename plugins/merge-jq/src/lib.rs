@@ -1,0 +1,53 @@
+//! A merge by a jq program over the results.
+//!
+//! ```text
+//!   results, in any order ──▶ [{key, value, status}, …] ──▶ program ──▶ its one value
+//!                                                            │ before each call
+//!                                                            ▼
+//!                                                          watch: stopped? too long? too deep?
+//! ```
+//!
+//! Promise: the answer follows the order of the request. A program sees the results and nothing else: no environment, no
+//! clock, no files. One that goes on for ever ends when its time is over or nobody waits for its answer any more, and one
+//! that calls itself without end is told so instead of taking the process with it.
+//!
+//! ```
+//! use offshoot_merge_jq::MergeJq;
+//! use offshoot_model::{JsonText, RunStatus};
+//! use offshoot_runtime::{Merge, MergeInput, MergeValue};
+//! # use futures_util::{FutureExt, future::BoxFuture};
+//! # use offshoot_model::{Refusal, RefusalCode, RunId, SpawnRequest};
+//! # use offshoot_runtime::{Host, RunEvent, RunHost, WaitAnswer, WaitFor};
+//! # struct Nobody;
+//! # impl Host for Nobody {
+//! #     fn hear(&self, _: RunEvent) {}
+//! #     fn spawn(&self, _: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
+//! #         std::future::ready(Err(Refusal::new(RefusalCode::RecursionDisabled, "no"))).boxed()
+//! #     }
+//! #     fn wait(&self, _: WaitFor) -> BoxFuture<'static, WaitAnswer> {
+//! #         std::future::ready(WaitAnswer::default()).boxed()
+//! #     }
+//! # }
+//! # let host = RunHost::new(Nobody);
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! let program = JsonText::of(&"map(.value | tonumber) | add")?;
+//! let mut job = MergeJq.begin(&program, host)?;
+//! for (index, lines) in ["3", "4"].into_iter().enumerate() {
+//!     let value = MergeValue::Text(lines.into());
+//!     let result = MergeInput { key: "piece".into(), status: RunStatus::Completed, value };
+//!     job.push(index as u32, result)?;
+//! }
+//! assert_eq!(job.finish().await?.as_str(), "7");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod guard;
+mod merge;
+mod program;
+mod results;
+mod watch;
+mod wrong;
+
+pub use merge::MergeJq;
