@@ -149,3 +149,52 @@ fn how_a_child_ended_reaches_its_parent() {
     assert_eq!(ended(4), ("failed", "runtime error: Invalid API key · Fix external API key"));
     assert_eq!(stage.agents(), 0);
 }
+
+#[test]
+fn results_come_as_one_more_turn() {
+    let Some(clients) = install("results_come_as_one_more_turn") else { return };
+    let asks = children(["apples", "pears"].map(|task| json!({ "task": task })));
+    let rules = [
+        at("top", 1, asks),
+        at("top", 2, Reply::text("not known yet")),
+        at("apples", 1, Reply::text("seven apples")).and(Condition::Turn(1)),
+        at("pears", 1, Reply::text("two pears")).and(Condition::Turn(1)),
+        Rule::when(Condition::Turn(2), Reply::text("known now:\n{{prompt}}")),
+    ];
+    for park in ["keep", "resume"] {
+        let stage = Stage::new(clients, rules.clone());
+        stage.place.file("c.toml", format!("[runtimes.claude]\npark = \"{park}\"\n"));
+        let limits = ["--config", "c.toml", "--max-concurrent", "1", "top"];
+        let outcome = stage.run(&[RUN, &limits].concat()).expect_code(0);
+        let said = outcome.stdout();
+        assert!(said.starts_with("known now:"), "{park}: {said}");
+        assert!(said.contains("seven apples") && said.contains("two pears"), "{park}: {said}");
+        let tree = stage.place.run(&["tree", "--json"]).json();
+        assert_eq!(tree[0]["ownUsage"]["input"], 30, "{park}: three calls of ten tokens: {tree}");
+    }
+}
+
+#[test]
+fn an_answer_that_waits_for_the_levels_below_travels_up() {
+    let Some(clients) = install("an_answer_that_waits_for_the_levels_below_travels_up") else {
+        return;
+    };
+    let spawn = |task: &str| children([json!({ "task": task })]);
+    let rules = [
+        at("top", 1, spawn("middle")),
+        at("top", 2, Reply::text("top too early")),
+        at("middle", 1, spawn("leaf")).and(Condition::Turn(1)),
+        at("middle", 2, Reply::text("middle too early")).and(Condition::Turn(1)),
+        at("leaf", 1, Reply::text("fruit")).and(Condition::Turn(1)),
+        // The results of the middle name the leaf, so the deeper level is asked for first.
+        Rule::when(Condition::Turn(2), Reply::text("top(middle(fruit))"))
+            .and(Condition::Prompt("middle(fruit)".into())),
+        Rule::when(Condition::Turn(2), Reply::text("middle(fruit)"))
+            .and(Condition::Prompt("fruit".into())),
+    ];
+    let stage = Stage::new(clients, rules);
+    let outcome = stage.run(&[RUN, &["--max-concurrent", "1", "top"]].concat()).expect_code(0);
+    assert_eq!(outcome.stdout(), "top(middle(fruit))\n");
+    let early = stage.api.conversations().into_iter().filter(|asked| asked.turn == 2);
+    assert_eq!(early.count(), 2, "two levels have one more turn each");
+}
