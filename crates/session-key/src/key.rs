@@ -57,6 +57,11 @@ impl SessionKey {
         Self::root(agent, format_args!("run:{segment}"), KeyKind::Other)
     }
 
+    /// A root that a client of the Model Context Protocol opened, `agent:{id}:mcp:{segment}`.
+    pub fn root_mcp(agent: &AgentId, segment: &Segment) -> Self {
+        Self::root(agent, format_args!("mcp:{segment}"), KeyKind::Other)
+    }
+
     /// The key of a new child of this session: below a root `agent:{target}:subagent:{segment}`,
     /// below a sub-agent this key with `:sub:{segment}` added.
     ///

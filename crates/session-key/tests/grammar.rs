@@ -212,6 +212,9 @@ fn children_are_minted_below_what_asks() {
     let segment = |text| Segment::parse(text).unwrap();
     let root = SessionKey::root_run(&AgentId::main(), &segment(UUID));
     assert_eq!(root.as_str(), format!("agent:main:run:{UUID}"));
+    let opened = SessionKey::root_mcp(&AgentId::main(), &segment(UUID));
+    assert_eq!(opened.as_str(), format!("agent:main:mcp:{UUID}"));
+    assert!(opened.is_root());
     let child = root.child(&scanner, &segment("b"));
     assert_eq!(child.as_str(), "agent:scanner:subagent:b");
     assert_eq!(SessionKey::main(&scanner).child(&scanner, &segment("b")), child);

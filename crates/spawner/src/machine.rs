@@ -39,6 +39,8 @@ use offshoot_model::{
 use offshoot_policy::{Books, RuntimeFacts, Terms};
 use offshoot_runtime::{RunEvent, Stop};
 
+use crate::root_kind::RootKind;
+
 pub(crate) use mail::{Letter, TurnEnd};
 pub(crate) use run::RunIndex;
 pub(crate) use wait::{NewWait, WaitId};
@@ -104,6 +106,7 @@ pub(crate) struct Spawn {
 /// A root to put into an empty tree.
 #[derive(Debug)]
 pub(crate) struct Opening {
+    pub(crate) kind: RootKind,
     pub(crate) run: RunId,
     pub(crate) agent: AgentId,
     /// What it is to do; the task itself, for the lineage of its children.

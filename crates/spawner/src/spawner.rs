@@ -19,6 +19,7 @@ use crate::error::SpawnerError;
 use crate::follow::FOLLOW_BUFFER;
 use crate::machine::{Machine, Opening, RunIndex};
 use crate::resolve::Unresolved;
+use crate::root_kind::RootKind;
 use crate::runtimes::Runtimes;
 use crate::session::Session;
 use crate::shared::{Contexts, Gauge, Progress, Shared};
@@ -45,6 +46,8 @@ pub struct SpawnerBuilder {
 /// A root to open.
 #[derive(Clone, Debug)]
 pub struct RootSpec {
+    /// Who opens it.
+    pub kind: RootKind,
     /// Which agent the root is.
     pub agent: AgentId,
     /// What it is to do, in words; for a root that runs nothing itself, what its pieces are to do.
@@ -112,7 +115,7 @@ impl Spawner {
         let run = around.clock.mint();
         let root = RootId::new(run);
         let lock = around.folder.hold(root)?;
-        let RootSpec { agent, task, label, context, work, plan } = spec;
+        let RootSpec { kind, agent, task, label, context, work, plan } = spec;
         let work = Arc::new(work);
         let shared = Arc::new(Shared {
             root,
@@ -150,6 +153,7 @@ impl Spawner {
             None
         };
         let opening = Opening {
+            kind,
             run,
             agent: agent.clone(),
             task: shared.task_for_record(&request.task).await?,
@@ -260,6 +264,7 @@ impl RootSpec {
     /// The default agent, with this task, in the current folder of the process.
     pub fn new(task: impl Into<Arc<str>>) -> Self {
         Self {
+            kind: RootKind::Run,
             agent: AgentId::main(),
             task: task.into(),
             label: None,
@@ -268,6 +273,13 @@ impl RootSpec {
             work: Work::in_folder(std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"))),
             plan: None,
         }
+    }
+
+    /// Opened in this way.
+    #[must_use]
+    pub fn kind(mut self, kind: RootKind) -> Self {
+        self.kind = kind;
+        self
     }
 
     /// As this agent.

@@ -1,6 +1,6 @@
 //! `offshoot run`.
 
-use offshoot_spawner::RootSpec;
+use offshoot_spawner::{RootKind, RootSpec};
 
 use super::nested;
 use crate::arguments::RunArguments;
@@ -36,6 +36,7 @@ pub(crate) fn run(arguments: &RunArguments, cx: &Invocation) -> Result<Exit, Fai
         let mut interrupts = Interrupts::listen()?;
         let engine = Engine::start(config, engine::data_folder(cx)?, &prepared.work, cx).await?;
         let spec = RootSpec {
+            kind: RootKind::Run,
             agent: prepared.agent,
             task: task.as_str().into(),
             label: work.label.as_deref().map(Into::into),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use offshoot_merge::{OnFailure, Strategy};
-use offshoot_spawner::{FanOut, Piece, RootSpec, SpawnerError};
+use offshoot_spawner::{FanOut, Piece, RootKind, RootSpec, SpawnerError};
 
 use super::engine::{Engine, broken};
 use super::interrupt::Interrupts;
@@ -70,7 +70,15 @@ pub(crate) async fn run(
     let Order { prepared, label, task, plan, pieces, terms } = order;
     let plan = Some(plan.recorded()?);
     let context = Vec::new();
-    let spec = RootSpec { agent: prepared.agent, task, label, context, work: prepared.work, plan };
+    let spec = RootSpec {
+        kind: RootKind::Run,
+        agent: prepared.agent,
+        task,
+        label,
+        context,
+        work: prepared.work,
+        plan,
+    };
     let mut session = engine.spawner.open(spec).await.map_err(|error| broken(&error))?;
     let door = engine.listen(&session)?;
     let root = session.root();

@@ -24,13 +24,13 @@ impl Machine {
         opening: Opening,
         out: &mut Vec<Effect>,
     ) -> Result<(), Refusal> {
-        let Opening { run: id, agent, request, task, facts, plan } = opening;
+        let Opening { kind, run: id, agent, request, task, facts, plan } = opening;
         let admission = open(&self.config, &agent, &request, facts.as_deref())?;
         self.books.reserve(id, None, &admission, now);
         if let Some(seconds) = admission.terms.deadline_seconds() {
             self.timers.arm(now.plus(std::time::Duration::from_secs(seconds)), Due::Deadline);
         }
-        let key = SessionKey::root_run(&agent, &segment(id));
+        let key = kind.key(&agent, &segment(id));
         let phase = if facts.is_some() { Phase::Queued } else { Phase::Holder };
         let mut holder = live(key.clone(), &admission, phase);
         holder.takes_turns = facts.as_ref().is_some_and(|facts| facts.turns);

@@ -46,6 +46,7 @@ impl World {
         let root = RootId::new(id(1));
         let mut machine = Machine::new(limits.config(), root, &agent);
         let opening = Opening {
+            kind: crate::RootKind::Run,
             run: id(1),
             agent,
             task: Payload::text("hold the pieces"),
