@@ -44,7 +44,15 @@ impl Client {
     ///
     /// Where there is no supervisor, or it does not want to know this process.
     pub async fn connect(socket: &Path, ticket: Option<&Ticket>) -> Result<Self, ClientError> {
-        let stream = open(socket).await?;
+        Self::greet(open(socket).await?, socket, ticket).await
+    }
+
+    /// Says hello on a stream that is open.
+    pub(crate) async fn greet(
+        stream: UnixStream,
+        socket: &Path,
+        ticket: Option<&Ticket>,
+    ) -> Result<Self, ClientError> {
         let (reader, writer) = stream.into_split();
         let mut lines = Lines::new(reader, ANSWER_BYTES);
         let mut outbox = Outbox::new(writer);

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use offshoot_model::RunId;
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinHandle, JoinSet};
 
 use crate::lineage::Lineage;
@@ -31,7 +31,7 @@ use crate::protocol::{Answer, ErrorCode, RawError, line};
 use crate::registry::{RegisterError, Registration};
 use crate::service::Service;
 use crate::socket::SocketFiles;
-use crate::{DoorSocket, Peer, Registry, Roster};
+use crate::{CallerKind, Client, ClientError, DoorSocket, Peer, Registry, Roster};
 
 /// Answers at a socket for as long as it lives. Dropped, it closes every connection and removes the socket.
 #[derive(Debug)]
@@ -41,6 +41,7 @@ pub struct Server {
     files: Option<SocketFiles>,
     registration: Option<Registration>,
     path: PathBuf,
+    insiders: mpsc::UnboundedSender<Insider>,
 }
 
 /// Bounds of what clients can take.
@@ -110,6 +111,14 @@ struct Visitor {
     stream: UnixStream,
     peer: Peer,
     lineage: Option<Lineage>,
+    /// As whom it asks, where that is certain without a look at its process.
+    known: Option<CallerKind>,
+}
+
+/// A connection that the supervisor made itself.
+struct Insider {
+    stream: UnixStream,
+    run: RunId,
 }
 
 impl Server {
@@ -137,18 +146,35 @@ impl Server {
             own: own_lineage(),
         });
         let (stop, stopped) = oneshot::channel();
+        // Unbounded, because each is a connection of this process, which opens one or two.
+        let (insiders, inside) = mpsc::unbounded_channel();
         #[expect(
             clippy::disallowed_methods,
             reason = "the server's one task; it ends with the server and takes its connections along"
         )]
-        let task = tokio::spawn(accept(listener, shared, stopped));
+        let task = tokio::spawn(accept(listener, shared, stopped, inside));
         Ok(Self {
             task: Some(task),
             stop: Some(stop),
             files: Some(files),
             registration: Some(registration),
             path,
+            insiders,
         })
+    }
+
+    /// A client in this very process that asks as a run which lives here too, such as a root that is no program. Who holds
+    /// this server says who asks; nobody outside can come this way.
+    ///
+    /// # Errors
+    ///
+    /// Where the system has no descriptor left, or the server has ended.
+    pub async fn inside(&self, run: RunId) -> Result<Client, ClientError> {
+        let pair = UnixStream::pair();
+        let (here, stream) =
+            pair.map_err(|source| ClientError::Unreachable { path: self.path.clone(), source })?;
+        self.insiders.send(Insider { stream, run }).map_err(|_| ClientError::Closed)?;
+        Client::greet(here, &self.path, None).await
     }
 
     /// What a client connects to, for `OFFSHOOT_SOCKET`.
@@ -190,7 +216,12 @@ impl Default for Limits {
 }
 
 /// Lets people in until the server is stopped or dropped.
-async fn accept(listener: UnixListener, shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
+async fn accept(
+    listener: UnixListener,
+    shared: Arc<Shared>,
+    mut stopped: oneshot::Receiver<()>,
+    mut inside: mpsc::UnboundedReceiver<Insider>,
+) {
     let mut connections = JoinSet::new();
     let mut guests = Guests::default();
     loop {
@@ -198,6 +229,12 @@ async fn accept(listener: UnixListener, shared: Arc<Shared>, mut stopped: onesho
             // The sender says nothing: it goes away.
             _ = &mut stopped => break,
             Some(ended) = connections.join_next_with_id() => guests.leave(ended),
+            Some(insider) = inside.recv() => {
+                // Not counted: what is full of others must not shut out its own.
+                if let Some(visitor) = Visitor::inside(insider) {
+                    connections.spawn(connection::serve(visitor, Arc::clone(&shared)));
+                }
+            }
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
                     let Some(visitor) = Visitor::of(stream) else { continue };
@@ -253,7 +290,12 @@ impl Visitor {
     fn of(stream: UnixStream) -> Option<Self> {
         let peer = Peer::of(&stream).ok()?;
         let lineage = peer.pid.and_then(lineage);
-        Some(Self { stream, peer, lineage })
+        Some(Self { stream, peer, lineage, known: None })
+    }
+
+    fn inside(Insider { stream, run }: Insider) -> Option<Self> {
+        let peer = Peer::of(&stream).ok()?;
+        Some(Self { stream, peer, lineage: None, known: Some(CallerKind::Run(run)) })
     }
 
     /// From which run, as far as its processes tell.

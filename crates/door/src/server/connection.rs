@@ -46,11 +46,11 @@ struct Connection {
 
 /// Serves a connection until its client goes or breaks the rules. Dropped, it drops every open request.
 pub(super) async fn serve(visitor: Visitor, shared: Arc<Shared>) {
-    let Visitor { stream, peer, lineage } = visitor;
+    let Visitor { stream, peer, lineage, known } = visitor;
     let (reader, writer) = stream.into_split();
     let mut lines = Lines::new(reader, shared.limits.message_bytes);
     let mut outbox = Outbox::new(writer);
-    match greet(&mut lines, peer, lineage.as_ref(), &shared).await {
+    match greet(&mut lines, peer, lineage.as_ref(), known, &shared).await {
         Greeting::Welcome(caller, welcome) => {
             outbox.push(welcome);
             let (sink, heard) = mpsc::channel(UNHEARD);

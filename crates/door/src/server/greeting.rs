@@ -27,6 +27,7 @@ pub(super) async fn greet<R: AsyncRead + Unpin>(
     lines: &mut Lines<R>,
     peer: Peer,
     lineage: Option<&Lineage>,
+    known: Option<CallerKind>,
     shared: &Shared,
 ) -> Greeting {
     let text = match tokio::time::timeout(shared.limits.hello, first(lines)).await {
@@ -45,7 +46,11 @@ pub(super) async fn greet<R: AsyncRead + Unpin>(
         let message = format!("this supervisor speaks protocol {PROTOCOL}, not {}", hello.protocol);
         return refused(Some(&id), RawError::new(ErrorCode::UnsupportedProtocol, message));
     }
-    match identify(&hello, peer, lineage, shared).await {
+    let identified = match known {
+        Some(kind) => Ok(kind),
+        None => identify(&hello, peer, lineage, shared).await,
+    };
+    match identified {
         Ok(kind) => {
             let welcome = Welcome {
                 protocol: PROTOCOL,

@@ -8,10 +8,10 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use offshoot_door::{Client, ClientError, Registry, Ticket, process_identity};
+use offshoot_door::{CallerKind, Client, ClientError, Registry, Report, Ticket, process_identity};
 use rustix::process::{Pid, getpid, set_child_subreaper};
 
-use super::{House, run};
+use super::{Heard, House, run};
 
 /// How a child calls, as a script that runs `$KNOCK`.
 const DIRECTLY: &str = "exec $KNOCK";
@@ -65,6 +65,27 @@ async fn a_child_is_its_run_whatever_it_says() {
 
     drop(sibling.stdin.take());
     sibling.wait().unwrap();
+}
+
+#[tokio::test]
+async fn a_client_inside_is_the_run_that_lives_here_while_that_lives() {
+    let mut house = House::new();
+    let server = house.server.as_ref().expect("it is open");
+    house.roster.admit(run(1), Ticket::mint().unwrap());
+    house.roster.started(run(1), None);
+    let inside = server.inside(run(1)).await.expect("it is let in");
+    assert_eq!(inside.welcome().run_id, Some(run(1)));
+    inside.call(Report { text: "from inside".into() }).await.unwrap();
+    let heard = Heard::Report(CallerKind::Run(run(1)), "from inside".into());
+    assert_eq!(house.heard().await, heard);
+    // By the socket the same process is nobody's run.
+    assert_eq!(house.client().await.welcome().run_id, None);
+    house.roster.ended(run(1));
+    let error = inside.call(Report { text: "afterwards".into() }).await.unwrap_err();
+    assert!(matches!(error, ClientError::Refused(refused) if refused.code == "caller_ended"));
+    house.server.take().expect("it is open").stop().await;
+    let error = inside.call(Report { text: "too late".into() }).await.unwrap_err();
+    assert!(matches!(error, ClientError::Closed), "{error}");
 }
 
 /// How a child is received that calls like this. It is the process of the first run where `registered` says so.
