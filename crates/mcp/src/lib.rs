@@ -9,6 +9,7 @@
 //! Promise:
 //! - Who asks is whom the door recognised when the [`Client`](offshoot_door::Client) connected. No argument of a tool has a
 //!   say in it.
+//! - A server that is to open a tree of its own does so with the first call of a tool. Looking at the tools opens nothing.
 //! - Only tools that the session may use are listed. A call of another one is passed on all the same, and the door says no.
 //! - The answer no is a result with `isError`, which holds the refusal as the door gave it; so is a call with wrong
 //!   arguments. Protocol errors are for what is no call at all.
@@ -27,12 +28,14 @@
 //! ```
 
 mod answer;
+mod entrance;
 mod options;
 mod patience;
 mod serve;
 mod server;
 mod tool;
 
+pub use entrance::{Entrance, Opener, Opening};
 pub use options::Options;
 pub use serve::{ServeError, serve, serve_stdio};
 

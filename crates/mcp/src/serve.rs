@@ -1,12 +1,13 @@
 //! One client, from its first word to its last.
 
-use offshoot_door::{Client, ClientError, Status};
+use offshoot_door::{ClientError, Status};
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::io::stdio_pipes;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::Options;
+use crate::entrance::{Doorway, Entrance};
 use crate::server::SessionServer;
 
 /// Why nothing was served. The text names what is the matter; [`ServeError::hint`] says what to do.
@@ -41,14 +42,17 @@ impl ServeError {
 ///
 /// Before anything is served: the supervisor does not answer, or the client does not begin.
 pub async fn serve(
-    client: Client,
+    entrance: impl Into<Entrance>,
     options: Options,
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), ServeError> {
+    let doorway = Doorway::new(entrance.into());
     // Asked once before anything else, so that a session that is not known is told before its client speaks.
-    client.call(Status {}).await.map_err(ServeError::Standing)?;
-    let server = SessionServer::new(client, options);
+    if let Some(client) = doorway.opened() {
+        client.call(Status {}).await.map_err(ServeError::Standing)?;
+    }
+    let server = SessionServer::new(doorway, options);
     let running = match server.serve((input, output)).await {
         Ok(running) => running,
         // A client that thinks better of it has done nothing wrong.
@@ -64,7 +68,10 @@ pub async fn serve(
 /// # Errors
 ///
 /// As [`serve`].
-pub async fn serve_stdio(client: Client, options: Options) -> Result<(), ServeError> {
+pub async fn serve_stdio(
+    entrance: impl Into<Entrance>,
+    options: Options,
+) -> Result<(), ServeError> {
     let (input, output) = stdio_pipes();
-    serve(client, options, input, output).await
+    serve(entrance, options, input, output).await
 }

@@ -1,6 +1,6 @@
 //! The calling session, as MCP sees it.
 
-use offshoot_door::{Client, Status};
+use offshoot_door::{ClientError, Status};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult,
     PaginatedRequestParams, ServerCapabilities, ServerConfig,
@@ -10,6 +10,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use crate::Options;
 use crate::answer::answer;
+use crate::entrance::Doorway;
 use crate::patience::Patience;
 use crate::tool::ToolKind;
 
@@ -20,13 +21,13 @@ A refusal says why and what is allowed instead: do not repeat the same request."
 
 /// One client's server.
 pub(crate) struct SessionServer {
-    client: Client,
+    doorway: Doorway,
     options: Options,
 }
 
 impl SessionServer {
-    pub(crate) fn new(client: Client, options: Options) -> Self {
-        Self { client, options }
+    pub(crate) fn new(doorway: Doorway, options: Options) -> Self {
+        Self { doorway, options }
     }
 }
 
@@ -42,14 +43,12 @@ impl ServerHandler for SessionServer {
         _page: Option<PaginatedRequestParams>,
         _cx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let standing = self.client.call(Status {}).await.map_err(|error| {
-            ErrorData::internal_error(
-                format!("nobody says what this session may do: {error}"),
-                None,
-            )
-        })?;
-        let usable =
-            ToolKind::ALL.iter().filter(|tool| standing.may_spawn || !tool.needs_children());
+        let may_spawn = match self.doorway.opened() {
+            Some(client) => client.call(Status {}).await.map_err(|error| unsaid(&error))?.may_spawn,
+            // A root of its own, which always may.
+            None => true,
+        };
+        let usable = ToolKind::ALL.iter().filter(|tool| may_spawn || !tool.needs_children());
         Ok(ListToolsResult::with_all_items(usable.map(|tool| tool.definition()).collect()))
     }
 
@@ -65,10 +64,18 @@ impl ServerHandler for SessionServer {
             .ok_or_else(|| ErrorData::invalid_params(format!("there is no tool `{name}`"), None))?;
         let patience = Patience::new(self.options, &cx);
         let arguments = request.arguments.unwrap_or_default();
+        let call = async {
+            let client = self.doorway.client().await?;
+            tool.call(client, arguments, &patience).await
+        };
         tokio::select! {
-            result = tool.call(&self.client, arguments, &patience) => Ok(answer(result).into()),
+            result = call => Ok(answer(result).into()),
             // Nobody reads this answer.
             () = cx.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
         }
     }
+}
+
+fn unsaid(error: &ClientError) -> ErrorData {
+    ErrorData::internal_error(format!("nobody says what this session may do: {error}"), None)
 }

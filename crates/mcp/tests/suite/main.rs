@@ -1,6 +1,7 @@
 //! The server between a real client and a real door, with a scripted engine behind it.
 
 mod calls;
+mod later;
 mod waits;
 
 use std::time::Duration;

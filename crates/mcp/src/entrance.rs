@@ -1,0 +1,66 @@
+//! How a server comes to the door that it asks.
+
+use std::fmt;
+use std::pin::Pin;
+
+use offshoot_door::{Client, ClientError};
+use tokio::sync::OnceCell;
+
+/// Where a server gets its client of the door from.
+pub enum Entrance {
+    /// It has one.
+    Open(Client),
+    /// It gets one when it needs one for the first time, so that a client which only looks at the tools opens nothing.
+    /// After a failure the next call tries again.
+    Later(Opener),
+}
+
+/// Gets a client.
+pub type Opener = Box<dyn Fn() -> Opening + Send + Sync>;
+
+/// A client on its way.
+pub type Opening = Pin<Box<dyn Future<Output = Result<Client, ClientError>> + Send>>;
+
+/// An entrance that remembers that it was gone through.
+pub(crate) struct Doorway {
+    client: OnceCell<Client>,
+    opener: Option<Opener>,
+}
+
+impl Doorway {
+    pub(crate) fn new(entrance: Entrance) -> Self {
+        match entrance {
+            Entrance::Open(client) => Self { client: OnceCell::from(client), opener: None },
+            Entrance::Later(opener) => Self { client: OnceCell::new(), opener: Some(opener) },
+        }
+    }
+
+    /// The client, where there is one already.
+    pub(crate) fn opened(&self) -> Option<&Client> {
+        self.client.get()
+    }
+
+    /// The client. Calls that come at the same time open one door.
+    pub(crate) async fn client(&self) -> Result<&Client, ClientError> {
+        let open = || async {
+            let opener = self.opener.as_ref().expect("where none is needed, there is a client");
+            opener().await
+        };
+        self.client.get_or_try_init(open).await
+    }
+}
+
+impl From<Client> for Entrance {
+    fn from(client: Client) -> Self {
+        Self::Open(client)
+    }
+}
+
+impl fmt::Debug for Entrance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Open(_) => "Open",
+            Self::Later(_) => "Later",
+        })
+    }
+}
