@@ -3,7 +3,7 @@
 use clap::{ArgAction, Args};
 
 /// Limits of a tree. Kept as text: the configuration knows types, bounds and what to say about them.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Limits (they override the configuration, within its bounds)")]
 pub(crate) struct LimitArguments {
     /// Agents that run at once, at all depths; the rest queue

@@ -2,17 +2,63 @@
 
 use clap::Args;
 
-/// Serve a model the tools of its session over MCP, from inside an agent
+use super::{LimitArguments, WorkArguments};
+
+/// Serve a model tools for spawning agents, over MCP on standard input and output
 ///
-/// For the configuration of a model's command line, which starts it and talks to it on standard input and output. It
-/// offers sessions_spawn, sessions_wait and more: those that the session may use.
+/// For the configuration of a model's command line, which starts it and talks to it. It offers sessions_spawn, sessions_wait
+/// and more: those that the session may use. Inside an agent the session is that agent's. Anywhere else it is a root of its
+/// own, which is opened with the first call and ends when the client closes standard input.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  As the configuration of a client that has the variables of its agent:
-    {\"mcpServers\": {\"offshoot\": {\"command\": \"offshoot\", \"args\": [\"mcp\"]}}}")]
+  As the configuration of a client; inside an agent as well as outside:
+    {\"mcpServers\": {\"offshoot\": {\"command\": \"offshoot\", \"args\": [\"mcp\"]}}}
+  For Claude Code of your own, with children that are Claude Code too:
+    claude mcp add offshoot -- offshoot mcp --budget-usd 5
+  With children that run a program:
+    offshoot mcp --max-spawns 20 -- my-agent")]
 pub(crate) struct McpArguments {
     /// Seconds that a call blocks at most; what is pending then is named [default: 45]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) patience: Option<u64>,
+
+    /// The agent that a root of its own is, by its id in the configuration [default: main]
+    #[arg(long, value_name = "ID")]
+    pub(crate) agent: Option<String>,
+
+    /// What runs its children, where their agent does not say
+    #[arg(long, value_name = "NAME")]
+    pub(crate) runtime: Option<String>,
+
+    /// A short name for people, shown in the tree
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) label: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) limits: LimitArguments,
+
+    /// The program that children run, with its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+impl McpArguments {
+    /// As the work of a root.
+    pub(crate) fn work(&self) -> WorkArguments {
+        WorkArguments {
+            agent: self.agent.clone(),
+            runtime: self.runtime.clone(),
+            label: self.label.clone(),
+            limits: self.limits.clone(),
+            ..WorkArguments::default()
+        }
+    }
+
+    /// Whether something was given that only a root of its own has.
+    pub(crate) fn is_for_a_root(&self) -> bool {
+        let Self { patience: _, agent, runtime, label, limits, command } = self;
+        let named = agent.is_some() || runtime.is_some() || label.is_some();
+        named || !limits.flags().is_empty() || !command.is_empty()
+    }
 }

@@ -1,29 +1,41 @@
 //! `offshoot mcp`.
 
+mod root;
+
 use std::time::Duration;
 
 use offshoot_door::ClientError;
 use offshoot_mcp::{Options, ServeError, serve_stdio};
 
 use crate::arguments::McpArguments;
-use crate::door::{refused, visit};
+use crate::door::{above, may_be_below, refused};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::work::engine::block_on;
 
-/// Serves until the client closes standard input.
+/// Serves until the client closes standard input: the session of the agent that this process belongs to, or where it
+/// belongs to none, a root of its own.
 pub(crate) fn run(arguments: &McpArguments, cx: &Invocation) -> Result<Exit, Failure> {
     let mut options = Options::default();
     if let Some(seconds) = arguments.patience {
         options.patience = Duration::from_secs(seconds);
     }
     block_on(async {
-        let supervisor = visit(cx).await?;
-        match serve_stdio(supervisor, options).await {
-            Ok(()) => Ok(Exit::Done),
-            Err(ServeError::Standing(error @ ClientError::Refused(_))) => Err(refused(&error)),
-            Err(error) => Err(Failure::of(Exit::BadInput, &error).maybe_hint(error.hint())),
+        let supervisor = if may_be_below(cx) { above(cx).await? } else { None };
+        let Some(supervisor) = supervisor else { return root::serve(arguments, options, cx).await };
+        if arguments.is_for_a_root() {
+            cx.output
+                .note("this session has its limits from its tree; those given here do nothing");
         }
+        ended(serve_stdio(supervisor, options).await)
     })
+}
+
+fn ended(served: Result<(), ServeError>) -> Result<Exit, Failure> {
+    match served {
+        Ok(()) => Ok(Exit::Done),
+        Err(ServeError::Standing(error @ ClientError::Refused(_))) => Err(refused(&error)),
+        Err(error) => Err(Failure::of(Exit::BadInput, &error).maybe_hint(error.hint())),
+    }
 }

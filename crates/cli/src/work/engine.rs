@@ -3,16 +3,16 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use offshoot_config::Config;
-use offshoot_door::Server;
+use offshoot_door::{Client, Server};
 use offshoot_process::{KeeperCommand, MARK_VARIABLE, Options, Processes};
 use offshoot_runtime_claude::ClaudeRuntime;
 use offshoot_runtime_exec::{ExecOptions, ExecRuntime};
-use offshoot_spawner::{Session, Spawner, SpawnerError, Work};
+use offshoot_spawner::{Doorkeeper, Session, Spawner, SpawnerError, Work};
 use offshoot_store::{DataFolder, SqliteStore, Store};
 
 use super::claude::{self, CLAUDE};
 use super::preflight::EXEC;
-use crate::door::Door;
+use crate::door::{Door, refused};
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -60,6 +60,21 @@ impl Engine {
     pub(crate) fn listen(&self, session: &Session) -> Result<Server, Failure> {
         let door = self.door.lock().unwrap_or_else(PoisonError::into_inner).take();
         door.expect("a command opens one tree").open(session.agents())
+    }
+
+    /// The same for a root that is no program but lives in this process; with the client by which it asks.
+    pub(crate) async fn listen_inside(
+        &self,
+        session: &Session,
+    ) -> Result<(Server, Client), Failure> {
+        let door = self.door.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let door = door.expect("a command opens one tree");
+        let (root, porter) = (session.root(), door.porter.clone());
+        porter.admit(root, root.run());
+        porter.started(root.run(), None);
+        let server = door.open(session.agents())?;
+        let client = server.inside(root.run()).await.map_err(|error| refused(&error))?;
+        Ok((server, client))
     }
 }
 

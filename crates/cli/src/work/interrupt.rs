@@ -46,24 +46,29 @@ impl Interrupts {
     /// Passes what is heard on to the tree. Never ends by itself: select it beside the work.
     pub(crate) async fn pass_on(&mut self, stopper: &Stopper, output: Output) -> Infallible {
         loop {
-            tokio::select! {
-                _ = self.interrupt.recv() => {}
-                _ = self.terminate.recv() => {}
-                _ = self.hang_up.recv() => {}
+            self.pass_on_once(stopper, output).await;
+        }
+    }
+
+    /// Waits for one signal, and passes it on to the tree.
+    pub(crate) async fn pass_on_once(&mut self, stopper: &Stopper, output: Output) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.hang_up.recv() => {}
+        }
+        self.heard += 1;
+        match self.heard {
+            1 => {
+                stopper.stop_all(false);
+                output.note("stopping everything; once more kills it");
             }
-            self.heard += 1;
-            match self.heard {
-                1 => {
-                    stopper.stop_all(false);
-                    output.note("stopping everything; once more kills it");
-                }
-                2 => {
-                    stopper.stop_all(true);
-                    output.note("killing everything");
-                }
-                // Whatever is left is the keeper's.
-                _ => exit::end(Exit::Interrupted),
+            2 => {
+                stopper.stop_all(true);
+                output.note("killing everything");
             }
+            // Whatever is left is the keeper's.
+            _ => exit::end(Exit::Interrupted),
         }
     }
 

@@ -17,6 +17,7 @@ mod interrupt;
 mod key;
 mod look;
 mod map;
+mod mcp;
 mod merge;
 mod readme;
 mod recursion;

@@ -5,6 +5,7 @@ mod place;
 
 mod calls;
 mod errors;
+mod roots;
 mod waits;
 
 use offshoot_mcp_clients::Library;

@@ -1,0 +1,159 @@
+//! A tree for a client that nobody above us started: a root that runs nothing itself, and whose agent is the model at
+//! the other end.
+//!
+//! ```text
+//!  the user's own client ── MCP ──▶ serve ── first call ──▶ open the root, its door, and a way in
+//!         stdin closed ───────────────▶ the root ends; its children as onParentEnd has it
+//! ```
+//!
+//! A client that only looks at the tools opens nothing: those that check whether their servers work would leave a record
+//! in every folder otherwise.
+
+use offshoot_config::Config;
+use offshoot_door::{Client, ClientError, ErrorCode, Refused, Server};
+use offshoot_mcp::{Entrance, Options, ServeError, serve_stdio};
+use offshoot_model::{CancelledBy, Ending, Reason};
+use offshoot_spawner::{RootKind, RootSpec, Session};
+use tokio::sync::{mpsc, oneshot};
+
+use super::ended;
+use crate::arguments::McpArguments;
+use crate::exit::{self, Exit};
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::work::engine::{Engine, broken, data_folder};
+use crate::work::interrupt::Interrupts;
+use crate::work::plan::Plan;
+use crate::work::preflight::{self, Prepared};
+
+/// What the root is to do, as far as we know.
+const TASK: &str = "whatever its client asks for";
+
+/// A tree that is open.
+struct OwnTree {
+    session: Session,
+    door: Server,
+    interrupts: Interrupts,
+    /// Holds what the tree stands on.
+    _engine: Engine,
+}
+
+/// Where the answer to a first call goes.
+type Reply = oneshot::Sender<Result<Client, ClientError>>;
+
+/// Serves until the client closes standard input, or a signal stops everything.
+pub(super) async fn serve(
+    arguments: &McpArguments,
+    options: Options,
+    cx: &Invocation,
+) -> Result<Exit, Failure> {
+    let (config, prepared) = preflight::prepare(&arguments.work(), &arguments.command, cx)?;
+    // Calls that come at the same time ask once, so there is never more than one.
+    let (ask, mut asked) = mpsc::channel::<Reply>(1);
+    let opener = move || {
+        let ask = ask.clone();
+        let opening = async move {
+            let (reply, answer) = oneshot::channel();
+            ask.send(reply).await.map_err(|_| ClientError::Closed)?;
+            answer.await.unwrap_or(Err(ClientError::Closed))
+        };
+        Box::pin(opening) as offshoot_mcp::Opening
+    };
+    let served = serve_stdio(Entrance::Later(Box::new(opener)), options);
+    tokio::pin!(served);
+    let tree = loop {
+        let reply = tokio::select! {
+            served = &mut served => return ended(served),
+            Some(reply) = asked.recv() => reply,
+        };
+        match OwnTree::open(config.clone(), &prepared, arguments.label.as_deref(), cx).await {
+            Ok((tree, client)) => {
+                // A call that was cancelled meanwhile leaves the tree to the next one, which finds the way in closed.
+                if reply.send(Ok(client)).is_ok() {
+                    break tree;
+                }
+                tree.close(Ending::of(Reason::Completed { exit_code: None }), cx).await?;
+            }
+            Err(failure) => drop(reply.send(Err(told(&failure)))),
+        }
+    };
+    tree.follow(served, cx).await
+}
+
+impl OwnTree {
+    async fn open(
+        config: Config,
+        prepared: &Prepared,
+        label: Option<&str>,
+        cx: &Invocation,
+    ) -> Result<(Self, Client), Failure> {
+        let interrupts = Interrupts::listen()?;
+        let engine = Engine::start(config, data_folder(cx)?, &prepared.work, cx).await?;
+        let spec = RootSpec {
+            kind: RootKind::Mcp,
+            agent: prepared.agent.clone(),
+            task: TASK.into(),
+            label: label.map(Into::into),
+            context: Vec::new(),
+            work: prepared.work.clone(),
+            plan: Some(Plan::of("mcp", prepared).recorded()?),
+        };
+        let session = engine.spawner.open(spec).await.map_err(|error| broken(&error))?;
+        let (door, client) = engine.listen_inside(&session).await?;
+        Ok((Self { session, door, interrupts, _engine: engine }, client))
+    }
+
+    /// Until the client has gone, or a signal comes.
+    async fn follow(
+        mut self,
+        served: impl Future<Output = Result<(), ServeError>>,
+        cx: &Invocation,
+    ) -> Result<Exit, Failure> {
+        let stopper = self.session.stopper();
+        tokio::select! {
+            served = served => {
+                self.close(Ending::of(Reason::Completed { exit_code: None }), cx).await?;
+                ended(served)
+            }
+            () = self.interrupts.pass_on_once(&stopper, cx.output) => {
+                let by = CancelledBy::Operator;
+                self.close(Ending::of(Reason::Cancelled { by }), cx).await?;
+                // Not by returning: what reads standard input would be waited for, and the client may keep that open.
+                exit::end(Exit::Interrupted)
+            }
+        }
+    }
+
+    /// Ends the root, and waits for what lives below it.
+    async fn close(self, ending: Ending, cx: &Invocation) -> Result<(), Failure> {
+        let Self { session, door, mut interrupts, _engine } = self;
+        let stopper = session.stopper();
+        // All but the root.
+        let below = session.counts().await.live.saturating_sub(1);
+        if below > 0 {
+            let agents = if below == 1 { "agent" } else { "agents" };
+            cx.output.note(format_args!("waiting for {below} {agents} below this root"));
+        }
+        let closed = tokio::select! {
+            closed = session.close(ending) => closed,
+            never = interrupts.pass_on(&stopper, cx.output) => match never {},
+        };
+        door.stop().await;
+        closed.map_err(|error| broken(&error))
+    }
+}
+
+/// What went wrong here, as the client of a door hears it.
+fn told(failure: &Failure) -> ClientError {
+    let refusal =
+        failure.json.clone().and_then(|json| serde_json::from_value::<Refused>(json).ok());
+    if let Some(refusal) = refusal {
+        return ClientError::Refused(Box::new(refusal));
+    }
+    let first = failure.complaints.first();
+    let message = first.map_or_else(String::new, |first| {
+        [&[first.message.clone()][..], &first.causes].concat().join(": ")
+    });
+    let hint = first.and_then(|first| first.hint.clone());
+    ClientError::Failed { method: "open", code: ErrorCode::Failed, message, hint }
+}

@@ -1,0 +1,161 @@
+//! `offshoot mcp` by a client that is nobody of ours: lines written by hand.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, Stdio};
+
+use rustix::fs::{CWD, Mode};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::command::{Place, check};
+
+/// A client that says exactly what the test wants.
+struct Client {
+    server: Child,
+    input: ChildStdin,
+    output: BufReader<std::process::ChildStdout>,
+    errors: BufReader<std::process::ChildStderr>,
+}
+
+impl Client {
+    fn start(place: &Place, arguments: &[&str]) -> Self {
+        let mut command = place.command(&[&["mcp"], arguments].concat());
+        let mut server = command.stdin(Stdio::piped()).spawn().expect("it was built for this test");
+        let mut client = Self {
+            input: server.stdin.take().expect("it is piped"),
+            output: BufReader::new(server.stdout.take().expect("it is piped")),
+            errors: BufReader::new(server.stderr.take().expect("it is piped")),
+            server,
+        };
+        let who = json!({ "name": "test", "version": "1" });
+        client.ask(
+            "initialize",
+            &json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": who }),
+        );
+        client.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        client
+    }
+
+    fn say(&mut self, message: &Value) {
+        writeln!(self.input, "{message}").expect("the server reads");
+    }
+
+    /// One question and its answer.
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
+        self.say(&json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }));
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("the server answers");
+        let answer: Value = serde_json::from_str(&line).expect("an answer is JSON");
+        answer["result"].clone()
+    }
+
+    /// The structured content of a call.
+    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let result = self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }));
+        result["structuredContent"].clone()
+    }
+
+    /// The next line on standard error.
+    fn complaint(&mut self) -> String {
+        let mut line = String::new();
+        self.errors.read_line(&mut line).expect("it is piped");
+        line
+    }
+
+    /// Closes its end and waits for the other.
+    fn leave(self) -> (i32, String) {
+        let Self { mut server, input, mut errors, .. } = self;
+        drop(input);
+        let mut rest = String::new();
+        errors.read_to_string(&mut rest).expect("messages are UTF-8");
+        let status = server.wait().expect("it is ours");
+        (status.code().expect("it ends by itself"), rest)
+    }
+}
+
+#[test]
+fn a_client_that_goes_lets_its_children_finish() {
+    let place = Place::new();
+    let gate = place.path().join("gate");
+    rustix::fs::mkfifoat(CWD, &gate, Mode::RUSR | Mode::WUSR).expect("the folder is ours");
+    let mut client = Client::start(&place, &["--", "sh", "-c", "cat gate; echo done"]);
+    let spawned = client.call("sessions_spawn", json!({ "task": "x" }));
+    assert_eq!(spawned["status"], "accepted");
+    let Client { mut server, input, mut errors, .. } = client;
+    drop(input);
+    let mut said = String::new();
+    errors.read_line(&mut said).expect("it is piped");
+    assert_eq!(said, "waiting for 1 agent below this root\n");
+    // It lives, or this would wait for ever.
+    File::create(&gate).expect("there is a reader").write_all(b"it was ").expect("it reads");
+    let status = server.wait().expect("it is ours");
+    assert_eq!(status.code(), Some(0));
+    let trees = place.run(&["tree", "--json"]).json();
+    assert_eq!(trees[0]["status"], "completed");
+    assert_eq!(trees[0]["children"][0]["status"], "completed");
+    let run = trees[0]["children"][0]["runId"].as_str().expect("it has an id").to_owned();
+    let shown = place.run(&["show", &run, "--json"]).expect_code(0);
+    assert!(shown.stdout().contains("it was done"), "{}", shown.stdout());
+}
+
+#[test]
+fn a_signal_stops_everything_though_the_client_stays() {
+    let place = Place::new();
+    let mut client = Client::start(&place, &["--", "sleep", "1000"]);
+    assert_eq!(client.call("sessions_spawn", json!({ "task": "x" }))["status"], "accepted");
+    let pid = i32::try_from(client.server.id()).expect("a number of a process");
+    let pid = Pid::from_raw(pid).expect("not zero");
+    kill_process(pid, Signal::TERM).expect("it is ours, and not reaped");
+    // The input stays open: it ends all the same.
+    let status = client.server.wait().expect("it is ours");
+    assert_eq!(status.code(), Some(130));
+    assert!(client.complaint().starts_with("stopping everything"));
+    let trees = place.run(&["tree", "--json"]).json();
+    assert_eq!(trees[0]["status"], "cancelled");
+    assert_eq!(trees[0]["children"][0]["status"], "cancelled");
+}
+
+#[test]
+fn below_a_root_of_its_own_a_server_belongs_to_the_agent_that_starts_it() {
+    let place = Place::new();
+    let script = place.file(
+        "inner.sh",
+        r#"printf '%s\n' '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}' \
+             '{"jsonrpc":"2.0","method":"notifications/initialized"}' \
+             '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"sessions_status","arguments":{}}}' > lines
+           env -i "$OFFSHOOT" --data-dir elsewhere mcp --max-depth 9 < lines | tail -n 1"#,
+    );
+    let script = script.to_str().expect("a plain name");
+    let mut client = Client::start(&place, &["--", "sh", script]);
+    let spawned = client.call("sessions_spawn", json!({ "task": "x", "wait": true }));
+    let printed = spawned["outcome"]["data"].as_str().expect("what it printed");
+    let inner: Value = serde_json::from_str(printed).expect("an answer");
+    let standing = &inner["result"]["structuredContent"];
+    assert_eq!(standing["runId"], spawned["runId"]);
+    assert_eq!((&standing["depth"], &standing["maxDepth"]), (&1.into(), &3.into()));
+    assert_eq!(client.leave().0, 0);
+    assert!(!place.path().join("elsewhere").exists());
+}
+
+#[test]
+fn what_is_wrong_is_said_before_a_client_is_served() {
+    let place = Place::new();
+    check("mcp_no_program", &place.run(&["mcp", "--", "no-such-program"]));
+    check("mcp_bad_limit", &place.run(&["mcp", "--max-depth", "99", "--", "cat"]));
+    check("mcp_bad_agent", &place.run(&["mcp", "--agent", "no such: name", "--", "cat"]));
+}
+
+#[test]
+fn a_tree_that_cannot_be_opened_is_told_to_the_model() {
+    let place = Place::new();
+    place.file("file", "in the way");
+    let mut client = Client::start(&place, &["--data-dir", "file/below", "--", "cat"]);
+    for _ in 0..2 {
+        let answer = client.call("sessions_status", json!({}));
+        assert_eq!(answer["code"], "failed", "{answer}");
+        let said = answer["message"].as_str().expect("words");
+        assert!(said.contains("file/below"), "{said}");
+    }
+    assert_eq!(client.leave().0, 0);
+}
