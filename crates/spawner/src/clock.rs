@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use offshoot_model::{RunId, Timestamp};
 use uuid::Uuid;
@@ -16,7 +16,8 @@ pub trait Clock: Send + Sync + 'static {
     fn mint(&self) -> RunId;
 }
 
-/// The machine's clock and random source.
+/// The machine's clock and random source. The wall is asked once; from then on time only passes, so that a clock that is
+/// set back or forward while a tree runs moves no time limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -29,13 +30,9 @@ pub struct TestClock {
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "this is the door through which time comes in"
-        )]
-        let now = std::time::SystemTime::now();
-        let since = now.duration_since(std::time::UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        Timestamp::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+        static BEGUN: LazyLock<(Timestamp, Instant)> = LazyLock::new(begin);
+        let (wall, begun) = *BEGUN;
+        wall.plus(begun.elapsed())
     }
 
     fn mint(&self) -> RunId {
@@ -44,6 +41,14 @@ impl Clock for SystemClock {
         let mut mint = MINT.lock().expect("minting does not panic");
         RunId::from_uuid(mint.next(now))
     }
+}
+
+/// What the wall shows, and the moment of looking.
+#[expect(clippy::disallowed_methods, reason = "this is the door through which time comes in")]
+fn begin() -> (Timestamp, Instant) {
+    let (now, begun) = (std::time::SystemTime::now(), Instant::now());
+    let since = now.duration_since(std::time::UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    (Timestamp::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX)), begun)
 }
 
 /// Makes UUIDs of version 7 that grow from one to the next within this process: the time down to a 4096th of a
