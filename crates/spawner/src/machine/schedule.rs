@@ -50,7 +50,12 @@ impl Machine {
         let live = entry.live().expect("a run that is queued is live");
         match self.books.breakers.start(&live.agent, entry.id, now) {
             Gate::Closed | Gate::HalfOpen => true,
-            Gate::Open { .. } | Gate::Probing { .. } => false,
+            Gate::Open { until } => {
+                // Set already, unless it has rung and the clock was set back since.
+                self.timers.arm(until, Due::Reconsider);
+                false
+            }
+            Gate::Probing { .. } => false,
         }
     }
 

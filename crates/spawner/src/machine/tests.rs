@@ -57,6 +57,23 @@ fn a_thousand_trees() {
     }
 }
 
+#[test]
+fn a_clock_that_is_set_back_an_hour_breaks_nothing() {
+    let mut set_back = 0;
+    for seed in 0..200 {
+        let mut world = World::random(seed);
+        // In the middle of it, by whoever resumes on another day or machine.
+        for _ in 0..10 {
+            world.live_a_little();
+        }
+        world.set_back(std::time::Duration::from_secs(3600));
+        world.run_to_the_end();
+        assert_proven(&world, seed);
+        set_back += Audit::of(&world.ledger.events).clock_set_back;
+    }
+    assert!(set_back > 100, "it was set back in {set_back} trees");
+}
+
 /// The record of a tree is enough to count again what the machine has counted.
 fn assert_proven(world: &World, seed: u64) {
     let found = Audit::of(&world.ledger.events);

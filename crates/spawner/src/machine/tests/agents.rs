@@ -53,6 +53,16 @@ impl World {
         self.assert_ended();
     }
 
+    /// One thing happens, or time passes.
+    pub(super) fn live_a_little(&mut self) {
+        if self.machine.live() > 0
+            && !self.something_happens()
+            && let Some(at) = self.machine.next_timer()
+        {
+            self.jump(at);
+        }
+    }
+
     fn something_happens(&mut self) -> bool {
         let can_act = |run: &RunIndex| self.actors[run].waits.is_empty() || self.is_stopping(*run);
         let awake: Vec<RunIndex> = self.actors.keys().copied().filter(can_act).collect();

@@ -243,6 +243,13 @@ impl World {
         self.step(Input::Time);
     }
 
+    /// Somebody sets the clock back.
+    pub(super) fn set_back(&mut self, by: Duration) {
+        let micros = self.now.as_micros().saturating_sub(by.as_micros() as u64);
+        self.now = Timestamp::from_micros(micros);
+        self.step(Input::Time);
+    }
+
     /// Runs that hold a slot, in the order in which they were admitted.
     pub(super) fn holding(&self) -> Vec<RunIndex> {
         let holding: BTreeSet<RunIndex> = self.ledger.holding(&self.machine);
