@@ -50,6 +50,12 @@ pub enum StoreError {
         /// Ours.
         known: u32,
     },
+    /// The file of the record is empty, and values are stored beside it: it was cut off.
+    #[error("the record `{}` is empty, although values are stored beside it", path.display())]
+    Emptied {
+        /// The database file.
+        path: PathBuf,
+    },
     /// Events that do not follow what is recorded of their tree: an earlier write was lost, or somebody else writes
     /// the same tree. Nothing of the call was recorded.
     #[error("the record of tree {root} ends at event {last}, and event {seq} cannot follow it")]
@@ -144,6 +150,12 @@ impl StoreError {
             _ if self.is_read_only() => {
                 Some("check who may write there, or keep the data elsewhere with --data-dir")
             }
+            Self::Emptied { .. } => {
+                Some("bring the file back from a copy, or move the folder away to begin anew")
+            }
+            _ if self.is_damaged() => Some(
+                "other trees may still be whole: `offshoot list` names them, and `offshoot audit` proves them",
+            ),
             Self::NotAFolder { .. } => Some("name a folder with --data-dir"),
             Self::NewerVersion { .. } => Some("use the newer offshoot, or another --data-dir"),
             Self::Broken { .. } => {
@@ -184,6 +196,18 @@ impl StoreError {
                 source.sqlite_error_code(),
                 Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen)
             ),
+            _ => false,
+        }
+    }
+
+    /// Whether what is stored is not what was written.
+    pub fn is_damaged(&self) -> bool {
+        match self {
+            Self::Database { source, .. } => matches!(
+                source.sqlite_error_code(),
+                Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+            ),
+            Self::Unreadable { .. } | Self::Tampered { .. } | Self::Emptied { .. } => true,
             _ => false,
         }
     }

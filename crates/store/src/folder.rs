@@ -152,6 +152,11 @@ impl DataFolder {
         Turns::open(self.path.join(LOCKS).join("writing"))
     }
 
+    /// Whether any value was ever stored here.
+    pub(crate) fn has_values(&self) -> bool {
+        fs::read_dir(self.path.join(BLOBS)).is_ok_and(|mut entries| entries.next().is_some())
+    }
+
     pub(crate) fn blobs(&self) -> Blobs {
         Blobs::new(self.path.join(BLOBS))
     }

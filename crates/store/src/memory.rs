@@ -179,6 +179,7 @@ impl Record {
             opened_at: first.at,
             last_seq: events.len() as u64,
             ended: self.ending(root.run()).is_some(),
+            last_at: events.last().map_or(first.at, |last| last.at),
         }
     }
 

@@ -107,6 +107,8 @@ pub struct RootSummary {
     pub last_seq: u64,
     /// Whether the root's own run has ended.
     pub ended: bool,
+    /// The time of its last event.
+    pub last_at: Timestamp,
 }
 
 /// A run that somebody may mean.

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use offshoot_model::{RootId, SessionKey};
+use offshoot_model::{RootId, SessionKey, Timestamp};
 use rusqlite::{CachedStatement, OptionalExtension, Transaction, params};
 
 use super::column::{RunColumn, TimeColumn};
@@ -24,6 +24,7 @@ struct Head {
     /// The tree's number in the tables; none before its first event.
     number: Option<i64>,
     last: u64,
+    last_at: Timestamp,
     link: Link,
     ended: bool,
 }
@@ -55,11 +56,12 @@ impl<'a> Heads<'a> {
     /// Writes down where the records end now.
     pub(super) fn store(&self) -> rusqlite::Result<()> {
         let mut update = self.transaction.prepare_cached(
-            "UPDATE roots SET last_seq = ?2, chain = ?3, ended = ?4 WHERE number = ?1",
+            "UPDATE roots SET last_seq = ?2, chain = ?3, ended = ?4, last_at = ?5 WHERE number = ?1",
         )?;
         // One without a number was only looked for.
         for head in self.heads.values().filter(|head| head.number.is_some()) {
-            update.execute(params![head.number, head.last, head.link, head.ended])?;
+            let last_at = TimeColumn(head.last_at);
+            update.execute(params![head.number, head.last, head.link, head.ended, last_at])?;
         }
         Ok(())
     }
@@ -71,6 +73,7 @@ impl<'a> Heads<'a> {
             None => *head.number.insert(open(self.transaction, row)?),
         };
         head.last = row.seq;
+        head.last_at = row.at;
         head.link = head.link.next(&row.digest);
         head.ended |= row.ends;
         self.insert.execute(params![
@@ -89,17 +92,26 @@ impl<'a> Heads<'a> {
 
 fn load(transaction: &Transaction<'_>, root: RootId) -> rusqlite::Result<Head> {
     let recorded = transaction
-        .prepare_cached("SELECT number, last_seq, chain, ended FROM roots WHERE root = ?1")?
+        .prepare_cached(
+            "SELECT number, last_seq, chain, ended, last_at FROM roots WHERE root = ?1",
+        )?
         .query_row([RunColumn(root.run())], |row| {
             Ok(Head {
                 number: Some(row.get(0)?),
                 last: row.get(1)?,
                 link: row.get(2)?,
                 ended: row.get(3)?,
+                last_at: row.get::<_, TimeColumn>(4)?.0,
             })
         })
         .optional()?;
-    Ok(recorded.unwrap_or(Head { number: None, last: 0, link: Link::START, ended: false }))
+    Ok(recorded.unwrap_or(Head {
+        number: None,
+        last: 0,
+        last_at: Timestamp::EPOCH,
+        link: Link::START,
+        ended: false,
+    }))
 }
 
 /// Gives a tree its number. The rest of the line is written when the transaction knows it.

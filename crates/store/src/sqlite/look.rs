@@ -65,17 +65,21 @@ pub(super) fn page(
 /// All trees, oldest first.
 pub(super) fn roots(connection: &Connection) -> rusqlite::Result<Vec<RootSummary>> {
     connection
-        .prepare_cached("SELECT root, key, opened_at, last_seq, ended FROM roots ORDER BY number")?
+        .prepare_cached(
+            "SELECT root, key, opened_at, last_seq, ended, last_at FROM roots ORDER BY number",
+        )?
         .query_map((), |row| {
             let RunColumn(root) = row.get(0)?;
             let key: Option<KeyColumn> = row.get(1)?;
             let TimeColumn(opened_at) = row.get(2)?;
+            let TimeColumn(last_at) = row.get(5)?;
             Ok(RootSummary {
                 root: RootId::new(root),
                 key: key.map(|KeyColumn(key)| key),
                 opened_at,
                 last_seq: row.get(3)?,
                 ended: row.get(4)?,
+                last_at,
             })
         })?
         .collect()

@@ -106,10 +106,15 @@ pub(super) fn event(
     row: &rusqlite::Row<'_>,
 ) -> rusqlite::Result<Result<Event, StoreError>> {
     let seq: u64 = row.get(0)?;
-    let RunColumn(run) = row.get(1)?;
-    let TimeColumn(at) = row.get(2)?;
-    let kind = kind(root, seq, row.get_ref(3)?.as_str()?);
-    Ok(kind.map(|kind| Event { root, seq, at, run, kind }))
+    let columns = || -> rusqlite::Result<_> {
+        let (RunColumn(run), TimeColumn(at)) = (row.get(1)?, row.get(2)?);
+        Ok((run, at, row.get_ref(3)?.as_str()?))
+    };
+    // A row that is damaged is an error in its place, and the next one is read all the same.
+    Ok(match columns() {
+        Ok((run, at, body)) => kind(root, seq, body).map(|kind| Event { root, seq, at, run, kind }),
+        Err(error) => Err(StoreError::Unreadable { root, seq, source: Arc::new(error) }),
+    })
 }
 
 /// What an event's stored text says.

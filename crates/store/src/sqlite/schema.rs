@@ -12,8 +12,19 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::{DataFolder, StoreError};
 
 /// The version of these tables, in `user_version`. 0 is a file that nobody has filled yet.
-const VERSION: u32 = 1;
+const VERSION: u32 = MIGRATIONS.len() as u32 + 1;
 
+/// What leads from each version to the next, the first from version 1. A step that was released is never changed; the
+/// database of each earlier version is kept beside the tests, and is brought here by one of them.
+const MIGRATIONS: [&str; 1] = [
+    // 2: when the last event of a tree was recorded, so that old trees are found without reading them.
+    "ALTER TABLE roots ADD COLUMN last_at INTEGER NOT NULL DEFAULT 0;
+     UPDATE roots SET last_at =
+        coalesce((SELECT at FROM events WHERE events.root = number AND seq = last_seq), 0);",
+];
+
+/// Those of version 1; a new database goes the same way as an old one.
+///
 /// The index keeps two places for each run, that of its creation and that of its end. A query uses it if it repeats the
 /// condition literally.
 const TABLES: &str = "
@@ -49,16 +60,21 @@ const BUSY: Duration = Duration::from_secs(30);
 /// costs two flushes to the disk.
 const LOG_PAGES: u32 = 4096;
 
-/// Makes the database unless it is there, and refuses one that a newer program made.
+/// Makes the database unless it is there, brings an older one to this version, and refuses one that a newer program
+/// made.
 pub(super) fn prepare(folder: &DataFolder) -> Result<(), StoreError> {
     let path = folder.database();
-    if path.exists() && version(&reader(&path)?, &path)? > 0 {
+    if path.exists() && version(&reader(&path)?, &path)? == VERSION {
         return Ok(());
     }
     // Two processes that meet in an empty folder: changing to a log is the one step in which SQLite does not let them
     // wait for each other.
     let turns = folder.writing_turn()?;
     let _turn = turns.take()?;
+    // Values come after the database, so an empty one beside them had more in it once.
+    if is_empty(&path) && folder.has_values() {
+        return Err(StoreError::Emptied { path });
+    }
     create(&path)
 }
 
@@ -98,17 +114,29 @@ fn version(connection: &Connection, path: &Path) -> Result<u32, StoreError> {
     }
 }
 
+/// Takes a database from wherever it is to this version: all steps or none.
 fn create(path: &Path) -> Result<(), StoreError> {
     let mut connection = writer(path)?;
-    if version(&connection, path)? > 0 {
-        return Ok(());
-    }
+    version(&connection, path)?;
     let mut create = || {
         connection.pragma_update(None, "journal_mode", "WAL")?;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        transaction.execute_batch(TABLES)?;
-        transaction.pragma_update(None, "user_version", VERSION)?;
+        // Asked again: somebody else may have done it meanwhile.
+        let found: u32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        if found == 0 {
+            transaction.execute_batch(TABLES)?;
+        }
+        for step in MIGRATIONS.iter().skip(found.saturating_sub(1) as usize) {
+            transaction.execute_batch(step)?;
+        }
+        if found < VERSION {
+            transaction.pragma_update(None, "user_version", VERSION)?;
+        }
         transaction.commit()
     };
     create().map_err(|error| StoreError::database("make", path, error))
+}
+
+fn is_empty(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|there| there.len() == 0)
 }

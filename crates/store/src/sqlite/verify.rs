@@ -1,6 +1,6 @@
 //! Proving a record.
 
-use offshoot_model::{ContentHash, RootId};
+use offshoot_model::{ContentHash, EventKind, RootId};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::column::RunColumn;
@@ -23,13 +23,20 @@ pub(super) fn record(
 ) -> rusqlite::Result<Result<Proof, StoreError>> {
     // One view of both tables: the record may grow meanwhile.
     let view = connection.unchecked_transaction()?;
-    let head: Option<(i64, u64, Link)> = view
-        .prepare_cached("SELECT number, last_seq, chain FROM roots WHERE root = ?1")?
-        .query_row([RunColumn(root.run())], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+    let number: Option<i64> = view
+        .prepare_cached("SELECT number FROM roots WHERE root = ?1")?
+        .query_row([RunColumn(root.run())], |row| row.get(0))
         .optional()?;
-    let Some((number, last, head)) = head else { return Ok(Ok(Link::START.proof(0))) };
+    let Some(number) = number else { return Ok(Ok(Link::START.proof(0))) };
+    // It was found by an index, which is a copy: this is the line itself.
+    let (last, head, named): (u64, Link, RunColumn) = view
+        .prepare_cached("SELECT last_seq, chain, root FROM roots WHERE number = ?1")?
+        .query_row([number], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    if named.0 != root.run() {
+        return Ok(Err(StoreError::Tampered { root, seq: 1 }));
+    }
     let mut select = view.prepare_cached(
-        "SELECT seq, run, at, body, kind, chain FROM events WHERE root = ?1 ORDER BY seq",
+        "SELECT seq, run, at, body, kind, chain, key, root FROM events WHERE root = ?1 ORDER BY seq",
     )?;
     let mut rows = select.query([number])?;
     let (mut proven, mut link) = (0, Link::START);
@@ -40,9 +47,16 @@ pub(super) fn record(
             Err(error) => return Ok(Err(error)),
         };
         link = link.next(&Digest::of(&event, row.get_ref(3)?.as_str()?));
-        // The kind is written twice, so that it can be searched: the text is what counts.
-        let kind_fits = row.get_ref(4)?.as_str()? == event.kind.name();
-        if event.seq != proven + 1 || link != row.get(5)? || !kind_fits {
+        // Kind and key are written twice, so that they can be searched: the text is what counts.
+        let kind_fits = row.get_ref(4)?.as_str_or_null().ok().flatten() == Some(event.kind.name());
+        let key = match &event.kind {
+            EventKind::Admitted(admitted) => Some(admitted.key.as_str()),
+            _ => None,
+        };
+        let key_fits = row.get_ref(6)?.as_str_or_null().is_ok_and(|found| found == key);
+        let root_fits = row.get(7).is_ok_and(|found: i64| found == number);
+        let link_fits = row.get(5).is_ok_and(|found: Link| found == link);
+        if event.seq != proven + 1 || !link_fits || !kind_fits || !key_fits || !root_fits {
             return Ok(Err(tampered));
         }
         proven = event.seq;

@@ -178,6 +178,8 @@ fn trees_are_listed_as_they_were_opened(store: AnyStore) {
         opened_at: offshoot_model::Timestamp::from_micros(1),
         last_seq,
         ended,
+        // The script's clock counts its events.
+        last_at: offshoot_model::Timestamp::from_micros(last_seq),
     };
     let expected = [summary(&other, Some("agent:b:main"), 2, false), summary(&one, None, 2, true)];
     assert_eq!(store.roots().unwrap(), expected);

@@ -4,6 +4,7 @@
 #![cfg(test)]
 
 mod contract;
+mod damage;
 mod durability;
 mod faults;
 mod folder;
@@ -11,3 +12,4 @@ mod identity;
 mod sample;
 mod tmpfs;
 mod values;
+mod versions;

@@ -1,0 +1,175 @@
+//! Records that were cut off or changed in single bits: nothing panics, nothing wrong is believed, and what is whole is
+//! still read.
+
+use std::path::Path;
+
+use offshoot_model::{Event, RootId, ValueKind};
+use offshoot_store::{DataFolder, NewValue, SqliteStore, Store, StoreError};
+
+use crate::sample::{OnDisk, Script, admitted, ended};
+
+const TREES: usize = 12;
+const EVENTS: usize = 60;
+
+/// A database of some trees in one file, and what was written into it.
+fn record() -> (OnDisk, Vec<(RootId, Vec<Event>)>, Vec<u8>) {
+    let disk = OnDisk::new();
+    let mut trees = Vec::new();
+    for _ in 0..TREES {
+        let mut script = Script::new();
+        let mut events = vec![script.next(admitted("agent:main:main"))];
+        events.extend(script.many(EVENTS - 2));
+        events.push(script.next(ended("a result that is long enough to be seen in the file")));
+        disk.store.append(events.clone()).wait().unwrap();
+        trees.push((script.root, events));
+    }
+    let database = disk.database();
+    database.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    drop(database);
+    let bytes = std::fs::read(disk.folder.path().join("offshoot.db")).unwrap();
+    (disk, trees, bytes)
+}
+
+/// What can still be had from a damaged database.
+#[derive(Debug, Default)]
+struct Left {
+    /// Trees whose chain holds.
+    whole: usize,
+    /// Trees with an error, all of which name what is wrong.
+    damaged: usize,
+}
+
+fn read(database: &[u8], trees: &[(RootId, Vec<Event>)]) -> Left {
+    let home = tempfile::tempdir().unwrap();
+    let folder = DataFolder::open(home.path().join("data")).unwrap();
+    std::fs::write(folder.path().join("offshoot.db"), database).unwrap();
+    let store = match SqliteStore::open(&folder) {
+        Ok(store) => store,
+        Err(error) => {
+            assert!(told(&error, folder.path()), "{error}");
+            return Left { whole: 0, damaged: trees.len() };
+        }
+    };
+    let mut left = Left::default();
+    for (root, written) in trees {
+        let events: Vec<_> = store.events(*root, 0).collect();
+        for error in events.iter().filter_map(|event| event.as_ref().err()) {
+            assert!(told(error, folder.path()), "{error}");
+        }
+        match store.verify_record(*root) {
+            Ok(proven) if proven > 0 => {
+                let read: Vec<Event> = events.into_iter().map(Result::unwrap).collect();
+                let differs = read.iter().zip(written).find(|(read, written)| read != written);
+                assert!(differs.is_none(), "proven, and not what was written: {differs:?}");
+                assert_eq!(read.len(), written.len());
+                left.whole += 1;
+            }
+            // It is not even listed any more.
+            Ok(_) => left.damaged += 1,
+            Err(error) => {
+                assert!(told(&error, folder.path()), "{error}");
+                left.damaged += 1;
+            }
+        }
+    }
+    // The rest of what a command asks does not panic either.
+    let _ = (store.roots(), store.find("main"), store.all_events().count());
+    left
+}
+
+/// Whether an error names the file or the event, and says what to do.
+fn told(error: &StoreError, folder: &Path) -> bool {
+    let text = error.to_string();
+    let names_it = text.contains(folder.to_str().unwrap()) || text.contains("event ");
+    names_it && (error.hint().is_some() || !error.is_damaged())
+}
+
+/// A fixed sequence of numbers that look random.
+fn numbers() -> impl Iterator<Item = usize> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    std::iter::repeat_with(move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 16) as usize
+    })
+}
+
+#[test]
+fn a_flipped_bit_is_named_and_hurts_its_own_tree_only() {
+    let (_disk, trees, bytes) = record();
+    let mut numbers = numbers();
+    let mut next = |below: usize| numbers.next().unwrap() % below;
+    let (mut silent, mut single) = (0, 0);
+    const FLIPS: usize = 120;
+    for _ in 0..FLIPS {
+        let mut flipped = bytes.clone();
+        flipped[next(bytes.len())] ^= 1 << next(8);
+        let left = read(&flipped, &trees);
+        assert_eq!(left.whole + left.damaged, TREES);
+        // Free space, or a place that no tree depends on.
+        silent += usize::from(left.damaged == 0);
+        single += usize::from(left.damaged == 1);
+    }
+    // Most of the file is bodies and links of single events.
+    assert!(single > FLIPS / 3, "{single} of {FLIPS} hurt one tree alone, {silent} none");
+}
+
+#[test]
+fn a_record_that_was_cut_off_is_named_wherever_it_was_cut() {
+    let (_disk, trees, bytes) = record();
+    let page = 4096;
+    let mut some = 0;
+    for cut in (page..bytes.len()).step_by(page).chain([1, 100, page + 17, bytes.len() - 1]) {
+        let left = read(&bytes[..cut], &trees);
+        assert!(left.whole < TREES || cut + page > bytes.len(), "cut at {cut} and nobody noticed");
+        some += usize::from(left.whole > 0);
+    }
+    assert!(some > 0, "where only the end is gone, the beginning is still read");
+}
+
+#[test]
+fn an_empty_record_beside_values_is_no_new_one() {
+    let disk = OnDisk::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(disk.store.put(NewValue::bytes(ValueKind::Text, *b"a value"))).unwrap();
+    let OnDisk { store, folder, _home } = disk;
+    drop(store);
+    for file in ["offshoot.db-wal", "offshoot.db-shm"] {
+        let _ = std::fs::remove_file(folder.path().join(file));
+    }
+    std::fs::write(folder.path().join("offshoot.db"), "").unwrap();
+    let error = SqliteStore::open(&folder).unwrap_err();
+    assert!(matches!(error, StoreError::Emptied { .. }), "{error:?}");
+    assert!(error.hint().is_some() && error.is_damaged());
+}
+
+#[test]
+fn a_value_with_a_flipped_bit_or_cut_off_is_named_and_the_rest_is_read() {
+    let disk = OnDisk::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let put = |text: String| {
+        let value = NewValue::bytes(ValueKind::Text, text.into_bytes());
+        runtime.block_on(disk.store.put(value)).unwrap()
+    };
+    let values: Vec<_> = (0..20).map(|number| put(format!("value {number}").repeat(50))).collect();
+    let mut numbers = numbers();
+    for (at, value) in values.iter().enumerate() {
+        let path = disk.store.path(value).unwrap();
+        let mut bytes = std::fs::read(&path).unwrap();
+        match at % 3 {
+            0 => continue,
+            1 => bytes[numbers.next().unwrap() % value.size as usize] ^= 4,
+            _ => bytes.truncate(numbers.next().unwrap() % value.size as usize),
+        }
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+    }
+    for (at, value) in values.iter().enumerate() {
+        match disk.store.read(value) {
+            Ok(bytes) => assert_eq!((at % 3, bytes.len() as u64), (0, value.size)),
+            Err(StoreError::Corrupt { hash }) => assert_eq!((at % 3 > 0, hash), (true, value.hash)),
+            other => panic!("{other:?}"),
+        }
+    }
+}
