@@ -84,6 +84,29 @@ impl Record {
         Ok(())
     }
 
+    /// Reads all trees, and names those that cannot be read whole; what can be read of them is there all the same. How
+    /// a command that shows them ends.
+    pub(crate) fn read_all(&self, into: &mut Tree, cx: &Invocation) -> Result<Exit, Failure> {
+        let mut exit = Exit::Done;
+        for root in self.roots()? {
+            let lost = self.is_abandoned(root)?;
+            for event in self.store.events(root, 0) {
+                match event {
+                    Ok(event) => into.apply(&event),
+                    Err(error) => {
+                        let failure = failed(&error);
+                        exit = failure.exit;
+                        cx.output.failure(&failure);
+                    }
+                }
+            }
+            if lost {
+                into.lose(root);
+            }
+        }
+        Ok(exit)
+    }
+
     /// Whether no supervisor holds this tree. To be asked before its events are read: one that ends meanwhile has
     /// written them all.
     pub(crate) fn is_abandoned(&self, root: RootId) -> Result<bool, Failure> {
@@ -134,6 +157,8 @@ pub(crate) fn print(store: &dyn Store, answer: &Payload, cx: &Invocation) -> Res
         Payload::Text(text) => cx.output.line(text),
         Payload::Json(json) => cx.output.line(json.as_str()),
         Payload::Stored(reference) => {
+            // Read once more than printing it takes: what was changed is not handed on as what was answered.
+            store.verify(reference).map_err(|error| failed(&error))?;
             cx.output.copy(store.open(reference).map_err(|error| failed(&error))?)
         }
     }

@@ -37,11 +37,10 @@ struct Listed {
 /// Lists runs, the oldest first.
 pub(crate) fn run(arguments: &ListArguments, cx: &Invocation) -> Result<Exit, Failure> {
     let mut tree = Tree::new();
-    if let Some(record) = Record::open(cx)? {
-        for root in record.roots()? {
-            record.read(root, &mut tree)?;
-        }
-    }
+    let exit = match Record::open(cx)? {
+        Some(record) => record.read_all(&mut tree, cx)?,
+        None => Exit::Done,
+    };
     let wanted = |node: &&Node| arguments.all || node.parent.is_none();
     let nodes: Vec<&Node> = tree.nodes().filter(wanted).collect();
     if cx.output.wants_json() {
@@ -53,7 +52,7 @@ pub(crate) fn run(arguments: &ListArguments, cx: &Invocation) -> Result<Exit, Fa
         let list = List::new(nodes).style(Style::Colour);
         cx.output.painted(|out| writeln!(out, "{list}"))?;
     }
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 fn list(tree: &Tree, node: &Node) -> Listed {

@@ -19,12 +19,12 @@ pub(crate) fn run(arguments: &TreeArguments, cx: &Invocation) -> Result<Exit, Fa
         return show(&tree, node.into_iter().collect(), arguments, cx);
     }
     let mut tree = Tree::new();
-    if let Some(record) = Record::open(cx)? {
-        for root in record.roots()? {
-            record.read(root, &mut tree)?;
-        }
-    }
-    show(&tree, tree.roots().collect(), arguments, cx)
+    let exit = match Record::open(cx)? {
+        Some(record) => record.read_all(&mut tree, cx)?,
+        None => Exit::Done,
+    };
+    show(&tree, tree.roots().collect(), arguments, cx)?;
+    Ok(exit)
 }
 
 fn show(

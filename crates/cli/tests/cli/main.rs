@@ -8,6 +8,7 @@ mod tmpfs;
 mod audit;
 mod claude;
 mod config;
+mod damage;
 mod disk;
 mod door;
 mod endings;

@@ -1,0 +1,111 @@
+//! Records that were damaged, as the command meets them: what is wrong is named, the rest is shown.
+
+use std::fs;
+
+use rusqlite::Connection;
+
+use crate::command::Place;
+use crate::tmpfs::Tmpfs;
+
+/// A place with two trees of two pieces each, and their ids, the oldest first.
+fn with_two_trees() -> (Place, [String; 2]) {
+    let place = Place::new();
+    place.file("one", "1");
+    place.file("two", "2");
+    let run = || {
+        let report = place.run(&["map", "--json", "one", "two", "--", "cat"]).expect_code(0).json();
+        report["runId"].as_str().expect("the report names the root").to_owned()
+    };
+    let ids = [run(), run()];
+    (place, ids)
+}
+
+fn change(place: &Place, statement: &str) {
+    let database = Connection::open(place.path().join(".offshoot/offshoot.db")).expect("a record");
+    assert!(database.execute(statement, ()).expect("it is one statement") > 0);
+}
+
+#[test]
+fn a_damaged_event_is_named_and_everything_else_is_shown() {
+    let (place, [damaged, whole]) = with_two_trees();
+    let garbage = "UPDATE events SET body = '{\"admi' WHERE root = 1 AND seq = 2";
+    change(&place, garbage);
+    for words in [&["list", "--all"][..], &["tree"], &["list", "--json"], &["tree", "--json"]] {
+        let shown = place.run(words).expect_code(2);
+        assert!(shown.stdout().contains(&whole[..8]), "{}", shown.text());
+        let error = format!("error: event 2 of tree {damaged} cannot be read");
+        assert!(shown.stderr.contains(&error), "{}", shown.stderr);
+        assert!(shown.stderr.contains("hint: other trees may still be whole"), "{}", shown.stderr);
+    }
+    place.run(&["audit", &whole]).expect_code(0);
+    place.run(&["audit", &damaged]).expect_code(1);
+    place.run(&["show", &whole]).expect_code(0);
+    place.run(&["events", &damaged]).expect_code(2);
+    // And new trees are recorded beside it.
+    place.run(&["map", "one", "--", "cat"]).expect_code(0);
+}
+
+#[test]
+fn a_record_that_is_no_database_or_newer_or_empty_is_refused() {
+    let (place, _) = with_two_trees();
+    let path = place.path().join(".offshoot/offshoot.db");
+    let refused = |what: &str| {
+        for words in [&["list"][..], &["map", "one", "--", "cat"]] {
+            let outcome = place.run(words).expect_code(2);
+            assert!(outcome.stderr.contains(what), "{what}: {}", outcome.stderr);
+            assert!(outcome.stderr.contains("hint: "), "{what}: {}", outcome.stderr);
+        }
+    };
+    let database = Connection::open(&path).expect("a record");
+    database.pragma_update(None, "user_version", 999).expect("it can be written");
+    drop(database);
+    refused("has version 999, and this program knows versions up to");
+    for file in ["offshoot.db-wal", "offshoot.db-shm"] {
+        let _ = fs::remove_file(path.with_file_name(file));
+    }
+    fs::write(&path, "no database at all ".repeat(999)).expect("it is ours");
+    refused("cannot open the record");
+}
+
+#[test]
+fn a_result_that_was_changed_is_named_and_others_are_printed() {
+    let place = Place::new();
+    place.file("one", "1");
+    let run = |letter: &str| {
+        let script = format!("head -c 300000 /dev/zero | tr '\\0' {letter}");
+        let report = place.run(&["run", "--json", "x", "--", "sh", "-c", &script]).expect_code(0);
+        report.json()["runId"].as_str().expect("it names the run").to_owned()
+    };
+    let (damaged, whole) = (run("a"), run("b"));
+    for folder in fs::read_dir(place.path().join(".offshoot/blobs")).expect("values").flatten() {
+        for value in fs::read_dir(folder.path()).expect("a folder").flatten() {
+            let mut bytes = fs::read(value.path()).expect("a value");
+            if bytes.first() == Some(&b'a') {
+                bytes[7] ^= 1;
+                fs::remove_file(value.path()).expect("it is ours");
+                fs::write(value.path(), bytes).expect("it is ours");
+            }
+        }
+    }
+    let outcome = place.run(&["show", &damaged, "--answer"]);
+    assert!(outcome.code == 2 && outcome.stderr.contains("has been changed"), "{}", outcome.stderr);
+    assert_eq!(place.run(&["show", &whole, "--answer"]).expect_code(0).stdout.len(), 300_001);
+}
+
+#[test]
+fn a_record_in_a_folder_that_has_become_read_only_is_named() {
+    let Some(disk) = Tmpfs::mount(8 << 20) else { return };
+    let place = Place::new();
+    place.file("in", "x");
+    let folder = disk.path().join("data");
+    let folder = folder.to_str().expect("a plain name");
+    place.run(&["map", "--data-dir", folder, "in", "--", "cat"]).expect_code(0);
+    disk.make_read_only();
+    for words in
+        [&["list", "--data-dir", folder][..], &["map", "--data-dir", folder, "in", "--", "cat"]]
+    {
+        let outcome = place.run(words);
+        assert_eq!(outcome.code, 2, "{}", outcome.text());
+        assert!(outcome.stderr.contains("hint: check who may write there"), "{}", outcome.text());
+    }
+}
