@@ -9,6 +9,7 @@ mod read;
 mod runs;
 mod standing;
 mod values;
+mod view;
 mod wait;
 
 use futures_util::FutureExt;
@@ -43,15 +44,15 @@ impl Service for Desk {
         request: Request,
         progress: ProgressSink,
     ) -> BoxFuture<'static, Result<Response, CallError>> {
-        let (desk, kind) = (self.clone(), caller.kind);
-        async move { desk.answer(kind, request, &progress).await }.boxed()
+        let (desk, caller) = (self.clone(), caller.clone());
+        async move { desk.answer(caller, request, &progress).await }.boxed()
     }
 }
 
 impl Desk {
     async fn answer(
         &self,
-        caller: CallerKind,
+        Caller { kind: caller, peer }: Caller,
         request: Request,
         progress: &ProgressSink,
     ) -> Result<Response, CallError> {
@@ -87,7 +88,7 @@ impl Desk {
                 Response::Merged(Box::new(self.merge(run(caller)?, *merge).await?))
             }
             Request::ContextPut(put) => {
-                Response::ContextPut(Box::new(self.put(run(caller)?, *put).await?))
+                Response::ContextPut(Box::new(self.put(run(caller)?, peer, *put).await?))
             }
             Request::ContextGet(get) => {
                 Response::ContextGet(Box::new(self.get(run(caller)?, *get).await?))

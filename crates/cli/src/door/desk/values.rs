@@ -5,14 +5,18 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use data_encoding::BASE64;
-use offshoot_door::{CallError, ContextInfo, ContextPut, Value, Variable, VariableKind, Variables};
+use offshoot_door::{
+    CallError, ContextInfo, ContextPut, Peer, Value, Variable, VariableKind, Variables,
+};
 use offshoot_model::{Payload, Refusal, RefusalCode, RunId, Timestamp, ValueKind, VariableRef};
 use offshoot_spawner::split::InputFile;
 use offshoot_store::{NAME_LIMIT, NewValue, file_name};
 use serde::de::IgnoredAny;
 
 use super::names::Kept;
+use super::view::Seen;
 use super::{Desk, blocking, failed, invalid};
+use crate::failure::plain;
 use crate::work::context;
 
 /// Before the id of the run.
@@ -20,7 +24,12 @@ const RESULT: &str = "sub-result-";
 
 impl Desk {
     /// Keeps a value under a name of the session's own.
-    pub(super) async fn put(&self, caller: RunId, put: ContextPut) -> Result<Variable, CallError> {
+    pub(super) async fn put(
+        &self,
+        caller: RunId,
+        peer: Peer,
+        put: ContextPut,
+    ) -> Result<Variable, CallError> {
         let ContextPut { name, value, kind } = put;
         check_name(&name)?;
         let asking = self.agents.session(caller).await?;
@@ -32,7 +41,8 @@ impl Desk {
                 .with_hint("hand in the value itself")
                 .into());
         }
-        let new = blocking(move || new_value(value, kind)).await?;
+        // The file has to stay until the store has it.
+        let (new, _seen) = blocking(move || new_value(peer, value, kind)).await?;
         let value = self.agents.store().put(new).await.map_err(|error| failed(&error))?;
         let kept = Kept { value, at: self.agents.now() };
         self.keep(caller, name, kept).await
@@ -179,21 +189,29 @@ fn check_name(name: &str) -> Result<(), CallError> {
 }
 
 /// A value as it was handed in. May read a file.
-fn new_value(value: Value, kind: Option<VariableKind>) -> Result<NewValue, CallError> {
+fn new_value(
+    peer: Peer,
+    value: Value,
+    kind: Option<VariableKind>,
+) -> Result<(NewValue, Option<Seen>), CallError> {
     let kind = kind.map(wanted).transpose()?;
-    let bytes = match value {
-        Value::Text(text) => {
-            return of_bytes(text.into_bytes(), kind.or(Some(ValueKind::Text)));
-        }
+    let new = match value {
+        Value::Text(text) => of_bytes(text.into_bytes(), kind.or(Some(ValueKind::Text)))?,
         Value::Json(json) => {
-            return Ok(NewValue::bytes(kind.unwrap_or(ValueKind::Json), json.as_str().as_bytes()));
+            NewValue::bytes(kind.unwrap_or(ValueKind::Json), json.as_str().as_bytes())
         }
-        Value::Base64(text) => BASE64
-            .decode(text.as_bytes())
-            .map_err(|error| invalid("value", format!("this is not base64: {error}")))?,
-        Value::Path(path) => return of_file(Path::new(&path), kind),
+        Value::Base64(text) => {
+            let bytes = BASE64
+                .decode(text.as_bytes())
+                .map_err(|error| invalid("value", format!("this is not base64: {error}")))?;
+            of_bytes(bytes, kind)?
+        }
+        Value::Path(path) => {
+            let (new, seen) = of_file(peer, Path::new(&path), kind)?;
+            return Ok((new, Some(seen)));
+        }
     };
-    of_bytes(bytes, kind)
+    Ok((new, None))
 }
 
 fn of_bytes(bytes: Vec<u8>, kind: Option<ValueKind>) -> Result<NewValue, CallError> {
@@ -215,11 +233,24 @@ fn of_bytes(bytes: Vec<u8>, kind: Option<ValueKind>) -> Result<NewValue, CallErr
 }
 
 /// A copy of a file. What is no file, a pipe for one, might never come to its end.
-fn of_file(path: &Path, kind: Option<ValueKind>) -> Result<NewValue, CallError> {
+fn of_file(
+    peer: Peer,
+    path: &Path,
+    kind: Option<ValueKind>,
+) -> Result<(NewValue, Seen), CallError> {
     if !path.is_absolute() {
         return Err(invalid("value", "the path is not absolute"));
     }
-    let unread = |error: &dyn std::fmt::Display| invalid("value", error.to_string());
+    let seen = Seen::by(peer, path).map_err(|error| {
+        invalid("value", format!("cannot read {}: {}", path.display(), plain(&error)))
+    })?;
+    let named = path.display().to_string();
+    let path = seen.path.as_path();
+    // In the caller's words.
+    let unread = |error: &dyn std::fmt::Display| {
+        let text = error.to_string().replace(&*path.to_string_lossy(), &named);
+        invalid("value", text)
+    };
     let file = InputFile::open(path).map_err(|error| unread(&error))?;
     let is_utf8 = || match context::kind(&file.path) {
         Ok(kind) => Ok(kind),
@@ -240,7 +271,7 @@ fn of_file(path: &Path, kind: Option<ValueKind>) -> Result<NewValue, CallError> 
         let parsed = serde_json::from_reader::<_, IgnoredAny>(BufReader::new(open));
         parsed.map_err(|error| invalid("value", format!("the file is not JSON: {error}")))?;
     }
-    Ok(NewValue::file(kind, path))
+    Ok((NewValue::file(kind, path), seen))
 }
 
 /// What a caller may say that a value is. Results are those of runs.
