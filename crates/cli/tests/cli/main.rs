@@ -27,3 +27,4 @@ mod security;
 mod slots;
 mod trust;
 mod usage;
+mod wrap;
