@@ -13,11 +13,11 @@
 //!
 //! ```
 //! use offshoot_merge_jq::MergeJq;
-//! use offshoot_model::{JsonText, RunStatus};
-//! use offshoot_runtime::{Merge, MergeInput, MergeValue};
-//! # use futures_util::{FutureExt, future::BoxFuture};
-//! # use offshoot_model::{Refusal, RefusalCode, RunId, SpawnRequest};
-//! # use offshoot_runtime::{Host, RunEvent, RunHost, WaitAnswer, WaitFor};
+//! use offshoot_plugin_sdk::model::{JsonText, RunStatus};
+//! use offshoot_plugin_sdk::{Merge, MergeInput, MergeValue};
+//! # use offshoot_plugin_sdk::{BoxFuture, FutureExt};
+//! # use offshoot_plugin_sdk::model::{Refusal, RefusalCode, RunId, SpawnRequest};
+//! # use offshoot_plugin_sdk::{Host, RunEvent, RunHost, WaitAnswer, WaitFor};
 //! # struct Nobody;
 //! # impl Host for Nobody {
 //! #     fn hear(&self, _: RunEvent) {}
@@ -51,3 +51,13 @@ mod watch;
 mod wrong;
 
 pub use merge::MergeJq;
+
+use offshoot_plugin_sdk::Plugin;
+
+offshoot_plugin_sdk::export_plugin!(
+    Plugin::new("a merge by a jq program over the results").named("merge-jq").merge_with(
+        "merge-jq",
+        "a jq program over an array of {key, value, status}",
+        |_setup| Ok(MergeJq),
+    )
+);

@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
-use offshoot_model::JsonText;
-use offshoot_runtime::{Merge, MergeFault, MergeInput, MergeJob, RunHost};
+use offshoot_plugin_sdk::{
+    BoxFuture, FutureExt, JsonText, Merge, MergeFault, MergeInput, MergeJob, RunHost,
+};
 use serde::Deserialize;
 use tokio::sync::oneshot;
 

@@ -5,8 +5,8 @@ use std::fs;
 use std::io;
 
 use jaq_json::{Val, read};
-use offshoot_model::ValueKind;
-use offshoot_runtime::{MergeFault, MergeInput, MergeValue};
+use offshoot_plugin_sdk::model::ValueKind;
+use offshoot_plugin_sdk::{MergeFault, MergeInput, MergeValue};
 
 /// Results by their places.
 pub(crate) type Results = BTreeMap<u32, MergeInput>;

@@ -1,11 +1,12 @@
 //! Programs over results, good and bad.
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use offshoot_merge_jq::MergeJq;
-use offshoot_model::{JsonText, Refusal, RefusalCode, RunId, RunStatus, SpawnRequest, ValueKind};
-use offshoot_runtime::{
-    Host, Merge, MergeFault, MergeInput, MergeValue, RunEvent, RunHost, WaitAnswer, WaitFor,
+use offshoot_plugin_sdk::model::{
+    JsonText, Refusal, RefusalCode, RunId, RunStatus, SpawnRequest, ValueKind,
+};
+use offshoot_plugin_sdk::{
+    BoxFuture, FutureExt, Host, Merge, MergeFault, MergeInput, MergeValue, RunEvent, RunHost,
+    WaitAnswer, WaitFor,
 };
 use serde_json::{Value, json};
 

@@ -1,0 +1,36 @@
+//! Models behind a chat endpoint, as a plugin: see `offshoot-runtime-openai`, of which this is the export.
+//!
+//! ```
+//! use offshoot_plugin_openai::abilities;
+//! use offshoot_plugin_sdk::Runtime;
+//! use offshoot_runtime_openai::{OpenAiOptions, OpenAiRuntime};
+//!
+//! let runtime = OpenAiRuntime::new("openai", OpenAiOptions::default(), &[]);
+//! assert_eq!(runtime.abilities(), abilities());
+//! ```
+
+use offshoot_plugin_sdk::{Abilities, CostKnowledge, Error, Plugin, Setup};
+use offshoot_runtime_openai::{OpenAiOptions, OpenAiRuntime};
+
+/// What it can do, whatever its settings are.
+pub fn abilities() -> Abilities {
+    Abilities { cost: CostKnowledge::Unknown, turns: true, resumes: false, enforces: None }
+}
+
+fn runtime(setup: &Setup) -> Result<OpenAiRuntime, Error> {
+    let options: OpenAiOptions = setup.config.parse()?;
+    // A plugin has the environment of its host, and nobody else who could hand it over.
+    let environment: Vec<_> = std::env::vars_os().collect();
+    let runtime = OpenAiRuntime::new("openai", options, &environment);
+    runtime.check().map_err(|error| Error::invalid(format!("{error}; {}", error.hint())))?;
+    Ok(runtime)
+}
+
+offshoot_plugin_sdk::export_plugin!(
+    Plugin::new("models behind chat endpoints that speak OpenAI's protocol").named("openai").runtime(
+        "openai",
+        "Ollama, llama.cpp, vLLM and services: our tools alone, retries, long conversations summed up",
+        abilities(),
+        runtime,
+    )
+);
