@@ -72,6 +72,7 @@ impl Audit {
             EventKind::Undelivered { delivery } => {
                 self.handed_over(event, delivery, Handed::ToNobody);
             }
+            EventKind::Reopened => self.reopened(event),
             kind if self.runs[&event.run].is_over() => {
                 let message = format!("{} after its end", kind.name());
                 self.breach(event, Rule::States, message);
@@ -335,9 +336,15 @@ impl Audit {
             (EventKind::TurnEnded { .. }, State::Holding | State::Lent) => None,
             (EventKind::TurnEnded { .. }, _) => misplaced("before it started"),
             (EventKind::Letter { from, .. }, _) => self.check_letter(event.run, *from),
+            (EventKind::Resumed { .. }, State::Interrupted) => {
+                run.state = State::Queued;
+                None
+            }
+            (EventKind::Resumed { .. }, _) => misplaced("although nothing interrupted it"),
             (EventKind::BudgetNotice | EventKind::StallLent | EventKind::Merged(_), _) => None,
             (
                 EventKind::Admitted(_)
+                | EventKind::Reopened
                 | EventKind::Delivered { .. }
                 | EventKind::Undelivered { .. }
                 | EventKind::Progress { .. },
@@ -346,6 +353,20 @@ impl Audit {
         };
         if let Some((rule, message)) = broken {
             self.breach(event, rule, message);
+        }
+    }
+
+    /// A new supervisor: whatever held a slot or had lent it runs no more.
+    fn reopened(&mut self, event: &Event) {
+        if Some(event.run) != self.root.map(|root| root.run()) {
+            let message = "reopened, and is not the root".to_owned();
+            self.breach(event, Rule::States, message);
+        }
+        self.slots.clear();
+        for run in self.runs.values_mut() {
+            if matches!(run.state, State::Holding | State::Lent) {
+                run.state = State::Interrupted;
+            }
         }
     }
 

@@ -35,6 +35,8 @@ pub(crate) enum State {
     Holding,
     /// Waits, its slot is lent.
     Lent,
+    /// Had started when its supervisor died, and has not been taken up again.
+    Interrupted,
     /// Over.
     Ended,
 }

@@ -41,6 +41,12 @@ impl Slots {
         self.peak_per_level[at] = self.peak_per_level[at].max(self.level[at]);
     }
 
+    /// Nobody holds any.
+    pub(crate) fn clear(&mut self) {
+        self.held = 0;
+        self.level.fill(0);
+    }
+
     pub(crate) fn give_back(&mut self, depth: u32) {
         self.level[depth as usize] -= 1;
         self.held -= 1;

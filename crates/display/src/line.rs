@@ -129,6 +129,11 @@ fn detail(kind: &EventKind) -> String {
             number::count(merged.merged.into()),
             number::count(merged.failed.into())
         ),
+        EventKind::Reopened => "a new supervisor holds the tree".to_owned(),
+        EventKind::Resumed { attempt, continues: true } => format!("goes on, attempt {attempt}"),
+        EventKind::Resumed { attempt, continues: false } => {
+            format!("begins again, attempt {attempt}")
+        }
         EventKind::TurnEnded { .. } => "further ones follow".to_owned(),
         EventKind::Letter { from: Some(from), .. } => format!("from {from}"),
         EventKind::Letter { from: None, .. } => "from the operator".to_owned(),

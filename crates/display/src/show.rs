@@ -85,6 +85,11 @@ impl Show {
                     "answer delivered to its parent"
                 });
             }
+            EventKind::Reopened => self.note("resumed by a new supervisor"),
+            EventKind::Resumed { attempt, continues } => self.note(match continues {
+                true => format!("interrupted, and went on in attempt {attempt}"),
+                false => format!("interrupted, and began again in attempt {attempt}"),
+            }),
             EventKind::TurnEnded { .. } => self.note("took a further turn"),
             EventKind::Letter { from, .. } => self.note(match from {
                 Some(from) => format!("got a message from {from}"),

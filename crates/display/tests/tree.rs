@@ -37,6 +37,8 @@ impl Events {
             runtime: Some("exec".into()),
             task: Payload::text("task"),
             input: None,
+            place: None,
+            particulars: None,
             grant: Arc::new(Grant::unbounded()),
             rules: None,
             plan: None,

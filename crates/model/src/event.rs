@@ -7,8 +7,8 @@ use offshoot_session_key::{AgentId, SessionKey};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ContentHash, Cost, DeliveryId, Ending, Grant, JsonText, Payload, Refusal, RootId, Rules, RunId,
-    Timestamp, Usage,
+    ContentHash, ContextEntry, Cost, DeliveryId, Ending, Grant, JsonText, Payload, Refusal, RootId,
+    Rules, RunId, SpawnRequest, Timestamp, Usage,
 };
 
 /// One entry of a tree's record. Screen, journal and parent read the same entries.
@@ -78,6 +78,15 @@ pub enum EventKind {
     },
     /// Its holders were silent while all waited for them; their slots are lent for its sake.
     StallLent,
+    /// A new supervisor holds the tree: nothing of it runs at this moment, and slots begin anew. Recorded of the root.
+    Reopened,
+    /// It was interrupted with its supervisor, and stands in line once more.
+    Resumed {
+        /// Which attempt begins: 2 for the first time.
+        attempt: u32,
+        /// Whether its runtime goes on where it was, rather than from the beginning.
+        continues: bool,
+    },
     /// Its process group is gone, and this is how it ended.
     Ended(Box<Ending>),
     /// The results of its children became one.
@@ -135,6 +144,12 @@ pub struct Admitted {
     /// For a piece: what was cut out of which file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<InputRange>,
+    /// For a piece: its place among all pieces that the root's owner asked for, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<u32>,
+    /// What else was asked for; none where the root's plan says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub particulars: Option<Box<Particulars>>,
     /// The terms.
     pub grant: Arc<Grant>,
     /// What its own spawns are held to, where that is not what its parent's are held to. A root always says.
@@ -143,6 +158,42 @@ pub struct Admitted {
     /// For a root: the plan it was opened with, as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<JsonText>,
+}
+
+/// What a request asked for beside its task, as far as a later start of the same run needs it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Particulars {
+    /// The values it may read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub context: Vec<ContextEntry>,
+    /// A command of the caller's choosing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<Arc<[String]>>,
+    /// Another model than the configured one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Another thinking level than the configured one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<String>,
+    /// Another folder to work in than that of the tree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folder: Option<Arc<PathBuf>>,
+}
+
+impl Particulars {
+    /// Those of a request; none where it asked for nothing but its task.
+    pub fn of(request: &SpawnRequest, folder: Option<Arc<PathBuf>>) -> Option<Box<Self>> {
+        let SpawnRequest { context, command, model, thinking, .. } = request;
+        let particulars = Self {
+            context: context.clone(),
+            command: command.clone(),
+            model: model.clone(),
+            thinking: thinking.clone(),
+            folder,
+        };
+        (particulars != Self::default()).then(|| Box::new(particulars))
+    }
 }
 
 /// Who wanted a run.
@@ -230,6 +281,8 @@ impl EventKind {
             Self::StallLent => "stall_lent",
             Self::Ended(_) => "ended",
             Self::Merged(_) => "merged",
+            Self::Reopened => "reopened",
+            Self::Resumed { .. } => "resumed",
             Self::TurnEnded { .. } => "turn_ended",
             Self::Letter { .. } => "letter",
             Self::Delivered { .. } => "delivered",

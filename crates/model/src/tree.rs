@@ -127,6 +127,7 @@ impl Tree {
             }
             EventKind::Started { .. } | EventKind::Returned => node.status = RunStatus::Running,
             EventKind::Waiting => node.status = RunStatus::Waiting,
+            EventKind::Resumed { .. } => node.status = RunStatus::Queued,
             EventKind::Progress { text } => node.progress = Some(Arc::clone(text)),
             EventKind::Used { usage, cost } => (node.usage, node.cost) = (*usage, *cost),
             EventKind::Ended(ending) => {
@@ -142,6 +143,7 @@ impl Tree {
             | EventKind::Overrun { .. }
             | EventKind::StallLent
             | EventKind::Merged(_)
+            | EventKind::Reopened
             | EventKind::TurnEnded { .. }
             | EventKind::Letter { .. }
             | EventKind::Delivered { .. }

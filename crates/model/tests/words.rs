@@ -202,6 +202,8 @@ fn admitted(parent: Option<RunId>, depth: u32) -> EventKind {
         runtime: parent.is_some().then(|| "exec".into()),
         task: Payload::text("task"),
         input: None,
+        place: None,
+        particulars: None,
         grant: Arc::new(Grant::unbounded()),
         rules: None,
         plan: None,

@@ -68,6 +68,7 @@ fn json(text: &str) -> JsonText {
 fn launch(task: &str) -> Launch {
     let run = RunId::from_uuid(Uuid::nil());
     Launch {
+        continues: false,
         run,
         root: RootId::new(run),
         key: SessionKey::parse("agent:main:subagent:x").expect("a key"),

@@ -199,6 +199,7 @@ mod tests {
                 cost: CostKind::None,
                 enforces: enforces.map(set),
                 turns: false,
+                resumes: false,
             };
             assert_eq!(unenforceable(&held, &runtime), expected, "{held:?} {enforces:?}");
         };

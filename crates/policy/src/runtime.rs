@@ -16,6 +16,8 @@ pub struct RuntimeFacts {
     pub enforces: Option<BTreeSet<String>>,
     /// Whether it can take a further turn after it has answered, and so reads letters.
     pub turns: bool,
+    /// Whether an interrupted run can go on where it was.
+    pub resumes: bool,
 }
 
 impl RuntimeFacts {
@@ -26,6 +28,7 @@ impl RuntimeFacts {
             cost: CostKind::None,
             enforces: Some(BTreeSet::new()),
             turns: false,
+            resumes: false,
         }
     }
 }

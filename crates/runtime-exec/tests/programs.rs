@@ -44,6 +44,7 @@ impl Place {
     fn launch(&self, command: &[&str]) -> Launch {
         let run = RunId::from_uuid(Uuid::now_v7());
         Launch {
+            continues: false,
             run,
             root: RootId::new(run),
             key: SessionKey::parse("agent:main:subagent:x").expect("a key"),

@@ -47,6 +47,8 @@ pub struct Launch {
     pub system_prompt: Option<Arc<str>>,
     /// The terms.
     pub grant: Arc<Grant>,
+    /// Whether the run was interrupted and goes on where it was, for a runtime that can.
+    pub continues: bool,
     /// The way to its supervisor; none where nothing listens.
     pub pass: Option<Pass>,
 }

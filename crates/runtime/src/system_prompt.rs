@@ -77,6 +77,7 @@ mod tests {
     fn launch(depth: u32, budget: BudgetGrant) -> Launch {
         let run = RunId::from_uuid(Uuid::nil());
         Launch {
+            continues: false,
             run,
             root: RootId::new(run),
             key: SessionKey::parse("agent:main:main").expect("a key"),

@@ -80,7 +80,8 @@ async fn launch(
     prepared: Box<Prepared>,
 ) -> Result<Launch, StoreError> {
     let Session { key, agent, depth, grant, inline_bytes: _ } = session;
-    let Prepared { task, context, command, input, model, thinking, work, runtime: _ } = *prepared;
+    let Prepared { task, context, command, input, model, thinking, work, continues, runtime: _ } =
+        *prepared;
     let definition = shared.config.agent(&agent);
     let (context, context_manifest) = link(shared, run, context).await?;
     Ok(Launch {
@@ -108,6 +109,7 @@ async fn launch(
             .and_then(|agent| agent.system_prompt.as_ref())
             .map(|prompt| prompt.value.as_str().into()),
         grant,
+        continues,
         pass: shared.doorkeeper.as_ref().and_then(|keeper| keeper.admit(shared.root, run)),
     })
 }

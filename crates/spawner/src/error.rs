@@ -7,6 +7,8 @@ use offshoot_merge::MergeError;
 use offshoot_model::Refusal;
 use offshoot_store::StoreError;
 
+use crate::machine::Unknown;
+
 /// A tree that could not be held, or an answer that could not be made.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -29,6 +31,9 @@ pub enum SpawnerError {
     /// The results do not merge.
     #[error("the results do not merge")]
     Merge(#[source] Arc<MergeError>),
+    /// The record of a tree to resume does not fit together.
+    #[error("the record of the tree does not fit together")]
+    Unknown(#[source] Unknown),
     /// The tree is over already.
     #[error("the tree is over")]
     Over,
@@ -47,7 +52,9 @@ impl SpawnerError {
             Self::Record(error) => error.hint().map(str::to_owned),
             Self::Store(error) => error.hint().map(str::to_owned),
             Self::Refused(refusal) => refusal.hint.clone(),
-            Self::Merge(_) | Self::Answer(_) | Self::Folder(_) | Self::Over => None,
+            Self::Merge(_) | Self::Answer(_) | Self::Folder(_) | Self::Unknown(_) | Self::Over => {
+                None
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::machine::RunIndex;
 use crate::resolve::Unresolved;
 use crate::session::{broken, over};
 use crate::shared::Shared;
-use crate::supervisor::{FanEvent, FanId, Message, TreeState};
+use crate::supervisor::{Ask, FanEvent, FanId, Message, TreeState};
 use crate::work::Work;
 
 /// Pieces to run and how to merge what comes back.
@@ -203,6 +203,7 @@ impl Fan {
         let job = custom.as_ref().map(|custom| Job::begin(custom, shared, &sender)).transpose()?;
         let work = work.map_or_else(|| Arc::clone(&shared.work), Arc::new);
         let id = shared.mint_fan();
+        let first = shared.mint_places(pieces.len());
         let mut keys = Vec::with_capacity(pieces.len());
         let mut asks = Vec::with_capacity(pieces.len());
         // The pieces of a map share their task, so that it is kept once for all of them.
@@ -227,7 +228,8 @@ impl Fan {
                 place,
             };
             let ask = unresolved.resolve_with(task, shared);
-            asks.push(ask.map_err(|refusal| SpawnerError::Refused(Box::new(refusal)))?);
+            let ask = ask.map_err(|refusal| SpawnerError::Refused(Box::new(refusal)))?;
+            asks.push(Ask { number: Some(first + place), ..ask });
         }
         // Unbounded, because the supervisor must not wait for a merge; each piece is told of once.
         let (follower, events) = mpsc::unbounded_channel();

@@ -16,6 +16,7 @@ mod budget;
 mod end;
 mod mail;
 mod queue;
+mod recall;
 mod run;
 mod schedule;
 mod slots;
@@ -27,7 +28,8 @@ mod wait;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use offshoot_config::Config;
@@ -42,6 +44,8 @@ use offshoot_runtime::{RunEvent, Stop};
 use crate::root_kind::RootKind;
 
 pub(crate) use mail::{Letter, TurnEnd};
+pub use recall::Unknown;
+pub(crate) use recall::{Library, Recall, Recalled, Waiting};
 pub(crate) use run::RunIndex;
 pub(crate) use wait::{NewWait, WaitId};
 
@@ -62,6 +66,8 @@ pub(crate) enum Input {
     Finished { run: RunIndex, ending: Box<Ending> },
     /// The results of the root's pieces became one.
     Merged { summary: Box<MergeSummary> },
+    /// The owner of a piece that was read back from the record has said what it takes to run it.
+    Claimed { run: RunIndex },
     /// A run waits for others.
     Wait(NewWait),
     /// A turn of a run is over.
@@ -95,6 +101,10 @@ pub(crate) struct Spawn {
     pub(crate) task: Payload,
     /// For a piece of the operator's map.
     pub(crate) input: Option<InputRange>,
+    /// For a piece: its place among all that the owner has asked for.
+    pub(crate) place: Option<u32>,
+    /// Another folder than the tree's.
+    pub(crate) folder: Option<Arc<PathBuf>>,
     /// Operator's piece or agent's wish.
     pub(crate) origin: Origin,
     /// The runtime that would run it, as far as policy must know it.
@@ -193,6 +203,8 @@ pub(crate) struct Machine {
     /// Those of them whose agent's breaker is open. They stand in no queue, so that nobody has to step over them;
     /// whatever the breaker does next puts them back.
     held_back: Vec<RunIndex>,
+    /// Pieces that were read back from the record and stand in no line yet.
+    unclaimed: BTreeSet<RunIndex>,
     paused: bool,
     /// Those that hold a slot, in no order.
     holders: Vec<RunIndex>,
@@ -220,6 +232,7 @@ impl Machine {
             live: 0,
             queued: 0,
             held_back: Vec::new(),
+            unclaimed: BTreeSet::new(),
             paused: false,
             holders: Vec::new(),
             stall_looked_for: None,
@@ -238,6 +251,7 @@ impl Machine {
                     self.record(now, RunIndex::ROOT, EventKind::Merged(summary), out);
                 }
             }
+            Input::Claimed { run } => self.claimed(run),
             Input::Wait(wait) => self.wait(now, wait, out),
             Input::TurnEnded(end) => self.turn_ended(now, end, out),
             Input::Letter(letter) => self.letter(now, letter, out),
@@ -312,7 +326,10 @@ impl Machine {
                 let event = self.event(now, run, EventKind::Progress { text });
                 out.push(Effect::Show(Box::new(event)));
             }
-            RunEvent::Used { usage, cost } => self.charge(now, run, usage, cost, out),
+            RunEvent::Used { usage, cost } => {
+                let (usage, cost) = live.in_all(usage, cost);
+                self.charge(now, run, usage, cost, out);
+            }
         }
     }
 

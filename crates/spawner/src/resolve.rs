@@ -56,7 +56,19 @@ impl Unresolved<'_> {
             // What the operator wrote is the operator's choice, which policy wants to know.
             request.command = command.clone();
         }
-        Ok(Ask { caller, request, command, task, input, origin, work, runtime, facts, place })
+        Ok(Ask {
+            caller,
+            request,
+            command,
+            task,
+            input,
+            origin,
+            work,
+            runtime,
+            facts,
+            place,
+            number: None,
+        })
     }
 }
 

@@ -44,12 +44,12 @@ impl Runtimes {
 
 /// A runtime as far as limits are concerned.
 fn facts(name: &Arc<str>, runtime: &dyn Runtime) -> RuntimeFacts {
-    let Abilities { cost, turns, resumes: _, enforces } = runtime.abilities();
+    let Abilities { cost, turns, resumes, enforces } = runtime.abilities();
     let cost = match cost {
         CostKnowledge::None => CostKind::None,
         CostKnowledge::Reported => CostKind::Reported,
         CostKnowledge::Bounded => CostKind::Bounded,
         CostKnowledge::Unknown => CostKind::Unknown,
     };
-    RuntimeFacts { name: Arc::clone(name), cost, enforces, turns }
+    RuntimeFacts { name: Arc::clone(name), cost, enforces, turns, resumes }
 }

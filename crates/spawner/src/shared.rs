@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use offshoot_config::Config;
@@ -38,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) work: Arc<Work>,
     pub(crate) runtimes: Arc<Runtimes>,
     pub(crate) minted: AtomicU64,
+    /// How many pieces the owner has asked for.
+    pub(crate) places: AtomicU32,
     pub(crate) active: Arc<Gauge>,
     pub(crate) doorkeeper: Option<Arc<dyn Doorkeeper>>,
     pub(crate) contexts: Contexts,
@@ -110,6 +112,13 @@ impl Gauge {
 impl Shared {
     pub(crate) fn mint_wait(&self) -> WaitId {
         WaitId(self.minted.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Places for so many more pieces; answers the first. A later start that asks for the same pieces in the same order
+    /// gives them the same places.
+    pub(crate) fn mint_places(&self, many: usize) -> u32 {
+        let many = u32::try_from(many).expect("a request has fewer than 2^32 pieces");
+        self.places.fetch_add(many, Ordering::Relaxed)
     }
 
     pub(crate) fn mint_fan(&self) -> FanId {

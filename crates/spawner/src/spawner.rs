@@ -1,35 +1,36 @@
 //! The engine, as a library user holds it.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use offshoot_config::Config;
 use offshoot_model::{
     AgentId, ContextEntry, Cost, JsonText, Origin, RootId, SpawnRequest, Tree, Usage, VariableRef,
 };
 use offshoot_runtime::Runtime;
-use offshoot_store::{DataFolder, Store, StoreError};
+use offshoot_store::{DataFolder, RootLock, Store, StoreError};
 use tokio::sync::{broadcast, mpsc, watch};
 
 use crate::clock::{Clock, SystemClock};
 use crate::doorkeeper::Doorkeeper;
 use crate::error::SpawnerError;
 use crate::follow::FOLLOW_BUFFER;
-use crate::machine::{Machine, Opening, RunIndex};
+use crate::machine::{Effect, Machine, Opening, RunIndex};
 use crate::resolve::Unresolved;
 use crate::root_kind::RootKind;
 use crate::runtimes::Runtimes;
 use crate::session::Session;
 use crate::shared::{Contexts, Gauge, Progress, Shared};
-use crate::supervisor::{Supervisor, TreeState};
+use crate::supervisor::{Prepared, Recorded, Supervisor, TreeState};
 use crate::work::Work;
 
 /// Runs trees of agents. Cheap to clone; all clones are one spawner. Trees share nothing but the store.
 #[derive(Clone)]
 pub struct Spawner {
-    surroundings: Arc<Surroundings>,
+    pub(crate) surroundings: Arc<Surroundings>,
 }
 
 /// What a spawner is made of.
@@ -62,14 +63,14 @@ pub struct RootSpec {
     pub plan: Option<JsonText>,
 }
 
-struct Surroundings {
-    config: Config,
-    store: Arc<dyn Store>,
-    folder: Arc<DataFolder>,
+pub(crate) struct Surroundings {
+    pub(crate) config: Config,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) folder: Arc<DataFolder>,
     /// Removed with the last clone.
     _temporary: Option<tempfile::TempDir>,
-    runtimes: Arc<Runtimes>,
-    clock: Arc<dyn Clock>,
+    pub(crate) runtimes: Arc<Runtimes>,
+    pub(crate) clock: Arc<dyn Clock>,
     active: Arc<Gauge>,
     doorkeeper: Option<Arc<dyn Doorkeeper>>,
 }
@@ -117,23 +118,7 @@ impl Spawner {
         let lock = around.folder.hold(root)?;
         let RootSpec { kind, agent, task, label, context, work, plan } = spec;
         let work = Arc::new(work);
-        let shared = Arc::new(Shared {
-            root,
-            agent: agent.clone(),
-            config: around.config.clone(),
-            store: Arc::clone(&around.store),
-            folder: Arc::clone(&around.folder),
-            spool_folder: Arc::new(around.folder.spool_folder()),
-            clock: Arc::clone(&around.clock),
-            work: Arc::clone(&work),
-            runtimes: Arc::clone(&around.runtimes),
-            active: Arc::clone(&around.active),
-            doorkeeper: around.doorkeeper.clone(),
-            contexts: Contexts::default(),
-            progress: Progress::default(),
-            // The root itself is followed under number 0.
-            minted: AtomicU64::new(1),
-        });
+        let shared = self.shared(root, &agent, &work);
         let mut request = SpawnRequest { task, label, context, ..SpawnRequest::default() };
         let refused = |refusal| SpawnerError::Refused(Box::new(refusal));
         let ask = if runs {
@@ -165,6 +150,53 @@ impl Spawner {
         let mut effects = Vec::new();
         machine.open(around.clock.now(), opening, &mut effects).map_err(refused)?;
 
+        let begin = Begin { machine, effects, runs, lock };
+        let launch = ask.map(|ask| (RunIndex::ROOT, ask.prepared()));
+        Ok(begin.begin(shared, launch.into_iter().collect(), HashMap::new()))
+    }
+
+    pub(crate) fn shared(&self, root: RootId, agent: &AgentId, work: &Arc<Work>) -> Arc<Shared> {
+        let around = &self.surroundings;
+        Arc::new(Shared {
+            root,
+            agent: agent.clone(),
+            config: around.config.clone(),
+            store: Arc::clone(&around.store),
+            folder: Arc::clone(&around.folder),
+            spool_folder: Arc::new(around.folder.spool_folder()),
+            clock: Arc::clone(&around.clock),
+            work: Arc::clone(work),
+            runtimes: Arc::clone(&around.runtimes),
+            active: Arc::clone(&around.active),
+            doorkeeper: around.doorkeeper.clone(),
+            contexts: Contexts::default(),
+            progress: Progress::default(),
+            // The root itself is followed under number 0.
+            minted: AtomicU64::new(1),
+            places: AtomicU32::new(0),
+        })
+    }
+}
+
+/// A tree whose task is about to begin.
+pub(crate) struct Begin {
+    pub(crate) machine: Machine,
+    /// What is to be performed first.
+    pub(crate) effects: Vec<Effect>,
+    /// Whether the root runs something itself.
+    pub(crate) runs: bool,
+    pub(crate) lock: RootLock,
+}
+
+impl Begin {
+    /// Begins, with what it takes to start the runs that stand in line, and with the pieces that stand in the record.
+    pub(crate) fn begin(
+        self,
+        shared: Arc<Shared>,
+        launches: Vec<(RunIndex, Box<Prepared>)>,
+        recorded: HashMap<u32, Recorded>,
+    ) -> Session {
+        let Self { machine, effects, runs, lock } = self;
         // Unbounded, because whoever speaks must never wait for the supervisor: a run that is to be stopped would not
         // hear it. What can stand in it is bounded by what lives: a spawn, a wait or an ending for each run.
         let (sender, messages) = mpsc::unbounded_channel();
@@ -174,19 +206,19 @@ impl Spawner {
         let (answer, answered) = mpsc::unbounded_channel();
         let mut supervisor =
             Supervisor::new(Arc::clone(&shared), machine, messages, sender.clone(), events, state);
-        if let Some(ask) = ask {
-            supervisor.enter(RunIndex::ROOT, ask.prepared(), answer);
+        supervisor.remember(recorded);
+        for (run, launch) in launches {
+            supervisor.enter(run, launch, (run == RunIndex::ROOT).then(|| answer.clone()));
         }
         let task = async move {
-            supervisor.run(effects).await;
-            drop(lock);
+            supervisor.run(effects, lock).await;
         };
         #[expect(
             clippy::disallowed_methods,
             reason = "the tree's one task; it ends when nothing of the tree is alive"
         )]
         tokio::spawn(task);
-        Ok(Session::new(shared, sender, follow, watch, answered, runs))
+        Session::new(shared, sender, follow, watch, answered, runs)
     }
 }
 

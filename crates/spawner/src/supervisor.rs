@@ -18,9 +18,9 @@ mod perform;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use offshoot_model::{AgentId, CancelledBy, Ending, Reason, Refusal, RunId};
+use offshoot_model::{AgentId, CancelledBy, Ending, Envelope, Reason, Refusal, RunId};
 use offshoot_runtime::{LetterBox, RunEvent, RunHost, StopHandle, WaitFor};
-use offshoot_store::StoreError;
+use offshoot_store::{RootLock, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
@@ -77,6 +77,8 @@ pub(crate) struct Supervisor {
     waits: HashMap<WaitId, oneshot::Sender<Waited>>,
     /// Letters that are being recorded, in the order in which they will be handed over.
     letters: VecDeque<Written>,
+    /// Pieces that stand in the record of an earlier supervisor, by their place, until their owner asks for them.
+    recorded: HashMap<u32, Recorded>,
     outbox: Outbox,
     events: broadcast::Sender<News>,
     state: watch::Sender<TreeState>,
@@ -113,6 +115,14 @@ enum Post {
     Held(Vec<Arc<str>>),
     /// It reads them as it likes.
     Open(LetterBox),
+}
+
+/// A piece that stands in the record.
+pub(crate) enum Recorded {
+    /// It is over.
+    Ended(Box<Envelope>),
+    /// It is not, and its owner has to say what it takes to run it.
+    Lives(RunIndex),
 }
 
 /// A letter on its way.
@@ -167,6 +177,7 @@ impl Supervisor {
             asked: VecDeque::new(),
             waits: HashMap::new(),
             letters: VecDeque::new(),
+            recorded: HashMap::new(),
             outbox: Outbox::default(),
             events,
             state,
@@ -176,20 +187,25 @@ impl Supervisor {
         }
     }
 
-    /// Lets a root that runs something itself be started like any other run.
+    /// Lets a run that stands in line already be started like any other. The owner of a root hears its answer.
     pub(crate) fn enter(
         &mut self,
-        root: RunIndex,
+        run: RunIndex,
         launch: Box<Prepared>,
-        answer: mpsc::UnboundedSender<FanEvent>,
+        answer: Option<mpsc::UnboundedSender<FanEvent>>,
     ) {
-        let follower = Some(Follower { fan: FanId(0), place: 0, told: answer });
+        let follower = answer.map(|told| Follower { fan: FanId(0), place: 0, told });
         let entry = Entry { launch: Some(launch), admitted: 1, follower, ..Entry::default() };
-        self.runs.insert(root, entry);
+        self.runs.insert(run, entry);
+    }
+
+    /// Keeps what the record says of pieces until their owner asks for them.
+    pub(crate) fn remember(&mut self, recorded: HashMap<u32, Recorded>) {
+        self.recorded = recorded;
     }
 
     /// Runs until nothing is alive and everything is told. `opening` are the effects of opening the root.
-    pub(crate) async fn run(mut self, opening: Vec<Effect>) {
+    pub(crate) async fn run(mut self, opening: Vec<Effect>, lock: RootLock) {
         let mut effects = opening;
         let mut batch = Vec::with_capacity(BATCH);
         let mut alarm = Alarm::default();
@@ -200,6 +216,8 @@ impl Supervisor {
             let active = self.machine.active();
             self.shared.active.change(std::mem::replace(&mut self.active, active), active);
             if self.machine.live() == 0 && self.outbox.is_empty() {
+                // Whoever hears that the tree is over may take it over at once.
+                drop(lock);
                 self.state.send_if_modified(|state| match state {
                     TreeState::Live => {
                         *state = TreeState::Ended;
@@ -248,6 +266,7 @@ impl Supervisor {
                 }
             }
             Message::Fan { id, caller, mut asks, follower } => {
+                asks = self.adopt(id, asks, &follower, effects);
                 self.divide_budget(caller, asks.iter_mut());
                 for (count, ask) in asks.into_iter().enumerate() {
                     let follower = Follower { fan: id, place: ask.place, told: follower.clone() };
@@ -343,6 +362,38 @@ impl Supervisor {
         }
     }
 
+    /// Of pieces that stand in the record, tells what came of them or goes on with them. Answers the others.
+    fn adopt(
+        &mut self,
+        fan: FanId,
+        asks: Vec<Ask>,
+        told: &mpsc::UnboundedSender<FanEvent>,
+        effects: &mut Vec<Effect>,
+    ) -> Vec<Ask> {
+        if self.recorded.is_empty() {
+            return asks;
+        }
+        let mut others = Vec::new();
+        for ask in asks {
+            let place = ask.place;
+            match ask.number.and_then(|number| self.recorded.remove(&number)) {
+                None => others.push(ask),
+                Some(Recorded::Ended(envelope)) => {
+                    // Whoever asked may have gone.
+                    let _ = told.send(FanEvent::Ended { place, envelope });
+                }
+                Some(Recorded::Lives(run)) => {
+                    let follower = Some(Follower { fan, place, told: told.clone() });
+                    let launch = Some(ask.prepared());
+                    let entry = Entry { launch, admitted: 1, follower, ..Entry::default() };
+                    self.runs.insert(run, entry);
+                    self.step(Input::Claimed { run }, effects);
+                }
+            }
+        }
+        others
+    }
+
     /// Gives each piece that asks for no amount of its own its part of what the caller has left. No step comes between
     /// this and their admission.
     fn divide_budget<'a>(&self, caller: RunIndex, asks: impl Iterator<Item = &'a mut Ask>) {
@@ -361,9 +412,13 @@ impl Supervisor {
         self.next_reply += 1;
         let reply = ReplyId(self.next_reply);
         self.asked.push_back(Asked { reply, prepared: ask.prepared(), to });
-        let Ask { caller, request, task, input, origin, facts, .. } = ask;
+        let Ask { caller, request, task, input, origin, facts, number, work, .. } = ask;
+        let tree = &self.shared.work.working_folder;
+        let folder = (work.working_folder != *tree).then(|| Arc::clone(&work.working_folder));
         let run = self.shared.clock.mint();
-        let spawn = Spawn { caller, run, request, task, input, origin, facts, reply };
+        let place = number;
+        let spawn =
+            Spawn { caller, run, request, task, input, place, folder, origin, facts, reply };
         self.step(Input::Spawn(Box::new(spawn)), effects);
     }
 

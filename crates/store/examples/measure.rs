@@ -234,6 +234,8 @@ fn admitted(run: RunId, parent: Option<RunId>, depth: u32) -> EventKind {
         runtime: Some("exec".into()),
         task: Payload::text("count the errors"),
         input: None,
+        place: None,
+        particulars: None,
         grant: Arc::new(Grant::unbounded()),
         rules: None,
         plan: None,

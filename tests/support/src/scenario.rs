@@ -301,6 +301,8 @@ impl Script {
             runtime: Some("exec".into()),
             task: Payload::text("count the words"),
             input: None,
+            place: None,
+            particulars: None,
             grant: Arc::new(grant(parent.is_some(), budget)),
             rules: parent.is_none().then(|| Arc::new(RULES)),
             plan: None,

@@ -57,6 +57,8 @@ struct Document {
     system_prompt: Option<Arc<str>>,
     grant: Arc<Grant>,
     #[serde(default)]
+    continues: bool,
+    #[serde(default)]
     pass: Option<Way>,
 }
 
@@ -124,6 +126,7 @@ impl From<Launch> for Document {
             thinking: launch.thinking,
             system_prompt: launch.system_prompt,
             grant: launch.grant,
+            continues: launch.continues,
             pass: launch.pass.map(|Pass { socket, ticket }| Way { socket, ticket }),
         }
     }
@@ -161,6 +164,7 @@ impl From<Document> for Launch {
             thinking: document.thinking,
             system_prompt: document.system_prompt,
             grant: document.grant,
+            continues: document.continues,
             pass: document.pass.map(|Way { socket, ticket }| Pass { socket, ticket }),
         }
     }

@@ -15,6 +15,7 @@ use uuid::Uuid;
 pub(crate) fn launch(task: &str) -> Launch {
     let run = RunId::from_uuid(Uuid::from_u128(1));
     Launch {
+        continues: false,
         run,
         root: RootId::new(run),
         key: "agent:main:run:1".parse().expect("a key"),

@@ -79,7 +79,7 @@ pub(crate) fn usd(micros: u64) -> Option<BudgetRequest> {
 
 /// A paid runtime that reports what it costs and withholds any right.
 pub(crate) fn paid(cost: CostKind) -> RuntimeFacts {
-    RuntimeFacts { name: "claude".into(), cost, enforces: None, turns: true }
+    RuntimeFacts { name: "claude".into(), cost, enforces: None, turns: true, resumes: true }
 }
 
 impl Tree {

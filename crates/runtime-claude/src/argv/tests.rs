@@ -13,6 +13,7 @@ use super::*;
 fn launch() -> Launch {
     let run = RunId::from_uuid(Uuid::from_u128(7));
     Launch {
+        continues: false,
         run,
         root: RootId::new(run),
         key: SessionKey::parse("agent:main:subagent:x").expect("a key"),

@@ -35,6 +35,7 @@ impl Place {
     pub(crate) fn launch(&self, task: &str) -> Launch {
         let run = RunId::from_uuid(Uuid::now_v7());
         Launch {
+            continues: false,
             run,
             root: RootId::new(run),
             key: SessionKey::parse("agent:main:subagent:x").expect("a key"),

@@ -13,6 +13,7 @@ use super::*;
 fn launch(context: Vec<ContextFile>, input: Input) -> Launch {
     let run = RunId::from_uuid(Uuid::nil());
     Launch {
+        continues: false,
         run,
         root: RootId::new(run),
         key: SessionKey::parse("agent:main:main").expect("a key"),

@@ -164,6 +164,7 @@ pub(crate) fn run_id(number: usize) -> RunId {
 pub(crate) fn launch(task: &str) -> Launch {
     let run = RunId::from_uuid(Uuid::now_v7());
     Launch {
+        continues: false,
         run,
         root: RootId::new(run),
         key: SessionKey::parse("agent:main:subagent:x").expect("a key"),

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use offshoot_model::{
-    Admitted, EventKind, Origin, Refusal, RefusalCode, Rules, RunId, SessionKey, Timestamp,
+    Admitted, EventKind, Origin, Particulars, Refusal, RefusalCode, Rules, RunId, SessionKey,
+    Timestamp,
 };
 use offshoot_policy::{Admission, Caller, Load, RuntimeFacts, Terms, admit, open};
 use offshoot_session_key::Segment;
@@ -31,6 +32,7 @@ impl Machine {
             self.timers.arm(now.plus(std::time::Duration::from_secs(seconds)), Due::Deadline);
         }
         let key = kind.key(&agent, &segment(id));
+        let particulars = Particulars::of(&request, None);
         let phase = if facts.is_some() { Phase::Queued } else { Phase::Holder };
         let mut holder = live(key.clone(), &admission, phase);
         holder.takes_turns = facts.as_ref().is_some_and(|facts| facts.turns);
@@ -46,6 +48,8 @@ impl Machine {
             runtime: facts.map(|facts| Arc::clone(&facts.name)),
             task,
             input: None,
+            place: None,
+            particulars,
             rules: Some(Arc::new(admission.terms.rules())),
             grant: admission.grant,
             plan,
@@ -60,7 +64,8 @@ impl Machine {
 
     /// A session asks for a child. Yes or no, there is exactly one answer.
     pub(super) fn spawn(&mut self, now: Timestamp, spawn: Spawn, out: &mut Vec<Effect>) {
-        let Spawn { caller, run: id, request, task, input, origin, facts, reply } = spawn;
+        let Spawn { caller, run: id, request, task, input, place, folder, origin, facts, reply } =
+            spawn;
         self.wake(now, caller, out);
         if let Some(caller) = self.runs[caller.get()].live_mut() {
             caller.clock.sign(now);
@@ -86,6 +91,11 @@ impl Machine {
         // A root that runs nothing itself reads no results: its owner follows its pieces, or waits.
         child.announces = origin == Origin::Agent && parent.phase != Phase::Holder;
         let run = self.insert(id, Some(caller), depth, child);
+        // What all pieces have in common stands in the root's plan.
+        let particulars = match origin {
+            Origin::Agent => Particulars::of(&request, folder),
+            Origin::Root | Origin::Piece => None,
+        };
         let admitted = Admitted {
             key,
             parent: Some(self.id(caller)),
@@ -96,6 +106,8 @@ impl Machine {
             runtime: Some(Arc::clone(&facts.name)),
             task,
             input,
+            place,
+            particulars,
             grant: admission.grant,
             rules,
             plan: None,
@@ -134,7 +146,7 @@ impl Machine {
     }
 }
 
-fn live(key: SessionKey, admission: &Admission, phase: Phase) -> Live {
+pub(super) fn live(key: SessionKey, admission: &Admission, phase: Phase) -> Live {
     Live {
         key,
         agent: admission.agent.clone(),
@@ -152,6 +164,7 @@ fn live(key: SessionKey, admission: &Admission, phase: Phase) -> Live {
         mail: None,
         takes_turns: false,
         announces: false,
+        earlier: None,
         stopping: None,
     }
 }

@@ -26,6 +26,7 @@ impl Machine {
         else {
             unreachable!("a runtime ends a run once, and what never started is not given to one");
         };
+        (ending.usage, ending.cost) = live.in_all(ending.usage, ending.cost);
         let Live { key, agent, terms, phase, started_at, waits, watchers, mail, announces, .. } =
             *live;
         // It ended because it was asked to, unless it had done its work by then.
@@ -77,7 +78,7 @@ impl Machine {
     }
 
     /// A run that had been started tells something about the runtime of its agent.
-    fn probed(
+    pub(super) fn probed(
         &mut self,
         now: Timestamp,
         run: RunId,

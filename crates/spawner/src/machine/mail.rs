@@ -126,6 +126,23 @@ impl Machine {
         }
     }
 
+    /// As [`Machine::hold_result`], for an end that stands in the record.
+    pub(super) fn remember_result(&mut self, child: RunIndex, key: SessionKey) {
+        let parent = self.runs[child.get()].parent;
+        if let Some(parent) = parent.and_then(|parent| self.runs[parent.get()].live_mut()) {
+            parent.mail.get_or_insert_default().results.push((child, key));
+        }
+    }
+
+    /// The record says what came of this result.
+    pub(super) fn forget_result(&mut self, child: RunIndex) {
+        let parent = self.runs[child.get()].parent;
+        let parent = parent.and_then(|parent| self.runs[parent.get()].live_mut());
+        if let Some(mail) = parent.and_then(|parent| parent.mail.as_mut()) {
+            mail.results.retain(|(run, _)| *run != child);
+        }
+    }
+
     /// A run is over, and what was held for it reaches nobody.
     pub(super) fn return_mail(
         &mut self,

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_model::{AgentId, Grant, Reason, RunId, RunStatus, SessionKey, Timestamp};
+use offshoot_model::{
+    AgentId, Cost, Grant, Reason, RunId, RunStatus, SessionKey, Timestamp, Usage,
+};
 use offshoot_policy::{Lineage, Terms};
 
 use super::mail::Mail;
@@ -61,6 +63,8 @@ pub(crate) struct Live {
     pub(super) takes_turns: bool,
     /// Whether its result goes to the session that asked for it.
     pub(super) announces: bool,
+    /// What it used in attempts that were interrupted. What it reports counts from the beginning of this one.
+    pub(crate) earlier: Option<Box<(Usage, Cost)>>,
     /// What its ending will say, once it was asked to stop.
     pub(crate) stopping: Option<Box<Reason>>,
 }
@@ -128,6 +132,16 @@ impl Run {
         match &self.body {
             Body::Live(live) => live.phase.status(),
             Body::Ended(status) => *status,
+        }
+    }
+}
+
+impl Live {
+    /// What it has used in all its attempts, where this is what it has used in the last one.
+    pub(crate) fn in_all(&self, usage: Usage, cost: Cost) -> (Usage, Cost) {
+        match &self.earlier {
+            Some(earlier) => (earlier.0 + usage, earlier.1 + cost),
+            None => (usage, cost),
         }
     }
 }

@@ -48,6 +48,7 @@ impl Machine {
     pub(super) fn close(&mut self, now: Timestamp, ending: Ending, out: &mut Vec<Effect>) {
         let root = self.runs.first().and_then(Run::live).map(|live| &live.phase);
         if let Some(Phase::Holder) = root {
+            self.drop_unclaimed(now, out);
             self.finished(now, RunIndex::ROOT, ending, out);
         }
     }

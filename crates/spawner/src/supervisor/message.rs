@@ -83,6 +83,8 @@ pub(crate) struct Prepared {
     pub(crate) thinking: Option<Arc<str>>,
     pub(crate) work: Arc<Work>,
     pub(crate) runtime: Arc<dyn Runtime>,
+    /// Whether it was interrupted and goes on where it was.
+    pub(crate) continues: bool,
 }
 
 /// A request with everything that was resolved before it entered.
@@ -100,6 +102,8 @@ pub(crate) struct Ask {
     pub(crate) facts: Arc<RuntimeFacts>,
     /// The place in the request, for a piece.
     pub(crate) place: u32,
+    /// Its place among all pieces that the owner has asked for; none for what nobody would ask for again.
+    pub(crate) number: Option<u32>,
 }
 
 /// One request for many pieces.
@@ -134,6 +138,7 @@ impl Ask {
             thinking: self.request.thinking.as_deref().map(Into::into),
             work: Arc::clone(&self.work),
             runtime: Arc::clone(&self.runtime),
+            continues: false,
         })
     }
 }

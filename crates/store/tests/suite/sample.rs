@@ -87,6 +87,8 @@ pub(crate) fn admission(key: &str) -> Admitted {
         runtime: None,
         task: Payload::text("count the lines"),
         input: None,
+        place: None,
+        particulars: None,
         grant: Arc::new(Grant::unbounded()),
         rules: None,
         plan: None,

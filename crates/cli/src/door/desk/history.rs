@@ -107,6 +107,11 @@ fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, 
             format!("used {tokens} tokens and {micro_usd} millionths of a dollar above its budget"),
         ),
         EventKind::StallLent => own(EntryKind::Event, "its slot was lent".to_owned()),
+        EventKind::Reopened => own(EntryKind::Event, "a new supervisor holds the tree".to_owned()),
+        EventKind::Resumed { attempt, continues } => {
+            let how = if *continues { "goes on" } else { "begins again" };
+            own(EntryKind::Event, format!("was interrupted and {how}, attempt {attempt}"))
+        }
         // How much it has used is in its outcome, and in `tree` while it runs.
         EventKind::Used { .. } => None,
         EventKind::Delivered { delivery, redelivered } => {

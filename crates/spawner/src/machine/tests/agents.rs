@@ -74,6 +74,10 @@ impl World {
             self.close();
             return true;
         }
+        if matches!(self.behaviour, Behaviour::Random) && self.seed.one_in(60) {
+            self.crash();
+            return true;
+        }
         let impatient = matches!(self.behaviour, Behaviour::Random) && self.seed.one_in(8);
         if (impatient || awake.is_empty()) && self.disturb() {
             return true;

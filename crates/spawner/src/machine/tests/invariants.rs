@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use offshoot_model::{Admitted, Event, EventKind, Origin, RootId, RunId, RunStatus, Usage};
+use offshoot_model::{Admitted, Event, EventKind, Origin, Reason, RootId, RunId, RunStatus, Usage};
 use offshoot_policy::budget::Unit;
 
 use super::super::{Effect, Machine, RunIndex, WaitId};
@@ -89,7 +89,8 @@ impl Ledger {
         let is_over = self.ended.contains_key(&run);
         let is_delivery =
             matches!(kind, EventKind::Delivered { .. } | EventKind::Undelivered { .. });
-        assert_eq!(is_over, is_delivery, "a run that is over is delivered, and nothing else");
+        let is_reopened = matches!(kind, EventKind::Reopened);
+        assert!(is_reopened || is_over == is_delivery, "what is over is delivered, no more");
         *self.seen.entry(kind.name()).or_default() += 1;
         self.count_at_once(run, kind);
         match kind {
@@ -125,11 +126,15 @@ impl Ledger {
             EventKind::Stopping { .. } => {
                 self.stopping.insert(run);
             }
+            EventKind::Reopened => self.holding.clear(),
             EventKind::Delivered { .. } => self.hand_over(run, true),
             EventKind::Undelivered { .. } => self.hand_over(run, false),
             EventKind::Used { usage, .. } => self.spend(run, usage),
             EventKind::Ended(ending) => {
                 self.spend(run, &ending.usage);
+                if ending.reason == Reason::Interrupted && ending.usage == Usage::default() {
+                    self.spend_all(run);
+                }
                 self.holding.remove(&run);
                 assert!(ending.status().is_terminal());
                 *self.seen.entry(ending.status().as_str()).or_default() += 1;
@@ -167,6 +172,17 @@ impl Ledger {
         let mut at = Some(run);
         while let Some(run) = at {
             *self.spent.entry(run).or_default() += total - before;
+            at = self.admitted[&run].parent;
+        }
+    }
+
+    /// Nobody knows what it used, so it used all it had.
+    fn spend_all(&mut self, run: RunId) {
+        let granted = self.admitted[&run].grant.budget.tokens.unwrap_or(0);
+        let spent = self.spent.get(&run).copied().unwrap_or(0);
+        let mut at = Some(run);
+        while let Some(run) = at {
+            *self.spent.entry(run).or_default() += granted.saturating_sub(spent);
             at = self.admitted[&run].parent;
         }
     }

@@ -6,16 +6,18 @@ use std::time::Duration;
 
 use offshoot_config::CostKind;
 use offshoot_model::{
-    AgentId, CancelledBy, Cost, Ending, Origin, Payload, Reason, RefusalCode, RootId, RunId,
-    SpawnRequest, Timestamp, TokenCount, Usage,
+    AgentId, CancelledBy, Cost, Ending, Event, EventKind, Origin, Payload, Reason, RefusalCode,
+    RootId, RunId, SpawnRequest, Timestamp, TokenCount, Usage,
 };
 use offshoot_policy::RuntimeFacts;
+use offshoot_policy::budget::Unit;
 use offshoot_runtime::{RunEvent, Stop, WaitMode};
 use uuid::Uuid;
 
+use super::super::run::{Phase, Run};
 use super::super::{
-    Effect, Input, Letter, Machine, NewWait, Opening, Reach, ReplyId, RunIndex, Spawn, TurnEnd,
-    WaitId,
+    Effect, Input, Letter, Library, Machine, NewWait, Opening, Reach, Recall, Recalled, ReplyId,
+    RunIndex, Spawn, TurnEnd, WaitId, Waiting,
 };
 use super::agents::{Actor, Behaviour};
 use super::invariants::Ledger;
@@ -36,8 +38,11 @@ pub(super) struct World {
     /// Waits that were not answered yet.
     open_waits: BTreeMap<WaitId, RunIndex>,
     minted: u64,
-    facts: Arc<RuntimeFacts>,
+    pub(super) facts: Arc<RuntimeFacts>,
     pub(super) pieces_left: u64,
+    limits: Limits,
+    /// The record, as it would be on disk.
+    record: Vec<Event>,
 }
 
 impl World {
@@ -76,6 +81,8 @@ impl World {
             minted: 1,
             facts: Arc::new(facts),
             pieces_left: 0,
+            limits,
+            record: Vec::new(),
         };
         world.book(effects);
         world
@@ -135,6 +142,8 @@ impl World {
             task: Payload::Text(Arc::clone(&task)),
             request: SpawnRequest { task, ..request },
             input: None,
+            place: None,
+            folder: None,
             origin,
             facts: Arc::clone(&self.facts),
             reply: ReplyId(reply),
@@ -280,6 +289,59 @@ impl World {
         assert!(self.answers.values().all(Option::is_some), "every request was answered");
     }
 
+    /// The supervisor dies with everything in it, and a new one reads the record back. What was counted is counted the
+    /// same; then it goes on.
+    pub(super) fn crash(&mut self) {
+        let root = self.ledger.root;
+        let EventKind::Admitted(admitted) = &self.record[0].kind else {
+            panic!("a record begins with the admission of its root");
+        };
+        let mut recall = Recall::new(self.limits.config(), root, admitted);
+        for event in self.record.clone() {
+            recall.apply(event, self).expect("the record fits together");
+        }
+        self.assert_same(recall.machine());
+        if recall.is_over() {
+            return;
+        }
+        let Recalled { machine, effects, waiting, .. } = recall.reopen(self.now);
+        self.machine = machine;
+        self.actors.clear();
+        self.stopping.clear();
+        self.open_waits.clear();
+        self.book(effects);
+        for Waiting { run, admitted, .. } in waiting {
+            if admitted.origin == Origin::Piece {
+                self.step(Input::Claimed { run });
+            }
+        }
+    }
+
+    fn assert_same(&self, read: &Machine) {
+        assert_eq!(read.seq, self.machine.seq);
+        assert_eq!(read.live, self.machine.live);
+        assert_eq!(read.books.spawns, self.machine.books.spawns, "what was spawned was spawned");
+        assert_eq!(read.runs.len(), self.machine.runs.len());
+        for (read, was) in read.runs.iter().zip(&self.machine.runs) {
+            assert_eq!((read.id, read.parent, read.depth), (was.id, was.parent, was.depth));
+            assert_eq!(read.children, was.children);
+            assert_eq!(read.live().is_some(), was.live().is_some());
+            let of = |run: &Run| {
+                let live = run.live()?;
+                // What holds pieces is not stopped by being asked; whoever takes it over decides anew.
+                let stopping = live.stopping.clone().filter(|_| live.phase != Phase::Holder);
+                Some((live.live_children, live.announces, live.takes_turns, stopping))
+            };
+            assert_eq!(of(read), of(was));
+        }
+        for run in &self.machine.runs {
+            for unit in Unit::ALL {
+                let balance = |machine: &Machine| machine.books.ledger.balance(run.id, unit);
+                assert_eq!(balance(read), balance(&self.machine), "what was spent was spent");
+            }
+        }
+    }
+
     fn step(&mut self, input: Input) {
         let mut effects = Vec::new();
         self.machine.step(self.now, input, &mut effects);
@@ -322,7 +384,8 @@ impl World {
                         actor.letters += 1;
                     }
                 }
-                Effect::Record(_) | Effect::Show(_) | Effect::Ended { .. } => {}
+                Effect::Record(event) => self.record.push(event),
+                Effect::Show(_) | Effect::Ended { .. } => {}
             }
         }
         self.ledger.assert_step(&self.machine, &self.open_waits);
@@ -342,6 +405,16 @@ impl World {
         }
         let blocked = self.actors.get(&caller).is_none_or(|actor| !actor.waits.is_empty());
         assert!(blocked || self.holding().contains(&caller), "what goes on holds a slot");
+    }
+}
+
+impl Library for World {
+    fn facts(&self, _runtime: &str) -> Option<Arc<RuntimeFacts>> {
+        Some(Arc::clone(&self.facts))
+    }
+
+    fn task(&self, _task: &Payload) -> Arc<str> {
+        unreachable!("the tasks of this world are short")
     }
 }
 

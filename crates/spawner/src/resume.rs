@@ -1,0 +1,140 @@
+//! A tree whose supervisor has gone, held by a new one.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use offshoot_model::{Admitted, Origin, Payload, RootId, SpawnRequest};
+use offshoot_policy::RuntimeFacts;
+use offshoot_store::Store;
+
+use crate::error::SpawnerError;
+use crate::machine::{Library, Recall, Recalled, RunIndex, Waiting};
+use crate::resolve::Unresolved;
+use crate::runtimes::Runtimes;
+use crate::session::Session;
+use crate::shared::Shared;
+use crate::spawner::{Begin, RootSpec, Spawner};
+use crate::supervisor::{Prepared, Recorded};
+use crate::work::Work;
+
+/// What the record is read back with.
+struct Shelf {
+    store: Arc<dyn Store>,
+    runtimes: Arc<Runtimes>,
+}
+
+impl Spawner {
+    /// Takes over a tree whose supervisor has gone: reads its record back, and goes on with what was alive. What had
+    /// ended is not run again. Must be called inside a tokio runtime.
+    ///
+    /// `spec` says again what the tree was opened with; its task, label and context stand in the record. A root that
+    /// holds pieces goes on with them once its owner asks for the same pieces in the same order
+    /// ([`Session::fan_out`]): those that have ended answer at once.
+    ///
+    /// # Errors
+    ///
+    /// Where somebody holds the tree, where nothing of it is alive any more ([`SpawnerError::Over`]), and where its
+    /// record cannot be read.
+    pub async fn resume(&self, root: RootId, spec: RootSpec) -> Result<Session, SpawnerError> {
+        let around = &self.surroundings;
+        let lock = around.folder.hold(root)?;
+        let RootSpec { agent, work, .. } = spec;
+        let shared = self.shared(root, &agent, &Arc::new(work));
+        let shelf =
+            Shelf { store: Arc::clone(&around.store), runtimes: Arc::clone(&around.runtimes) };
+        let config = around.config.clone();
+        let read = move || read(root, config, &shelf);
+        let recall =
+            tokio::task::spawn_blocking(read).await.expect("reading a record does not panic")?;
+        if recall.is_over() {
+            return Err(SpawnerError::Over);
+        }
+        let Recalled { machine, effects, waiting, ended } = recall.reopen(around.clock.now());
+        let mut recorded: HashMap<u32, Recorded> = ended
+            .into_iter()
+            .map(|(place, envelope)| (place, Recorded::Ended(Box::new(envelope))))
+            .collect();
+        let mut launches = Vec::new();
+        for waiting in waiting {
+            match (waiting.admitted.origin, waiting.admitted.place) {
+                (Origin::Piece, Some(place)) => {
+                    recorded.insert(place, Recorded::Lives(waiting.run));
+                }
+                (Origin::Piece, None) => {}
+                (Origin::Root | Origin::Agent, _) => {
+                    let run = waiting.run;
+                    launches.push((run, prepare(waiting, &shared).await?));
+                }
+            }
+        }
+        let runs = launches.iter().any(|(run, _)| *run == RunIndex::ROOT);
+        Ok(Begin { machine, effects, runs, lock }.begin(shared, launches, recorded))
+    }
+}
+
+fn read(
+    root: RootId,
+    config: offshoot_config::Config,
+    shelf: &Shelf,
+) -> Result<Recall, SpawnerError> {
+    let admitted = shelf.store.admitted(root.run())?.ok_or(SpawnerError::Over)?;
+    let mut recall = Recall::new(config, root, &admitted);
+    for event in shelf.store.events(root, 0) {
+        recall.apply(event?, shelf).map_err(SpawnerError::Unknown)?;
+    }
+    Ok(recall)
+}
+
+/// What it takes to start a run again, from what was recorded when it was admitted.
+async fn prepare(waiting: Waiting, shared: &Arc<Shared>) -> Result<Box<Prepared>, SpawnerError> {
+    let Waiting { admitted, continues, .. } = waiting;
+    let Admitted { agent, origin, label, task, particulars, input, .. } = *admitted;
+    let particulars = particulars.unwrap_or_default();
+    let (text, store) = (task.clone(), Arc::clone(&shared.store));
+    let text = tokio::task::spawn_blocking(move || text_of(&*store, &text));
+    let request = SpawnRequest {
+        task: text.await.expect("reading a task does not panic")?,
+        agent: Some(agent.clone()),
+        label,
+        context: particulars.context,
+        command: particulars.command,
+        model: particulars.model,
+        thinking: particulars.thinking,
+        ..SpawnRequest::default()
+    };
+    let work = match particulars.folder {
+        Some(working_folder) => Arc::new(Work { working_folder, ..(*shared.work).clone() }),
+        None => Arc::clone(&shared.work),
+    };
+    let unresolved = Unresolved {
+        caller: RunIndex::ROOT,
+        agent: &agent,
+        origin,
+        request,
+        input,
+        work,
+        place: 0,
+    };
+    let ask = unresolved.resolve_with(task, shared);
+    let ask = ask.map_err(|refusal| SpawnerError::Refused(Box::new(refusal)))?;
+    Ok(Box::new(Prepared { continues, ..*ask.prepared() }))
+}
+
+fn text_of(store: &dyn Store, task: &Payload) -> Result<Arc<str>, offshoot_store::StoreError> {
+    Ok(match task {
+        Payload::Text(text) => Arc::clone(text),
+        Payload::Json(json) => json.as_str().into(),
+        Payload::Stored(value) => String::from_utf8_lossy(&store.read(value)?).into(),
+    })
+}
+
+impl Library for Shelf {
+    fn facts(&self, runtime: &str) -> Option<Arc<RuntimeFacts>> {
+        self.runtimes.get(Some(runtime)).map(|known| Arc::clone(&known.facts))
+    }
+
+    fn task(&self, task: &Payload) -> Arc<str> {
+        // It only serves to recognise a task that stands above itself.
+        text_of(&*self.store, task).unwrap_or_default()
+    }
+}

@@ -1,0 +1,187 @@
+//! Trees whose supervisor dies with everything in it, and which a new one takes over.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use offshoot_config::Loader;
+use offshoot_model::{EventKind, Payload, Reason, RootId, RunStatus, SpawnRequest};
+use offshoot_runtime::{Finished, FnRuntime, Launch};
+use offshoot_spawner::{FanOut, Piece, RootSpec, Spawner, SpawnerError};
+use offshoot_store::{DataFolder, SqliteStore, Store};
+use tokio::sync::mpsc;
+
+/// How often each task was run.
+type Runs = Arc<Mutex<BTreeMap<String, u32>>>;
+
+/// Everything a supervisor lives in. Dropping it is as good as killing it, once the handles of its tree are gone too
+/// and with them the last write of its store.
+fn world() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime")
+}
+
+fn spawner(home: &Path, settings: &[(&str, &str)], runtime: FnRuntime) -> Spawner {
+    let flag = |loader: Loader, (key, value): &(&str, &str)| {
+        loader.flag(format!("agents.defaults.subagents.{key}"), *value, "test")
+    };
+    let config = settings.iter().fold(Loader::new(), flag).load().expect("within bounds");
+    let folder = Arc::new(DataFolder::open(home).expect("a data folder"));
+    let store = Arc::new(SqliteStore::open(&folder).expect("a record"));
+    let builder = Spawner::builder().config(config).store(store).folder(folder);
+    builder.runtime(runtime).build().expect("a spawner")
+}
+
+/// Answers its task in capitals; hangs where `hangs` says so, and tells when it begins.
+fn worker(
+    runs: &Runs,
+    told: mpsc::UnboundedSender<String>,
+    hangs: impl Fn(&Launch) -> bool + Clone + Send + Sync + 'static,
+) -> FnRuntime {
+    let runs = Arc::clone(runs);
+    FnRuntime::new("worker", move |launch, _cx| {
+        let (runs, told, hangs) = (Arc::clone(&runs), told.clone(), hangs.clone());
+        async move {
+            let task = launch.task.to_string();
+            *runs.lock().expect("one at a time").entry(task.clone()).or_default() += 1;
+            if hangs(&launch) {
+                let _ = told.send(task.clone());
+                std::future::pending::<()>().await;
+            }
+            Finished::text(task.to_uppercase())
+        }
+    })
+}
+
+fn order(many: usize) -> FanOut {
+    FanOut::new((0..many).map(|number| Piece::task(format!("piece {number}"))))
+}
+
+fn kinds(home: &Path, root: RootId) -> Vec<EventKind> {
+    let folder = DataFolder::open(home).expect("a data folder");
+    let store = SqliteStore::open(&folder).expect("a record");
+    store.events(root, 0).map(|event| event.expect("a whole record").kind).collect()
+}
+
+#[test]
+fn pieces_that_had_ended_are_not_run_again_and_the_answer_is_the_same() {
+    let home = tempfile::tempdir().expect("a folder for the test");
+    let runs = Runs::default();
+    let settings = [("maxConcurrent", "2")];
+    let first = world();
+    let (root, session, fan) = first.block_on(async {
+        let (told, mut hanging) = mpsc::unbounded_channel();
+        let hangs = |launch: &Launch| matches!(&*launch.task, "piece 2" | "piece 3");
+        let spawner = spawner(home.path(), &settings, worker(&runs, told, hangs));
+        let session = spawner.open(RootSpec::new("all")).await.expect("a root");
+        let fan = session.fan_out(order(6)).await.expect("pieces");
+        for _ in 0..2 {
+            hanging.recv().await.expect("two hold the slots, and two stand in line");
+        }
+        let root = session.root();
+        (root, session, fan)
+    });
+    drop(first);
+    drop((session, fan));
+
+    let second = world();
+    let answer = second.block_on(async {
+        let (told, _) = mpsc::unbounded_channel();
+        let spawner = spawner(home.path(), &settings, worker(&runs, told, |_| false));
+        let spec = RootSpec::new("all");
+        let session = spawner.resume(root, spec.clone()).await.expect("it is taken over");
+        let held = spawner.resume(root, spec.clone()).await.expect_err("one root, one supervisor");
+        assert!(matches!(held, SpawnerError::Store(_)), "{held}");
+        // More than the first supervisor had got to: these are asked for now.
+        let fan = session.fan_out(order(8)).await.expect("pieces");
+        let answer = fan.answer().await.expect("an answer");
+        session.conclude(&answer).await.expect("a whole record");
+        let over = spawner.resume(root, spec).await.expect_err("nothing lives any more");
+        assert!(matches!(over, SpawnerError::Over), "{over}");
+        answer
+    });
+    let expected: Vec<String> = (0..8).map(|number| format!("PIECE {number}")).collect();
+    let expected = Payload::text(expected.join("\n---\n"));
+    assert_eq!(answer.answer.to_payload(), Some(expected), "as if nothing had happened");
+    let runs = runs.lock().expect("nobody runs any more");
+    let times: Vec<u32> = runs.values().copied().collect();
+    assert_eq!(times, [1, 1, 2, 2, 1, 1, 1, 1], "only what was interrupted runs twice");
+    let resumed = |kind: &&EventKind| matches!(kind, EventKind::Resumed { attempt: 2, .. });
+    assert_eq!(kinds(home.path(), root).iter().filter(resumed).count(), 2);
+}
+
+#[test]
+fn a_run_that_is_not_to_be_run_again_is_lost_with_what_it_had_asked_for() {
+    let home = tempfile::tempdir().expect("a folder for the test");
+    let settings = [("allowRecursiveSpawn", "true")];
+    let parent = |told: mpsc::UnboundedSender<String>| {
+        FnRuntime::new("parent", move |launch, cx| {
+            let told = told.clone();
+            async move {
+                if launch.depth < 2 {
+                    let request = SpawnRequest { task: "below".into(), ..SpawnRequest::default() };
+                    cx.host.spawn(request).await.expect("it may");
+                }
+                let _ = told.send(launch.task.to_string());
+                std::future::pending::<()>().await;
+                Finished::text("never")
+            }
+        })
+    };
+    let first = world();
+    let (root, session) = first.block_on(async {
+        let (told, mut hanging) = mpsc::unbounded_channel();
+        let spawner = spawner(home.path(), &settings, parent(told));
+        let session = spawner.run(RootSpec::new("top")).await.expect("a root");
+        for _ in 0..3 {
+            hanging.recv().await.expect("three levels");
+        }
+        let root = session.root();
+        (root, session)
+    });
+    drop(first);
+    drop(session);
+
+    world().block_on(async {
+        let (told, _) = mpsc::unbounded_channel();
+        let spawner = spawner(home.path(), &settings, parent(told));
+        let mut session = spawner.resume(root, RootSpec::new("top")).await.expect("taken over");
+        session.ended().await.expect("a whole record");
+        let tree = spawner.tree().expect("a record");
+        let nodes: Vec<_> = tree.nodes().collect();
+        assert_eq!(nodes.len(), 3);
+        for node in nodes {
+            assert_eq!(node.status, RunStatus::Lost);
+            assert_eq!(node.reason, Some(Reason::Interrupted));
+        }
+    });
+}
+
+#[test]
+fn what_an_agent_had_asked_for_begins_again_where_that_is_wanted() {
+    let home = tempfile::tempdir().expect("a folder for the test");
+    let settings = [("onInterrupt", "rerun"), ("maxConcurrent", "1")];
+    let runs = Runs::default();
+    let first = world();
+    let (root, session) = first.block_on(async {
+        let (told, mut hanging) = mpsc::unbounded_channel();
+        let spawner = spawner(home.path(), &settings, worker(&runs, told, |_| true));
+        let session = spawner.run(RootSpec::new("top")).await.expect("a root");
+        hanging.recv().await.expect("it begins");
+        let root = session.root();
+        (root, session)
+    });
+    drop(first);
+    drop(session);
+    world().block_on(async {
+        let (told, _) = mpsc::unbounded_channel();
+        let spawner = spawner(home.path(), &settings, worker(&runs, told, |_| false));
+        let mut session = spawner.resume(root, RootSpec::new("?")).await.expect("taken over");
+        let envelope = session.answer().await.expect("an answer");
+        assert_eq!(envelope.data, Some(Payload::text("TOP")), "the task stands in the record");
+        session.ended().await.expect("a whole record");
+    });
+}
