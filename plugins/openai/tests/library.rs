@@ -30,6 +30,7 @@ fn library() -> (tempfile::TempDir, PathBuf) {
 fn launch(task: &str) -> Launch {
     let run = RunId::from_uuid(Uuid::nil());
     Launch {
+        continues: false,
         run,
         root: RootId::new(run),
         key: SessionKey::parse("agent:main:subagent:x").expect("a key"),
