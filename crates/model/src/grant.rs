@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{MicroUsd, Rights};
+use crate::{AgentId, MicroUsd, Rights};
 
 /// A budget reserved for one run and everything below it. `None` bounds nothing; zero is zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +22,9 @@ pub struct Grant {
     pub max_depth: u32,
     /// Whether it may ask for children at all.
     pub may_spawn: bool,
+    /// The agents that it may name when it asks for one; empty where only its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<AgentId>,
     /// What it may use.
     pub tools: Rights,
     /// What was reserved for it.
@@ -40,6 +43,7 @@ impl Grant {
         Self {
             max_depth: 1,
             may_spawn: true,
+            agents: Vec::new(),
             tools: Rights::all(),
             budget: BudgetGrant::default(),
             run_timeout_seconds: 0,

@@ -128,7 +128,8 @@ pub fn admit(
     let budget = reservation::check(&question, &terms, may_spawn)?;
     moment::check(&question)?;
 
-    let grant = grant(caller.terms, &terms, request, rights, budget, may_spawn);
+    let agents = may_name(config, &terms, may_spawn);
+    let grant = Grant { agents, ..grant(caller.terms, &terms, request, rights, budget, may_spawn) };
     Ok(Admission {
         agent: target.clone(),
         depth: caller.depth + 1,
@@ -161,7 +162,8 @@ pub fn open(
     let rights = tools::of_root(&terms, definition, request, runtime)?;
     let budget = reservation::of_root(&terms, request, runtime)?;
     let may_spawn = may_spawn(&terms, 0, &rights);
-    let grant = grant(&terms, &terms, request, rights, budget, may_spawn);
+    let agents = may_name(config, &terms, may_spawn);
+    let grant = Grant { agents, ..grant(&terms, &terms, request, rights, budget, may_spawn) };
     Ok(Admission {
         agent: agent.clone(),
         depth: 0,
@@ -179,6 +181,14 @@ fn may_spawn(terms: &Terms, depth: u32, rights: &Rights) -> bool {
     delegates && recursion && depth < terms.max_depth() && rights.permits(crate::rights::SPAWN)
 }
 
+/// The agents that a session may name. Where nobody said which, it can have only its own, and need not name that.
+fn may_name(config: &Config, terms: &Terms, may_spawn: bool) -> Vec<AgentId> {
+    if !may_spawn || terms.allow_agents.is_none() {
+        return Vec::new();
+    }
+    terms.allowed_agents(config).into_iter().cloned().collect()
+}
+
 /// A child lives under its caller's terms; its own bind what it spawns.
 fn grant(
     over: &Terms,
@@ -191,6 +201,7 @@ fn grant(
     Grant {
         max_depth: own.max_depth(),
         may_spawn,
+        agents: Vec::new(),
         tools,
         budget,
         run_timeout_seconds: shorter(over.run_timeout_seconds(), request.run_timeout_seconds),

@@ -45,6 +45,20 @@ fn rights_only_shrink() {
 }
 
 #[test]
+fn who_may_spawn_is_told_whom() {
+    let ids = |tree: &Tree, session: usize| {
+        let agents = &tree.sessions[session].admission.grant.agents;
+        agents.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let mut any = tree(&[("main", ""), ("a", "allowAgents = [\"b\"]"), ("b", "maxDepth = 2")]);
+    let b = any.chain(&["a", "b"]);
+    assert_eq!(ids(&any, 0), ["main", "a", "b"]);
+    assert_eq!(ids(&any, 1), ["b"]);
+    assert_eq!(ids(&any, b), [""; 0], "it stands at the deepest level");
+    assert_eq!(ids(&Tree::new(""), 0), [""; 0], "its own need not be named");
+}
+
+#[test]
 fn an_agents_own_tools_bind_it_and_everybody_below() {
     let text = "[agents.defaults.subagents]\nallowAgents = [\"*\"]\nallowRecursiveSpawn = true\n\
                 [[agents.list]]\nid = \"a\"\ntools = { allow = [\"read\", \"search\"] }\ncanDelegate = true\n\
