@@ -244,7 +244,7 @@ fn prepare(launch: &Launch, options: &ClaudeOptions) -> io::Result<(String, File
     let servers = servers(launch, options);
     let may_spawn = servers.contains_key(OWN_SERVER) && launch.may_spawn();
     let mut files = Files { piece, ..Files::default() };
-    if let Some(text) = system_prompt(launch, may_spawn, &[]) {
+    if let Some(text) = system_prompt(launch, may_spawn) {
         files.system_prompt = Some(write(launch, "system-prompt", text.as_bytes())?);
     }
     if let Some(settings) = &options.settings {

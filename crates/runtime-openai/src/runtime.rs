@@ -79,7 +79,7 @@ impl OpenAiRuntime {
         let RunContext { host, mut stop, turns } = cx;
         host.started(None);
         let may_spawn = launch.may_spawn();
-        let system = system_prompt(&launch, may_spawn, &[]);
+        let system = system_prompt(&launch, may_spawn);
         let compaction = options.compaction(&launch.agent);
         let mut session = Session {
             options,

@@ -3,18 +3,16 @@
 use std::fmt::Write;
 
 use crate::Launch;
-use offshoot_model::BudgetGrant;
+use offshoot_model::{AgentId, BudgetGrant};
 
 /// The text that goes behind the program's own instructions; none where there is nothing to say.
-///
-/// `agents` are the ids that it may name when it asks for a child; empty where only its own kind.
-pub fn system_prompt(launch: &Launch, may_spawn: bool, agents: &[String]) -> Option<String> {
+pub fn system_prompt(launch: &Launch, may_spawn: bool) -> Option<String> {
     let mut parts = Vec::new();
     parts.extend(launch.system_prompt.as_deref().map(str::to_owned));
     if launch.depth > 0 {
         parts.push(CHILD.to_owned());
     }
-    let lines = standing(launch, may_spawn, agents);
+    let lines = standing(launch, may_spawn);
     if !lines.is_empty() {
         parts.push(lines.join("\n"));
     }
@@ -28,7 +26,7 @@ You are a sub-agent: another agent has started you for one task, which is the fi
 - Your last message is your result. It goes to the agent that started you and to nobody else, so let it stand for itself.
 - You cannot ask back. Where something is missing, do what can be done and say what could not.";
 
-fn standing(launch: &Launch, may_spawn: bool, agents: &[String]) -> Vec<String> {
+fn standing(launch: &Launch, may_spawn: bool) -> Vec<String> {
     let (depth, most) = (launch.depth, launch.grant.max_depth);
     let mut lines = Vec::new();
     if depth >= 2 || may_spawn {
@@ -39,6 +37,11 @@ fn standing(launch: &Launch, may_spawn: bool, agents: &[String]) -> Vec<String> 
             "You may start sub-agents with the tools named sessions_*; their results come back to you alone."
                 .to_owned(),
         );
+        // One call after the other is how most programs work, and a call that waits would hold up the next.
+        lines.push(
+            "For several at once, start each without `wait`, then call sessions_wait.".to_owned(),
+        );
+        let agents: Vec<&str> = launch.grant.agents.iter().map(AgentId::as_str).collect();
         if !agents.is_empty() {
             lines.push(format!("Agents you may start: {}.", agents.join(", ")));
         }
@@ -103,12 +106,13 @@ mod tests {
 
     /// What is said behind the words for every child.
     fn check(depth: u32, may_spawn: bool, budget: BudgetGrant, expected: Option<&str>) {
-        let text = system_prompt(&launch(depth, budget), may_spawn, &[]);
+        let text = system_prompt(&launch(depth, budget), may_spawn);
         let text = text.map(|text| text.replace(CHILD, "CHILD").replace("\n\n", "\n"));
         assert_eq!(text.as_deref(), expected, "depth {depth}, may spawn: {may_spawn}");
     }
 
-    const SPAWN: &str = "You may start sub-agents with the tools named sessions_*; their results come back to you alone.";
+    const SPAWN: &str = "You may start sub-agents with the tools named sessions_*; their results come back to you alone.\n\
+        For several at once, start each without `wait`, then call sessions_wait.";
 
     #[test]
     fn where_it_stands() {
@@ -128,7 +132,10 @@ mod tests {
         let tokens = BudgetGrant { tokens: Some(9000), usd: None };
         check(0, false, tokens, Some("You have 9000 tokens to spend."));
         let both = BudgetGrant { usd: Some(MicroUsd::from_micros(250_000)), ..tokens };
-        let text = system_prompt(&launch(0, both), true, &["scout".into(), "critic".into()]);
+        let mut launch = launch(0, both);
+        Arc::make_mut(&mut launch.grant).agents =
+            ["scout", "critic"].map(|id| AgentId::parse(id).expect("an id")).into();
+        let text = system_prompt(&launch, true);
         let text = text.expect("there is something to say");
         assert!(text.contains("\nAgents you may start: scout, critic.\n"), "{text}");
         let spend =
@@ -140,7 +147,7 @@ mod tests {
     fn its_own_instructions_come_first() {
         let mut launch = launch(1, BudgetGrant::default());
         launch.system_prompt = Some("Be a critic.".into());
-        let text = system_prompt(&launch, false, &[]).expect("there is something to say");
+        let text = system_prompt(&launch, false).expect("there is something to say");
         assert_eq!(text, format!("Be a critic.\n\n{CHILD}"));
     }
 }
