@@ -38,6 +38,13 @@ pub(crate) fn inherited(all: Vec<Variable>, more: &[String]) -> Vec<Variable> {
     all.into_iter().filter(permitted).collect()
 }
 
+/// The values that a program inherits by a name of the operator's choosing: they may be secrets.
+pub(crate) fn chosen(inherited: &[Variable]) -> Vec<String> {
+    let usual = |name: &OsStr| ALLOWED.iter().any(|pattern| matches(pattern, name));
+    let chosen = inherited.iter().filter(|(name, _)| !usual(name));
+    chosen.filter_map(|(_, value)| value.to_str().map(str::to_owned)).collect()
+}
+
 /// What a program is told of itself. It informs; it grants nothing but the ticket.
 pub(crate) fn own(launch: &Launch, task_file: &Path, offshoot: Option<&PathBuf>) -> Vec<Variable> {
     let mut variables: Vec<Variable> = vec![
@@ -112,5 +119,7 @@ mod tests {
         assert_eq!(kept(&["*"]), all);
         assert_eq!(kept(&["**"]), all);
         assert_eq!(kept(&[""]), usual);
+        let named = ["PATH", "MY_TOOL_KEY"].map(|name| (name.into(), name.to_lowercase().into()));
+        assert_eq!(chosen(&named), ["my_tool_key"]);
     }
 }

@@ -13,7 +13,7 @@ use offshoot_process::{
     resolve_program,
 };
 use offshoot_runtime::{
-    Abilities, Finished, Input, Launch, Output, RunContext, RunHost, Runtime,
+    Abilities, Finished, Input, Launch, Output, RunContext, RunHost, Runtime, Secrets,
     StopSignal as RunStop, prompt,
 };
 
@@ -50,6 +50,8 @@ pub struct ExecRuntime {
 struct Inner {
     processes: Processes,
     inherited: Vec<Variable>,
+    /// What of it the operator has named.
+    chosen: Vec<String>,
     search_path: Option<OsString>,
     wrap: Vec<String>,
     offshoot: Option<PathBuf>,
@@ -71,9 +73,11 @@ impl ExecRuntime {
         let inherited = environment::inherited(environment, &more);
         let search_path =
             inherited.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
+        let chosen = environment::chosen(&inherited);
         let inner = Inner {
             processes,
             inherited,
+            chosen,
             search_path,
             wrap,
             offshoot,
@@ -112,7 +116,8 @@ impl Runtime for ExecRuntime {
 impl ExecRuntime {
     /// One run; an error is the reason why nothing was started.
     async fn run(&self, launch: Launch, cx: RunContext) -> Result<Finished, Reason> {
-        let program = self.program(&launch, &cx.host)?;
+        let secrets = self.secrets(&launch);
+        let program = self.program(&launch, &cx.host, &secrets)?;
         let child = self.inner.processes.spawn(program).map_err(|error| cannot_start(&error))?;
         let Identity { pid, start_time } = child.identity();
         cx.host.started(Some(ProcessIdentity { pid, start_time }));
@@ -120,7 +125,10 @@ impl ExecRuntime {
         let finished = child.wait(Ear(cx.stop)).await;
         let mut reason = verdict::reason(&finished, &launch.ok_exit);
         let diagnostics = match &finished.stderr.kept {
-            Kept::Memory(stderr) if !reason.status().is_success() => verdict::diagnostics(stderr),
+            Kept::Memory(stderr) if !reason.status().is_success() => {
+                let text = verdict::diagnostics(stderr);
+                text.map(|text| secrets.strike_out(&text).into_owned())
+            }
             _ => None,
         };
         let output = match finished.stdout.kept {
@@ -140,7 +148,18 @@ impl ExecRuntime {
         Ok(Finished { reason, output, diagnostics, usage: Usage::default(), cost: Cost::NONE })
     }
 
-    fn program(&self, launch: &Launch, host: &RunHost) -> Result<Program, Reason> {
+    /// What is not to be recorded of this run's remarks.
+    fn secrets(&self, launch: &Launch) -> Secrets {
+        let ticket = launch.pass.as_ref().map(|pass| pass.ticket.to_string());
+        Secrets::new(self.inner.chosen.iter().cloned().chain(ticket))
+    }
+
+    fn program(
+        &self,
+        launch: &Launch,
+        host: &RunHost,
+        secrets: &Secrets,
+    ) -> Result<Program, Reason> {
         let Inner { inherited, wrap, offshoot, tasks, .. } = &*self.inner;
         let message = || "no command was given".to_owned();
         let command = launch
@@ -170,7 +189,7 @@ impl ExecRuntime {
             },
             stderr: Capture {
                 keep: Keep::Last(DIAGNOSTIC_BYTES),
-                tap: Some(signs::of_remarks(host.clone())),
+                tap: Some(signs::of_remarks(host.clone(), secrets.clone())),
             },
         })
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use offshoot_process::{Lines, Tap};
-use offshoot_runtime::RunHost;
+use offshoot_runtime::{RunHost, Secrets};
 use tokio::time::Instant;
 
 /// At most one sign in this time: people read no faster, and a limit on idleness is set in seconds. A program that is
@@ -43,7 +43,7 @@ pub(crate) fn of_answer(host: RunHost) -> Tap {
 }
 
 /// Tells the last line of what is said beside the answer.
-pub(crate) fn of_remarks(host: RunHost) -> Tap {
+pub(crate) fn of_remarks(host: RunHost, secrets: Secrets) -> Tap {
     let mut rate = Rate { last: Instant::now() };
     let mut lines = Lines::new(LINE_BYTES);
     Box::new(move |block| {
@@ -57,7 +57,7 @@ pub(crate) fn of_remarks(host: RunHost) -> Tap {
         if due {
             // Without a whole line, a program that paints its progress over one.
             let line = if last.is_empty() { lines.rest() } else { &last };
-            host.progress(String::from_utf8_lossy(line.trim_ascii()));
+            host.progress(secrets.strike_out(&String::from_utf8_lossy(line.trim_ascii())));
         }
     })
 }
