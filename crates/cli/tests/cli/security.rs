@@ -100,16 +100,21 @@ fn the_ticket_of_another_run_is_worth_nothing() {
 #[test]
 fn what_is_not_below_a_session_does_not_exist_for_it() {
     let place = Place::new();
+    // A sibling that runs, by its id and by its key; one that is over; and the parent.
     place.file(
         "stranger.sh",
-        r#"for other in "$@"; do
+        r#"ask() { "$FAKE" ask "$1" "$2" | grep -o 'below this session"}\|no variable' | head -1; }
+           for other in "$@"; do
              "$OFFSHOOT" -q wait "$other" 2>/dev/null; echo $?
              "$OFFSHOOT" -q cancel "$other" 2>/dev/null; echo $?
-             for method in history send; do
-               "$FAKE" ask $method "{\"run\":\"$other\",\"key\":\"$other\",\"text\":\"x\"}" | grep -c '"error"'
+             for method in history wait cancel; do
+               ask $method "{\"run\":\"$other\",\"runs\":[\"$other\"]}"
              done
-             "$FAKE" ask context_get "{\"name\":\"sub-result-$other\"}" | grep -c '"error"'
-             "$FAKE" ask tree "{\"run\":\"$other\"}" | grep -c '"error"'
+             ask send "{\"to\":\"$other\",\"text\":\"x\"}"
+             ask merge "{\"runs\":[\"$other\"],\"order\":{\"strategy\":\"sum\"}}"
+             ask context.get "{\"name\":\"sub-result-$other\"}"
+             ask context.info "{\"name\":\"sub-result-$other\"}"
+             ask tree "{\"run\":\"$other\"}"
            done
            "$FAKE" ask list '{}' | grep -o '"label":"[a-z]*"'"#,
     );
@@ -124,9 +129,16 @@ fn what_is_not_below_a_session_does_not_exist_for_it() {
              $sibling "$key" $past $OFFSHOOT_RUN_ID
            echo > over; "$OFFSHOOT" -q --json wait $sibling | grep -o '"status": *"[a-z]*"'"#,
     );
-    let for_each = "2\n2\n1\n1\n1\n1\n".repeat(4);
-    let expected = format!("{for_each}\"label\":\"stranger\"\n\"status\":\"completed\"\n");
-    assert_eq!(outcome.expect_code(0).stdout().replace(": ", ":"), expected);
+    let text = outcome.expect_code(0);
+    let lines: Vec<&str> = text.stdout().lines().collect();
+    let (asked, rest) = lines.split_at(4 * 10);
+    let (below, none) = ("below this session\"}", "no variable");
+    for answers in asked.chunks(10) {
+        let expected = [&["2", "2"][..], &[below; 5], &[none; 2], &[below]].concat();
+        assert_eq!(answers, expected);
+    }
+    assert_eq!(rest[0], "\"label\":\"stranger\"");
+    assert_eq!(rest[1].replace(' ', ""), "\"status\":\"completed\"");
 }
 
 #[test]
@@ -232,6 +244,29 @@ fn agents_see_no_variable_that_nobody_gave_them() {
     let names: Vec<&str> =
         names.into_iter().filter(|name| !["_", "SHLVL", "OLDPWD"].contains(name)).collect();
     assert_eq!(names, expected);
+}
+
+#[test]
+fn what_is_recorded_about_a_program_holds_no_secret() {
+    let place = Place::new();
+    place.file("c.toml", "[runtimes.exec]\nenv = [\"WANTED_*\"]\n");
+    let script = r#"echo "$OFFSHOOT_TICKET" > ticket; echo "no login by $WANTED_KEY with $OFFSHOOT_TICKET" >&2; exit 3"#;
+    let mut command = place.command(&["run", "--config", "c.toml", "x", "--", "sh", "-c", script]);
+    command.env("WANTED_KEY", "hunter-2-hunter-2");
+    let outcome = place.outcome(command, &[]).expect_code(1);
+    assert!(
+        outcome.stderr.contains("no login by [redacted] with [redacted]"),
+        "{}",
+        outcome.stderr
+    );
+    let mut kept = vec![outcome.stderr.into_bytes()];
+    files(&place.path().join(".offshoot"), &mut kept);
+    let ticket = fs::read_to_string(place.path().join("ticket")).expect("it was written");
+    for secret in ["hunter-2-hunter-2", ticket.trim()] {
+        let told =
+            |text: &Vec<u8>| text.windows(secret.len()).any(|part| part == secret.as_bytes());
+        assert!(!kept.iter().any(told), "{secret} is on record");
+    }
 }
 
 #[test]
