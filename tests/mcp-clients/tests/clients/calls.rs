@@ -67,8 +67,7 @@ fn a_value_is_kept_and_read_by_a_child() {
         assert_eq!(answer(report, 1)["variables"][0]["hash"], kept["hash"]);
         let said = answer(report, 2)["outcome"]["data"].as_str().expect("the prompt").to_owned();
         assert!(said.contains(r#"Context variable "plan""#), "{said}");
-        let text = answer(report, 3)["value"]["text"].as_str().expect("a small value").to_owned();
-        let value: Value = serde_json::from_str(&text).expect("it was JSON");
-        assert_eq!(value, json!({ "steps": [1, 2.5, "three"] }));
+        let value = &answer(report, 3)["value"]["json"];
+        assert_eq!(value, &json!({ "steps": [1, 2.5, "three"] }));
     });
 }

@@ -5,6 +5,7 @@ mod place;
 
 mod calls;
 mod errors;
+mod many;
 mod roots;
 mod waits;
 
@@ -12,7 +13,8 @@ use offshoot_mcp_clients::Library;
 use place::{Place, answer};
 use serde_json::{Value, json};
 
-/// Agents for the trees: one that answers with its task, one that never ends, one that fails half way.
+/// Agents for the trees: one that answers with its task, one with what it may read, one that never ends, one
+/// that fails half way.
 const AGENTS: &str = r#"
 [agents.defaults.subagents]
 allowAgents = ["*"]
@@ -21,6 +23,9 @@ id = "main"
 [[agents.list]]
 id = "echo"
 command = ["cat"]
+[[agents.list]]
+id = "reader"
+command = ["sh", "-c", "sed -n 's/^Read //p' | xargs cat"]
 [[agents.list]]
 id = "slow"
 command = ["sleep", "1000"]
