@@ -59,6 +59,10 @@ struct Inner {
 struct Secret(Option<PathBuf>);
 
 impl ClaudeRuntime {
+    /// What it can do, however it is set up.
+    pub const ABILITIES: Abilities =
+        Abilities { cost: CostKnowledge::Reported, turns: true, resumes: false, enforces: None };
+
     /// A runtime that starts the program through these processes.
     pub fn new(processes: Processes, options: ClaudeOptions) -> Self {
         let inherited = environment::inherited(&options.environment, &options.more);
@@ -229,7 +233,7 @@ impl Runtime for ClaudeRuntime {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { cost: CostKnowledge::Reported, turns: true, resumes: false, enforces: None }
+        Self::ABILITIES
     }
 
     fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished> {
