@@ -5,6 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use offshoot_plugin_abi::AbiError;
 use tokio::runtime::{Builder, Handle, Runtime};
 
+use crate::guard;
+
 /// Threads of it: work is the authors', which mostly waits. A library does not take a machine's every core.
 const WORKERS: usize = 2;
 
@@ -33,6 +35,7 @@ impl Executor {
                 let runtime = Builder::new_multi_thread()
                     .worker_threads(WORKERS)
                     .thread_name("plugin")
+                    .on_thread_start(guard::guard_thread)
                     .enable_all()
                     .build()
                     .map_err(|error| {

@@ -8,10 +8,12 @@ use std::cell::{Cell, RefCell};
 use std::fmt::Write;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::pin::Pin;
-use std::sync::Once;
+use std::sync::{Once, OnceLock};
 use std::task::{Context, Poll};
 
 use offshoot_plugin_abi::AbiError;
+
+use crate::{Level, PluginHost};
 
 /// A panic that was caught.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,8 +89,21 @@ thread_local! {
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Under a guard a panic is noted and not printed: what a plugin says goes through its host. Elsewhere, in a thread that
-/// an author started, it is printed as always.
+/// Everything that this thread will ever do is under a guard: nobody is there to catch a panic, but it is not printed.
+pub(crate) fn guard_thread() {
+    install_hook();
+    GUARDED.with(|depth| depth.set(depth.get() + 1));
+}
+
+/// To whom panics are told.
+pub(crate) fn tell_panics_to(host: PluginHost) {
+    HOST.get_or_init(|| host);
+}
+
+static HOST: OnceLock<PluginHost> = OnceLock::new();
+
+/// Under a guard a panic is noted, told to the host's log and not printed. Elsewhere, in a thread that an author started,
+/// it is printed as always.
 fn install_hook() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
@@ -96,6 +111,11 @@ fn install_hook() {
         panic::set_hook(Box::new(move |info: &PanicHookInfo<'_>| {
             if GUARDED.with(Cell::get) > 0 {
                 let place = info.location().map(ToString::to_string);
+                if let Some(host) = HOST.get() {
+                    let message = text_of(info.payload());
+                    let at = place.as_deref().unwrap_or("an unknown place");
+                    host.log(Level::Error, "panic", &format!("{message} at {at}"));
+                }
                 PLACE.with(|last| *last.borrow_mut() = place);
             } else {
                 otherwise(info);

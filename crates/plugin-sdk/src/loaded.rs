@@ -15,7 +15,7 @@ use crate::guard::Guarded;
 use crate::merge_job::MergeObject;
 use crate::run::RuntimeObject;
 use crate::runs::Runs;
-use crate::{Config, Plugin, PluginHost, Setup};
+use crate::{Config, Plugin, PluginHost, Setup, guard};
 
 /// One for each library; it lives as long as the process, since a library is never unloaded.
 pub(crate) struct Loaded {
@@ -39,7 +39,12 @@ impl Loaded {
     pub(crate) fn init(&self, host: HostRef, config: &str) -> Result<RString, AbiError> {
         let begun = (PluginHost::new(host), Config::new(config));
         match self.begun.set(begun) {
-            Ok(()) => Ok(NOTHING.into()),
+            Ok(()) => {
+                if let Some((host, _)) = self.begun.get() {
+                    guard::tell_panics_to(host.clone());
+                }
+                Ok(NOTHING.into())
+            }
             Err(_) => Err(AbiError::new(AbiError::INVALID, "init has been called before")),
         }
     }

@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use carried::Carried;
-use common::{Recorder, host, json, launch, soon};
+use common::{Plain, Recorder, json, launch, soon};
 use offshoot_plugin_sdk::abi::abi_stable::sabi_trait::TD_Opaque;
 use offshoot_plugin_sdk::abi::abi_stable::std_types::RStr;
 use offshoot_plugin_sdk::abi::wire::{self, manifest};
@@ -150,7 +150,7 @@ fn plugin() -> PluginRef {
             Some(AbiError::INVALID),
             "not before init"
         );
-        plugin.init()(host(), "".into()).into_result().expect("the first");
+        plugin.init()(Plain::default().as_ref(), "".into()).into_result().expect("the first");
         plugin
     });
     *PLUGIN
@@ -191,7 +191,9 @@ fn a_plugin_describes_itself_and_refuses_what_it_has_not() {
     plugin().runtime()("picky".into(), "7".into()).into_result().expect("a number");
     let merge = plugin().merge()("nobody".into(), "".into());
     assert_eq!(merge.into_result().err().map(|error| error.code), Some(AbiError::UNSUPPORTED));
-    let again = plugin().init()(host(), "".into()).into_result().expect_err("once is enough");
+    let again = plugin().init()(Plain::default().as_ref(), "".into())
+        .into_result()
+        .expect_err("once is enough");
     assert_eq!(again.code, AbiError::INVALID);
 }
 

@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{Recorder, host, json, launch, soon};
+use common::{Plain, Recorder, json, launch, soon};
 use offshoot_plugin_sdk::abi::abi_stable::std_types::RResult;
 use offshoot_plugin_sdk::abi::wire::merge;
 use offshoot_plugin_sdk::abi::{AbiError, MergeJobRef};
@@ -101,8 +101,9 @@ fn panicked(error: Option<AbiError>, place: &str) {
 #[tokio::test]
 async fn a_panic_at_each_entry_is_an_answer() {
     let plugin = export::root_module(declaration);
+    let host = Plain::default();
     assert_eq!(plugin.describe()(), "", "there is no other way to say that it has no manifest");
-    panicked(plugin.init()(host(), "".into()).err().into_option(), "in the declaration");
+    panicked(plugin.init()(host.as_ref(), "".into()).err().into_option(), "in the declaration");
     panicked(
         plugin.runtime()("nervous".into(), "".into()).err().into_option(),
         "in the declaration",
@@ -112,7 +113,7 @@ async fn a_panic_at_each_entry_is_an_answer() {
 
     CALM.store(true, Ordering::SeqCst);
     assert!(plugin.describe()().contains("nervous"));
-    plugin.init()(host(), "".into()).into_result().expect("it has calmed down");
+    plugin.init()(host.as_ref(), "".into()).into_result().expect("it has calmed down");
     let stillborn = plugin.runtime()("stillborn".into(), r#"{"a":1}"#.into());
     panicked(stillborn.err().into_option(), r#"in the maker: {"a":1}"#);
 
@@ -154,5 +155,11 @@ async fn a_panic_at_each_entry_is_an_answer() {
     drop(begin("drop").expect("it begins"));
     let mut job = begin("nowhere").expect("it begins");
     assert_eq!(soon(job.finish()).await.into_result().expect("calm"), r#""calm""#);
+    let log = host.0.lock().expect("one at a time").join("\n");
+    for place in ["in the run", "in a task of its own", "in push"] {
+        let told = log.lines().any(|line| line.contains(place));
+        assert!(told, "{place} in {log}");
+    }
+    assert!(log.contains("1 panic: in the run at crates/plugin-sdk/tests/panics.rs:"), "{log}");
     soon(plugin.shutdown()(1000)).await.into_result().expect("it ends");
 }

@@ -5,7 +5,7 @@ mod common;
 use std::future::pending;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{Recorder, host, json, launch, soon};
+use common::{Plain, Recorder, json, launch, soon};
 use offshoot_plugin_sdk::abi::wire::{finished, shutdown};
 use offshoot_plugin_sdk::abi::{AbiError, RunRef};
 use offshoot_plugin_sdk::model::{CancelledBy, Reason};
@@ -82,7 +82,7 @@ async fn a_shutdown_ends_everything() {
             .runtime("waits", "", Abilities::of_a_command(), |_| Ok(Waits))
             .merge::<Endless>("endless", "")
     });
-    plugin.init()(host(), "".into()).into_result().expect("the first");
+    plugin.init()(Plain::default().as_ref(), "".into()).into_result().expect("the first");
     let waits = plugin.runtime()("waits".into(), "".into()).into_result().expect("it is made");
     let start = |task: &str| -> (RunRef, Recorder) {
         let recorder = Recorder::default();

@@ -43,11 +43,15 @@ pub(crate) fn json(launch: Launch) -> RString {
     wire::launch::encode(launch).expect("UTF-8").into()
 }
 
-/// Knows one operation.
-struct Plain;
+/// Knows one operation, and keeps what is logged.
+#[derive(Clone, Default)]
+pub(crate) struct Plain(pub(crate) Arc<Mutex<Vec<String>>>);
 
 impl abi::Host for Plain {
-    fn log(&self, _level: u32, _target: RStr<'_>, _message: RStr<'_>, _fields_json: RStr<'_>) {}
+    fn log(&self, level: u32, target: RStr<'_>, message: RStr<'_>, _fields_json: RStr<'_>) {
+        let line = format!("{level} {target}: {message}");
+        self.0.lock().expect("one at a time").push(line);
+    }
 
     fn call(&self, op: RStr<'_>, args_json: RStr<'_>) -> Answer {
         match op.as_str() {
@@ -57,8 +61,10 @@ impl abi::Host for Plain {
     }
 }
 
-pub(crate) fn host() -> HostRef {
-    abi::Host_TO::from_value(Plain, TD_Opaque)
+impl Plain {
+    pub(crate) fn as_ref(&self) -> HostRef {
+        abi::Host_TO::from_value(self.clone(), TD_Opaque)
+    }
 }
 
 /// A host of a run that keeps all events, and answers them with what it is told to.
