@@ -1,0 +1,140 @@
+//! A plugin for tests: it does what its task says, and none of it is what a plugin should do.
+//!
+//! | task | what it does |
+//! |---|---|
+//! | `panic in start`, `… in run`, `… in task` | panics there |
+//! | `flood N` | tells N lines, then answers |
+//! | `late` | answers, and goes on telling afterwards |
+//! | `twice` | says twice that it has started |
+//! | `silent` | never says that it has started |
+//! | `no file` | answers with a file that is not there |
+//! | `deaf` | never ends, whoever asks it to |
+//! | `block` | never ends, and blocks its thread |
+//! | `abort`, `exit`, `overflow` | ends the process |
+//!
+//! The merge function `misbehave` panics where its parameter says: `"begin"`, `"push"`, `"finish"`.
+
+use std::future::pending;
+use std::thread;
+
+use offshoot_plugin_sdk::model::ValueKind;
+use offshoot_plugin_sdk::{
+    Abilities, BoxFuture, CostKnowledge, Error, Finished, FutureExt, JsonText, Launch, MergeFn,
+    MergeInput, MergeSetup, Output, Plugin, Reason, RunContext, RunHost, Runtime, export_plugin,
+    json_of,
+};
+
+/// What it offers. The runtime `stillborn` panics while it is made.
+pub fn plugin() -> Plugin {
+    Plugin::new("does what no plugin should")
+        .named("misbehave")
+        .runtime("misbehave", "does what its task says", ABILITIES, |_| Ok(Misbehave))
+        .runtime("stillborn", "panics", ABILITIES, |_| -> Result<Misbehave, Error> {
+            panic!("stillborn")
+        })
+        .merge::<MisbehavingMerge>("misbehave", "panics where it is told to")
+}
+
+export_plugin!(plugin());
+
+const ABILITIES: Abilities =
+    Abilities { cost: CostKnowledge::None, turns: false, resumes: false, enforces: None };
+
+struct Misbehave;
+
+impl Runtime for Misbehave {
+    fn name(&self) -> &str {
+        "misbehave"
+    }
+
+    fn abilities(&self) -> Abilities {
+        ABILITIES
+    }
+
+    fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished> {
+        assert_ne!(&*launch.task, "panic in start", "as it was told");
+        run(launch, cx.host).boxed()
+    }
+}
+
+async fn run(launch: Launch, host: RunHost) -> Finished {
+    let (deed, number) = match launch.task.split_once(' ') {
+        Some(("flood", number)) => ("flood", number.parse().expect("a number of lines")),
+        _ => (&*launch.task, 0),
+    };
+    if deed != "silent" {
+        host.started(None);
+    }
+    match deed {
+        "panic in run" => panic!("as it was told"),
+        "panic in task" => {
+            let task = spawn(async { panic!("as it was told") });
+            return Finished::text(task.await.expect_err("it panicked").to_string());
+        }
+        "flood" => (0..number).for_each(|line: u64| host.progress(line.to_string())),
+        "late" => {
+            spawn(async move {
+                loop {
+                    host.progress("still here");
+                    offshoot_plugin_sdk::tokio::task::yield_now().await;
+                }
+            });
+        }
+        "twice" => host.started(None),
+        "no file" => {
+            let path = launch.spool_folder.join("never written");
+            let output = Output::File { path, kind: ValueKind::Text };
+            return Finished { output, ..Finished::of(Reason::Completed { exit_code: None }) };
+        }
+        "deaf" => pending().await,
+        "block" => loop {
+            thread::park();
+        },
+        "abort" => std::process::abort(),
+        "exit" => exit(),
+        "overflow" => {
+            overflow(0);
+        }
+        _ => {}
+    }
+    Finished::text(deed)
+}
+
+#[expect(clippy::disallowed_methods, reason = "a plugin that starts tasks and leaves them")]
+fn spawn<T: Send + 'static>(
+    task: impl Future<Output = T> + Send + 'static,
+) -> offshoot_plugin_sdk::tokio::task::JoinHandle<T> {
+    offshoot_plugin_sdk::tokio::spawn(task)
+}
+
+#[expect(clippy::disallowed_methods, reason = "a plugin that ends its host")]
+fn exit() -> ! {
+    std::process::exit(3)
+}
+
+/// Uses up the stack, which no guard can catch.
+fn overflow(depth: u64) -> u64 {
+    let room = std::hint::black_box([depth; 1024]);
+    if depth == u64::MAX { 0 } else { overflow(depth + 1) + room[0] }
+}
+
+/// Panics where its parameter says.
+struct MisbehavingMerge(String);
+
+impl MergeFn for MisbehavingMerge {
+    fn begin(setup: MergeSetup) -> Result<Self, Error> {
+        let place: String = setup.params.parse()?;
+        assert_ne!(place, "begin", "as it was told");
+        Ok(Self(place))
+    }
+
+    fn push(&mut self, _index: u32, _result: MergeInput) -> Result<Option<JsonText>, Error> {
+        assert_ne!(self.0, "push", "as it was told");
+        Ok(None)
+    }
+
+    async fn finish(self) -> Result<JsonText, Error> {
+        assert_ne!(self.0, "finish", "as it was told");
+        json_of(&self.0)
+    }
+}

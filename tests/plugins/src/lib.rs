@@ -1,0 +1,113 @@
+//! The plugins of this workspace as libraries, and what a test gives them.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use futures_util::future::BoxFuture;
+use offshoot_model::{
+    AgentId, Grant, JsonText, Refusal, RefusalCode, RootId, RunId, SessionKey, SpawnRequest,
+};
+use offshoot_plugin_host::{Checked, Plugin, Surroundings};
+use offshoot_runtime::{
+    Finished, Host, Input, Launch, OutputFormat, RunContext, RunEvent, RunHost, Runtime,
+    StopHandle, WaitAnswer, WaitFor,
+};
+use uuid::Uuid;
+
+/// A plugin's library, in a folder that nobody else can write.
+///
+/// # Panics
+/// Where it was not built, or is not accepted.
+pub fn load(name: &str, folder: &Path, surroundings: Surroundings) -> Arc<Plugin> {
+    let file = format!("liboffshoot_plugin_{name}.so");
+    let program = std::env::current_exe().expect("a program knows its own file");
+    let profile = program.ancestors().skip(1).find(|folder| !folder.ends_with("deps"));
+    let built = profile.expect("a program lies in a target folder").join("deps").join(&file);
+    let copy = folder.join(file);
+    std::fs::copy(&built, &copy).unwrap_or_else(|error| panic!("{}: {error}", built.display()));
+    let checked = Checked::file(&copy).expect("it is a library, and ours");
+    Plugin::load(&checked, surroundings, &json("{}")).expect("it fits")
+}
+
+/// JSON text.
+///
+/// # Panics
+/// Where it is none.
+pub fn json(text: &str) -> JsonText {
+    JsonText::parse(text.to_owned()).expect("JSON")
+}
+
+/// A launch in this folder.
+pub fn launch(folder: &Path, task: &str, command: &[&str]) -> Launch {
+    let run = RunId::from_uuid(Uuid::now_v7());
+    Launch {
+        run,
+        root: RootId::new(run),
+        key: SessionKey::parse("agent:main:subagent:x").expect("a key"),
+        agent: AgentId::main(),
+        depth: 1,
+        task: task.into(),
+        context: Vec::new(),
+        context_manifest: None,
+        input: Input::Prompt,
+        command: (!command.is_empty()).then(|| command.iter().map(ToString::to_string).collect()),
+        ok_exit: Arc::from([]),
+        output: OutputFormat::Text,
+        working_folder: Arc::new(folder.to_owned()),
+        run_folder: folder.join("runs").join(run.to_string()),
+        spool_folder: Arc::new(folder.to_owned()),
+        model: None,
+        thinking: None,
+        system_prompt: None,
+        grant: Arc::new(Grant::unbounded()),
+        pass: None,
+    }
+}
+
+/// What a run told.
+#[derive(Clone, Default)]
+pub struct Listener(Arc<Mutex<Vec<RunEvent>>>);
+
+impl Listener {
+    /// So far.
+    ///
+    /// # Panics
+    /// Where a listener has panicked.
+    pub fn heard(&self) -> Vec<RunEvent> {
+        self.0.lock().expect("no listener panics").clone()
+    }
+}
+
+impl Host for Listener {
+    fn hear(&self, event: RunEvent) {
+        self.0.lock().expect("no listener panics").push(event);
+    }
+
+    fn spawn(&self, _request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
+        let refusal = Refusal::new(RefusalCode::RecursionDisabled, "no children in this test");
+        Box::pin(async { Err(refusal) })
+    }
+
+    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
+        Box::pin(async { WaitAnswer::default() })
+    }
+}
+
+/// Runs to the end, with nobody who stops it.
+pub async fn run(runtime: &dyn Runtime, launch: Launch) -> (Finished, Vec<RunEvent>) {
+    let listener = Listener::default();
+    let (_handle, stop) = StopHandle::new();
+    let cx = RunContext::new(RunHost::new(listener.clone()), stop);
+    let finished = runtime.start(launch, cx).await;
+    (finished, listener.heard())
+}
+
+/// A folder for the test.
+///
+/// # Panics
+/// Where there is no room.
+pub fn folder() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let path = folder.path().to_owned();
+    (folder, path)
+}

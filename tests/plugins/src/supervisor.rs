@@ -1,0 +1,64 @@
+//! Loads the plugin `exec` and runs one command with it: `plugin-supervisor KEEPER FOLDER PROGRAM ARGS…`.
+//!
+//! It prints `child PID` and each line of the command. When its standard input ends, it shuts its plugins down and ends.
+
+#![expect(clippy::print_stdout, reason = "its output is what the test reads")]
+
+use std::path::Path;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use offshoot_model::{Refusal, RefusalCode, RunId, SpawnRequest};
+use offshoot_plugin_host::{Surroundings, shutdown_all};
+use offshoot_plugin_tests::{json, launch, load};
+use offshoot_process::{KeeperCommand, Options, Processes};
+use offshoot_runtime::{
+    Host, RunContext, RunEvent, RunHost, Runtime, StopHandle, WaitAnswer, WaitFor,
+};
+
+struct Printer;
+
+impl Host for Printer {
+    fn hear(&self, event: RunEvent) {
+        match event {
+            RunEvent::Started(Some(process)) => println!("child {}", process.pid),
+            RunEvent::Progress(line) => println!("{line}"),
+            RunEvent::Started(None) | RunEvent::Used { .. } => {}
+        }
+    }
+
+    fn spawn(&self, _request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
+        let refusal = Refusal::new(RefusalCode::RecursionDisabled, "no children in this test");
+        Box::pin(async { Err(refusal) })
+    }
+
+    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
+        Box::pin(async { WaitAnswer::default() })
+    }
+}
+
+#[tokio::main]
+async fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [keeper, folder, command @ ..] = &args[..] else { panic!("too few arguments") };
+    let keeper = KeeperCommand { program: keeper.into(), args: vec!["keeper".into()] };
+    let options = Options { keeper: Some(keeper), subreaper: true, ..Options::default() };
+    let processes = Some(Processes::start(options).expect("processes can be held"));
+    let folder = Path::new(folder);
+    let plugin = load("exec", folder, Surroundings { processes, ..Surroundings::default() });
+    let exec = plugin.runtime("exec", &json("{}")).expect("it has one");
+
+    let command: Vec<&str> = command.iter().map(String::as_str).collect();
+    let (_handle, stop) = StopHandle::new();
+    let cx = RunContext::new(RunHost::new(Printer), stop);
+    let mut run = exec.start(launch(folder, "the task", &command), cx);
+    let input_ends = tokio::task::spawn_blocking(|| std::io::read_to_string(std::io::stdin()));
+    tokio::select! {
+        finished = &mut run => println!("{}", finished.reason),
+        _ = input_ends => {
+            let failed = shutdown_all(Duration::from_secs(10)).await;
+            println!("{} failed to shut down", failed.len());
+            println!("{}", run.await.reason);
+        }
+    }
+}

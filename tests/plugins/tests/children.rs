@@ -1,0 +1,97 @@
+//! Programs that a plugin starts do not outlive the supervisor, however it ends.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Lines};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use offshoot_plugin_tests::folder;
+use offshoot_test_support::{Watched, fake_agent};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+/// Longer than anything takes.
+const FAR: Duration = Duration::from_secs(60);
+
+struct Supervisor {
+    process: Child,
+    input: Option<ChildStdin>,
+    lines: Lines<BufReader<ChildStdout>>,
+    /// What the program prints: a runtime tells how much that is, not what.
+    printed: Lines<BufReader<File>>,
+    _folder: tempfile::TempDir,
+}
+
+impl Supervisor {
+    fn start(actions: &[&str]) -> Self {
+        let (folder, place) = folder();
+        let fifo = place.join("printed");
+        mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).expect("a fifo");
+        #[expect(clippy::disallowed_methods, reason = "the supervisor is not to be held")]
+        let mut process = Command::new(env!("CARGO_BIN_EXE_plugin-supervisor"))
+            .args([fake_agent(), &place])
+            .args(["sh", "-c", "exec \"$0\" \"$@\" > printed"])
+            .arg(fake_agent())
+            .args(actions)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it can be started");
+        let input = process.stdin.take();
+        let lines = BufReader::new(process.stdout.take().expect("it is piped")).lines();
+        // This waits until the program runs.
+        let printed = BufReader::new(File::open(fifo).expect("it is there")).lines();
+        Self { process, input, lines, printed, _folder: folder }
+    }
+
+    fn line(&mut self) -> String {
+        self.lines.next().expect("it says more").expect("it is text")
+    }
+
+    fn child(&mut self) -> Watched {
+        let line = self.line();
+        let number = line.strip_prefix("child ").unwrap_or_else(|| panic!("{line:?}"));
+        Watched::new(number.parse().expect("a number"))
+    }
+
+    fn grandchild(&mut self) -> Watched {
+        let line = self.printed.next().expect("it prints more").expect("it is text");
+        Watched::new(line.trim().parse().expect("a number"))
+    }
+}
+
+/// A test that fails leaves no supervisor behind.
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        // It has ended by itself where the test went well.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn they_go_with_a_supervisor_that_is_killed() {
+    for actions in
+        [&["fork-grandchild", "hang"][..], &["ignore-term", "fork-grandchild", "--setsid", "hang"]]
+    {
+        let mut supervisor = Supervisor::start(actions);
+        let child = supervisor.child();
+        let grandchild = supervisor.grandchild();
+        assert!(!child.is_gone() && !grandchild.is_gone());
+        supervisor.process.kill().expect("it is ours");
+        supervisor.process.wait().expect("it is ours");
+        assert!(child.is_gone_within(FAR), "{actions:?}");
+        assert!(grandchild.is_gone_within(FAR), "{actions:?}");
+    }
+}
+
+#[test]
+fn they_go_with_a_supervisor_that_ends_in_order() {
+    let mut supervisor = Supervisor::start(&["fork-grandchild", "hang"]);
+    let child = supervisor.child();
+    let grandchild = supervisor.grandchild();
+    drop(supervisor.input.take());
+    assert_eq!(supervisor.line(), "0 failed to shut down");
+    assert!(child.is_gone() && grandchild.is_gone(), "before it says so");
+    assert_eq!(supervisor.line(), "cancelled by the operator");
+    assert!(supervisor.process.wait().expect("it is ours").success());
+}

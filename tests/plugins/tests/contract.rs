@@ -1,0 +1,89 @@
+//! The same runtimes in both forms, through the same checks.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use offshoot_model::{Reason, RunStatus};
+use offshoot_plugin_host::Surroundings;
+use offshoot_plugin_tests::{folder, json, launch, load, run};
+use offshoot_process::{Options, Processes};
+use offshoot_runtime::{Launch, Output, RunEvent, Runtime, check_contract};
+use offshoot_runtime_claude::{ClaudeOptions, ClaudeRuntime};
+use offshoot_runtime_exec::{ExecOptions, ExecRuntime};
+
+fn processes() -> Processes {
+    Processes::start(Options::default()).expect("processes can be held")
+}
+
+fn surroundings() -> Surroundings {
+    Surroundings { processes: Some(processes()), ..Surroundings::default() }
+}
+
+fn environment() -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+    std::env::vars_os().collect()
+}
+
+async fn keeps_the_contract(
+    runtime: &dyn Runtime,
+    answers: impl Fn() -> Launch,
+    hangs: impl Fn() -> Launch,
+) {
+    assert_eq!(check_contract(runtime, answers, hangs).await, [], "{}", runtime.name());
+}
+
+#[tokio::test]
+async fn every_runtime_passes_the_contract() {
+    let (_folder, place) = folder();
+    let echo = load("echo", &place, surroundings());
+    let echo = echo.runtime("echo", &json("{}")).expect("it has one");
+    keeps_the_contract(&echo, || launch(&place, "hi", &[]), || launch(&place, "wait", &[])).await;
+    let (finished, events) = run(&echo, launch(&place, "hello", &[])).await;
+    assert_eq!(finished.output, Output::Text("hello".into()));
+    assert_eq!(events, [RunEvent::Started(None)]);
+
+    let exec = load("exec", &place, surroundings());
+    let exec = exec.runtime("exec", &json("{}")).expect("it has one");
+    let built_in = ExecRuntime::new(processes(), ExecOptions::inheriting(environment()));
+    assert_eq!(exec.abilities(), built_in.abilities());
+    for runtime in [&exec as &dyn Runtime, &built_in] {
+        let answers = || launch(&place, "the task", &["cat"]);
+        let hangs = || launch(&place, "", &["sh", "-c", "sleep 1000"]);
+        keeps_the_contract(runtime, answers, hangs).await;
+        let (finished, events) = run(runtime, answers()).await;
+        assert_eq!(finished.output, Output::Text("the task".into()));
+        assert!(matches!(events[0], RunEvent::Started(Some(_))), "{events:?}");
+        let (finished, _) = run(runtime, launch(&place, "", &["sh", "-c", "exit 7"])).await;
+        assert_eq!(finished.reason, Reason::ExitCode { code: 7 });
+    }
+
+    let claude = load("claude", &place, surroundings());
+    let program = claude_of_cardboard(&place);
+    let settings = format!(r#"{{"command":{program:?}}}"#);
+    let claude = claude.runtime("claude", &json(&settings)).expect("it has one");
+    let options = ClaudeOptions { command: program, ..ClaudeOptions::inheriting(environment()) };
+    let built_in = ClaudeRuntime::new(processes(), options);
+    assert_eq!(claude.abilities(), built_in.abilities());
+    for runtime in [&claude as &dyn Runtime, &built_in] {
+        let answers = || launch(&place, "say something", &[]);
+        keeps_the_contract(runtime, answers, || launch(&place, "hang", &[])).await;
+        let (finished, _) = run(runtime, answers()).await;
+        assert_eq!(finished.reason.status(), RunStatus::Completed);
+        assert_eq!(finished.output, Output::Text("cardboard".into()));
+    }
+}
+
+/// A program that speaks as much of the protocol as one turn takes.
+fn claude_of_cardboard(place: &Path) -> String {
+    let path = place.join("claude");
+    let script = r#"#!/bin/sh
+read -r first
+echo '{"type":"system","subtype":"init","session_id":"s","model":"m","tools":[],"mcp_servers":[]}'
+case "$first" in *hang*) exec sleep 1000;; esac
+echo '{"type":"result","subtype":"success","is_error":false,"result":"cardboard","session_id":"s","num_turns":1,"total_cost_usd":0.01,"usage":{"input_tokens":1,"output_tokens":1}}'
+cat > /dev/null
+"#;
+    fs::write(&path, script).expect("there is room");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    path.to_str().expect("a plain name").to_owned()
+}

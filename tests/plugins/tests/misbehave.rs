@@ -1,0 +1,76 @@
+//! What a plugin should not do, and what becomes of it.
+
+use std::time::Duration;
+
+use offshoot_model::{Reason, RunStatus};
+use offshoot_plugin_host::{PluginRuntime, Surroundings, shutdown_all};
+use offshoot_plugin_tests::{Listener, folder, json, launch, load, run};
+use offshoot_runtime::{
+    Merge, MergeInput, MergeValue, Output, RunContext, RunEvent, RunHost, Runtime, Stop, StopHandle,
+};
+
+async fn stopped(runtime: &PluginRuntime, task: &str) -> Reason {
+    let (_folder, place) = folder();
+    let (handle, stop) = StopHandle::new();
+    let cx = RunContext::new(RunHost::new(Listener::default()), stop);
+    let run = runtime.start(launch(&place, task, &[]), cx);
+    handle.stop(Stop::Firm);
+    run.await.reason
+}
+
+#[tokio::test]
+async fn nothing_of_it_reaches_the_tree() {
+    let (_folder, place) = folder();
+    let plugin = load("misbehave", &place, Surroundings::default());
+    let error = plugin.runtime("stillborn", &json("{}")).expect_err("it panics");
+    assert!(error.to_string().contains("it panicked: stillborn"), "{error}");
+    let runtime = plugin.runtime("misbehave", &json("{}")).expect("it has one");
+    let run = async |task: &str| run(&runtime, launch(&place, task, &[])).await;
+
+    for task in ["panic in start", "panic in run"] {
+        let (finished, _) = run(task).await;
+        let Reason::PluginPanic { message } = &finished.reason else {
+            panic!("{task}: {}", finished.reason)
+        };
+        assert!(message.contains("as it was told"), "{message}");
+        assert!(message.contains("plugins/misbehave/src/lib.rs:"), "{message}");
+    }
+    assert_eq!(run("panic in task").await.0.reason.status(), RunStatus::Completed);
+
+    let (_, events) = run("flood 10000").await;
+    assert_eq!(events.len(), 10_001);
+    assert_eq!(events[10_000], RunEvent::Progress("9999".into()));
+    for task in ["twice", "silent"] {
+        let (_, events) = run(task).await;
+        let starts = events.iter().filter(|event| matches!(event, RunEvent::Started(_))).count();
+        assert!(starts <= 1, "{task}: {events:?}");
+    }
+    let (finished, _) = run("no file").await;
+    assert!(matches!(finished.output, Output::File { .. }), "the store finds out");
+
+    assert_eq!(stopped(&runtime, "deaf").await.status(), RunStatus::Cancelled);
+
+    let merge = plugin.merge("misbehave", &json("{}")).expect("it has one");
+    let begin = |place: &str| {
+        let host = RunHost::new(Listener::default());
+        merge.begin(&json(&format!("{place:?}")), host)
+    };
+    let input = || MergeInput {
+        key: "k".into(),
+        status: RunStatus::Completed,
+        value: MergeValue::Text("x".into()),
+    };
+    assert!(begin("begin").err().expect("it panics").panicked);
+    assert!(begin("push").expect("not here").push(0, input()).expect_err("it panics").panicked);
+    let mut job = begin("finish").expect("not here");
+    job.push(0, input()).expect("not here");
+    assert!(job.finish().await.expect_err("it panics").panicked);
+
+    let late = Listener::default();
+    let (_handle, stop) = StopHandle::new();
+    let cx = RunContext::new(RunHost::new(late.clone()), stop);
+    runtime.start(launch(&place, "late", &[]), cx).await;
+    let heard = late.heard().len();
+    assert!(shutdown_all(Duration::from_secs(2)).await.is_empty());
+    assert_eq!(late.heard().len(), heard, "nothing after its end");
+}
