@@ -55,6 +55,20 @@ const WITH_OWN_SERVER: &[(&str, &str)] = &[
     ("MCP_TIMEOUT", "60000"),
 ];
 
+/// In names of variables that hold what nobody else is to read.
+const SECRET: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "AUTH", "CREDENTIAL"];
+
+/// Values that are not to be recorded: of names that say so, and of those that the operator has added.
+pub(crate) fn secrets(inherited: &[Variable]) -> Vec<String> {
+    let usual = |name: &OsStr| ALLOWED.iter().any(|pattern| matches(pattern, name));
+    let says_so = |name: &OsStr| {
+        let name = name.to_string_lossy().to_uppercase();
+        SECRET.iter().any(|word| name.contains(word))
+    };
+    let secret = inherited.iter().filter(|(name, _)| says_so(name) || !usual(name));
+    secret.filter_map(|(_, value)| value.to_str().map(str::to_owned)).collect()
+}
+
 /// What of our own environment it inherits.
 pub(crate) fn inherited(all: &[Variable], more: &[String]) -> Vec<Variable> {
     let patterns: Vec<&str> =

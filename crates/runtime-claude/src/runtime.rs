@@ -18,7 +18,7 @@ use offshoot_process::{
     resolve_program,
 };
 use offshoot_runtime::{
-    Abilities, CostKnowledge, Finished, Launch, RunContext, Runtime, system_prompt,
+    Abilities, CostKnowledge, Finished, Launch, RunContext, Runtime, Secrets, system_prompt,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -161,9 +161,22 @@ impl ClaudeRuntime {
                     prompt = next;
                     thread.talk.goes_on();
                 }
-                _ => return Ok(thread.talk.finish(ended, launch.output)),
+                _ => {
+                    let secrets = self.secrets(&launch);
+                    let finished = thread.talk.finish(ended, launch.output);
+                    let diagnostics = finished.diagnostics;
+                    let diagnostics =
+                        diagnostics.map(|text| secrets.strike_out(&text).into_owned());
+                    return Ok(Finished { diagnostics, ..finished });
+                }
             }
         }
+    }
+
+    /// What is not to be recorded of this run's last words.
+    fn secrets(&self, launch: &Launch) -> Secrets {
+        let ticket = launch.pass.as_ref().map(|pass| pass.ticket.to_string());
+        Secrets::new(environment::secrets(&self.inner.inherited).into_iter().chain(ticket))
     }
 
     /// Starts a process for a session, new or not.
