@@ -270,6 +270,28 @@ fn what_is_recorded_about_a_program_holds_no_secret() {
 }
 
 #[test]
+fn what_is_recorded_about_a_model_holds_no_secret() {
+    let place = Place::new();
+    // It stands for a Claude Code that fails, and says too much.
+    place.file("model.sh", "echo \"401 for $ANTHROPIC_API_KEY and $GIVEN\" >&2; exit 1");
+    place.file(
+        "c.json5",
+        r#"{ runtimes: { claude: { wrap: ["env"], command: ["sh", "model.sh"], env: ["GIVEN"] } } }"#,
+    );
+    let mut command =
+        place.command(&["run", "--config", "c.json5", "--runtime", "claude", "think"]);
+    command.env("ANTHROPIC_API_KEY", "sk-ant-0123456789").env("GIVEN", "g1ven-by-name");
+    let outcome = place.outcome(command, &[]).expect_code(5);
+    assert!(outcome.stderr.contains("401 for [redacted] and [redacted]"), "{}", outcome.stderr);
+    let mut kept = vec![outcome.stderr.into_bytes()];
+    files(&place.path().join(".offshoot"), &mut kept);
+    for secret in [&b"sk-ant-0123456789"[..], b"g1ven-by-name"] {
+        let told = |text: &Vec<u8>| text.windows(secret.len()).any(|part| part == secret);
+        assert!(!kept.iter().any(told), "{} is on record", String::from_utf8_lossy(secret));
+    }
+}
+
+#[test]
 fn a_ticket_is_seen_nowhere() {
     let place = Place::new();
     // Each agent writes its ticket into a folder that is no part of the record, and everything that /proc shows of
