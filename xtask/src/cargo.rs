@@ -30,6 +30,13 @@ pub(crate) fn offshoot(arguments: &[&str]) -> Result<String> {
     Err(format!("`offshoot {line}` ended with {}\n{}", output.status, stderr.trim_end()).into())
 }
 
+/// Runs an example of a package and returns what it prints.
+pub(crate) fn example(package: &str, example: &str) -> Result<String> {
+    let shell = shell()?;
+    let run = cmd!(shell, "cargo run --quiet --package {package} --example {example}");
+    Ok(run.quiet().read()? + "\n")
+}
+
 fn without_our_variables(command: Cmd<'_>) -> Cmd<'_> {
     let ours = |name: &OsString| name.to_str().is_some_and(|name| name.starts_with("OFFSHOOT"));
     std::env::vars_os().map(|(name, _)| name).filter(ours).fold(command, Cmd::env_remove)

@@ -14,6 +14,10 @@ struct Generated {
 
 const GENERATED: &[Generated] = &[
     Generated { path: "docs/config.schema.json", make: || cargo::offshoot(&["config", "schema"]) },
+    Generated {
+        path: "docs/plugin-abi.md",
+        make: || cargo::example("offshoot-plugin-abi", "layout"),
+    },
     Generated { path: "docs/cli.md", make: || command_line::page(&cargo::offshoot) },
 ];
 

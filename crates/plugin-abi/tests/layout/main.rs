@@ -1,0 +1,17 @@
+//! The interface is frozen.
+
+mod reference;
+
+/// Version 1.0, as it was published. A change here would break every plugin that is out there: what is new goes into the
+/// JSON, or behind the last prefix field under a higher minor version, with a file of its own beside this one.
+const FROZEN: &str = include_str!("1.0.md");
+
+#[test]
+fn the_layout_of_version_1_0_is_frozen() {
+    let now = reference::text();
+    for (number, (frozen, now)) in (1..).zip(FROZEN.lines().zip(now.lines())) {
+        assert_eq!(now, frozen, "line {number} of tests/layout/1.0.md");
+    }
+    assert_eq!(now.lines().count(), FROZEN.lines().count());
+    assert_eq!(offshoot_plugin_abi::VERSION, "1.0.0");
+}
