@@ -94,6 +94,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             "door",
             "mcp",
             "runtime-claude",
+            "runtime-openai",
         ],
         Async::Yes,
         Files::Yes,

@@ -106,9 +106,9 @@ pub(crate) fn unusable(error: &CheckError) -> Failure {
     Failure::of(Exit::NoRuntime, error).hint(error.hint())
 }
 
-/// Dollars that a tree may cost where nobody said how many.
-pub(crate) fn default_usd(config: &Config) -> MicroUsd {
-    let configured = config.runtime(CLAUDE).and_then(|settings| settings.default_usd.as_ref());
+/// Dollars that a tree may cost under a runtime where nobody said how many.
+pub(crate) fn default_usd(config: &Config, runtime: &str) -> MicroUsd {
+    let configured = config.runtime(runtime).and_then(|settings| settings.default_usd.as_ref());
     configured.map_or(built_in::RUNTIME_DEFAULT_USD, |usd| usd.value)
 }
 

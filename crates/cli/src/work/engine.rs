@@ -11,6 +11,7 @@ use offshoot_spawner::{Doorkeeper, Session, Spawner, SpawnerError, Work};
 use offshoot_store::{DataFolder, SqliteStore, Store};
 
 use super::claude::{self, CLAUDE};
+use super::openai::{self, OPENAI};
 use super::preflight::EXEC;
 use crate::door::{Door, refused};
 use crate::environment::Environment;
@@ -45,6 +46,9 @@ impl Engine {
         let mut builder = Spawner::builder().runtime(exec(&config, processes, cx));
         if let Some(claude) = claude {
             builder = builder.runtime(claude);
+        }
+        if work.runtime.as_deref() == Some(OPENAI) || openai::is_wanted(&config) {
+            builder = builder.runtime(openai::runtime(&config, cx)?);
         }
         let spawner = builder
             .config(config)

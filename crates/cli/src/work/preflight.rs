@@ -7,10 +7,11 @@ use std::sync::Arc;
 use offshoot_config::{AgentDefinition, Config, Loader};
 use offshoot_model::AgentId;
 use offshoot_process::resolve_program;
-use offshoot_runtime::OutputFormat;
+use offshoot_runtime::{CostKnowledge, OutputFormat, Runtime};
 use offshoot_spawner::Work;
 
 use super::claude::{self, CLAUDE};
+use super::openai::{self, OPENAI};
 use crate::arguments::{OutputArgument, WorkArguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -66,9 +67,17 @@ pub(crate) fn prepare(
         )));
     }
     let runtime = choose(arguments, command, &config, &agent)?;
+    let mut cost = CostKnowledge::None;
     let program: Arc<[String]> = match runtime {
         EXEC => program(command, &config, &agent, &folder, cx)?,
+        OPENAI => {
+            let runtime = openai::runtime(&config, cx)?;
+            runtime.check().map_err(|error| openai::unusable(&error))?;
+            cost = runtime.abilities().cost;
+            [OPENAI.to_owned()].into()
+        }
         _ => {
+            cost = CostKnowledge::Reported;
             let options = claude::options(&config, cx)?;
             claude::find(&options, &folder, cx).map_err(|error| {
                 match chosen(arguments, definition) {
@@ -91,9 +100,17 @@ pub(crate) fn prepare(
         },
         ..Work::in_folder(folder)
     };
-    let config = match runtime {
-        EXEC => config,
-        _ => capped(config, layers, &agent, cx)?,
+    let config = match cost {
+        CostKnowledge::None => config,
+        CostKnowledge::Reported | CostKnowledge::Bounded => {
+            capped(config, layers, &agent, runtime, cx)?
+        }
+        CostKnowledge::Unknown => {
+            cx.output.note(format_args!(
+                "nobody can say what this costs; say it with runtimes.{runtime}.cost = \"none\" or with prices of the model"
+            ));
+            config
+        }
     };
     Ok((config, Prepared { agent, work, runtime, command: program }))
 }
@@ -122,6 +139,7 @@ fn choose(
     match name {
         Some(EXEC) => Ok(EXEC),
         Some(CLAUDE) | None => Ok(CLAUDE),
+        Some(OPENAI) => Ok(OPENAI),
         Some(other) => Err(no_runtime(format_args!("there is no runtime `{other}` here"))),
     }
 }
@@ -157,14 +175,15 @@ fn capped(
     config: Config,
     layers: Loader,
     agent: &AgentId,
+    runtime: &str,
     cx: &Invocation,
 ) -> Result<Config, Failure> {
     if config.root_settings(agent).budget.usd.is_some() {
         return Ok(config);
     }
-    let usd = claude::default_usd(&config);
+    let usd = claude::default_usd(&config, runtime);
     cx.output.note(format_args!(
-        "no budget in dollars is set, so this may cost up to ${usd}; change that with --budget-usd or runtimes.{CLAUDE}.defaultUsd"
+        "no budget in dollars is set, so this may cost up to ${usd}; change that with --budget-usd or runtimes.{runtime}.defaultUsd"
     ));
     load::finish(layers.set("agents.defaults.subagents.budget.usd", usd.to_string()))
 }
@@ -186,6 +205,6 @@ fn find_program(
 
 fn no_runtime(message: std::fmt::Arguments<'_>) -> Failure {
     Failure::new(Exit::NoRuntime, message).hint(
-        "give a command after `--`, or set `command` for the agent in the configuration, or install Claude Code with npm i -g @anthropic-ai/claude-code, or set runtimes.claude.command; runtimes: claude, exec",
+        "give a command after `--`, or set `command` for the agent in the configuration, or install Claude Code with npm i -g @anthropic-ai/claude-code, or set runtimes.claude.command; runtimes: claude, exec, openai",
     )
 }

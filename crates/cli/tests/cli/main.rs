@@ -20,6 +20,7 @@ mod look;
 mod map;
 mod mcp;
 mod merge;
+mod openai;
 mod readme;
 mod recursion;
 mod run;
