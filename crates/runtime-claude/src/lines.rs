@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::usage::{ModelUsage, Spent, Tokens};
+use crate::usage::{Spent, Tokens};
 
 /// One line.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,7 +95,7 @@ pub struct TurnResult {
     /// What the session has used so far.
     pub spent: Spent,
     /// What it has used since the last result, where the program says.
-    pub since_last: Option<Tokens>,
+    pub since_last: Option<Spent>,
     /// The ids of the messages that it answers; empty where the program does not tell.
     pub messages: Vec<String>,
 }
@@ -185,8 +185,7 @@ fn turn_result(mut value: Value) -> TurnResult {
         errors: strings(&value["errors"]),
         api_error_status: value["api_error_status"].as_u64(),
         spent: Spent::of_result(&value),
-        since_last: ModelUsage::of(&value["model_usage_since_last_result"])
-            .map(|usage| usage.tokens),
+        since_last: Spent::of_models(&value["model_usage_since_last_result"]),
         messages: strings(&value["user_message_uuids"]),
     }
 }

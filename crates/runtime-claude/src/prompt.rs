@@ -6,6 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use offshoot_model::{InputRange, RunId};
+use offshoot_process::Identity;
 use offshoot_runtime::{Input, Launch, prompt};
 use serde_json::json;
 
@@ -31,13 +32,20 @@ pub(crate) fn first(launch: &Launch) -> io::Result<(String, Option<PathBuf>)> {
     Ok((text, Some(path)))
 }
 
-/// The id of the n-th message to a session: that of the run, with the number in the place of its end. The program tells
-/// by it which messages a turn has answered, and remembers it over the processes of a session.
-pub(crate) fn message_id(run: RunId, number: u32) -> String {
-    const NUMBER_DIGITS: usize = 8;
+/// The first prompt of a run that was interrupted and goes on.
+pub(crate) const GO_ON: &str = "\
+You were interrupted: the program that runs you had to start again. Go on with your task where you were. What you had \
+asked of a tool just before may not have come about; look before you do it again.";
+
+/// The id of the n-th message to a process: that of the run, with both numbers in the place of its end. The program tells
+/// by it which messages a turn has answered, and remembers it over all processes of a session.
+pub(crate) fn message_id(run: RunId, process: Identity, number: u16) -> String {
+    const NUMBER_DIGITS: usize = 12;
     let mut id = run.to_string();
     id.truncate(id.len() - NUMBER_DIGITS);
-    write!(id, "{number:08x}").expect("writing into a string cannot fail");
+    // In clock ticks: no two processes of a session start in the same one.
+    let start = process.start_time as u32;
+    write!(id, "{start:08x}{number:04x}").expect("writing into a string cannot fail");
     id
 }
 
@@ -87,8 +95,9 @@ mod tests {
     #[test]
     fn messages_of_a_run_have_ids_of_their_own() {
         let run: RunId = "01a1fff5-d773-7553-bf45-8e9281ce7da5".parse().expect("an id");
-        assert_eq!(message_id(run, 1), "01a1fff5-d773-7553-bf45-8e9200000001");
-        assert_eq!(message_id(run, 300), "01a1fff5-d773-7553-bf45-8e920000012c");
+        let process = Identity { pid: 7, start_time: 0x1_0000_0abc };
+        assert_eq!(message_id(run, process, 1), "01a1fff5-d773-7553-bf45-00000abc0001");
+        assert_eq!(message_id(run, process, 300), "01a1fff5-d773-7553-bf45-00000abc012c");
     }
 
     #[test]

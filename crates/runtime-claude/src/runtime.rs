@@ -61,7 +61,7 @@ struct Secret(Option<PathBuf>);
 impl ClaudeRuntime {
     /// What it can do, however it is set up.
     pub const ABILITIES: Abilities =
-        Abilities { cost: CostKnowledge::Reported, turns: true, resumes: false, enforces: None };
+        Abilities { cost: CostKnowledge::Reported, turns: true, resumes: true, enforces: None };
 
     /// A runtime that starts the program through these processes.
     pub fn new(processes: Processes, options: ClaudeOptions) -> Self {
@@ -124,12 +124,16 @@ impl ClaudeRuntime {
     async fn run(&self, launch: Launch, cx: RunContext) -> Result<Finished, Reason> {
         let Inner { options, parked, .. } = &*self.inner;
         let own_server = options.own_server.is_some() && launch.pass.is_some();
-        let (mut prompt, files) = prepare(&launch, options)
+        let (first, files) = prepare(&launch, options)
             .map_err(|error| cannot_start(format!("its files: {error}")))?;
         let _secret = Secret(files.servers.clone());
         let RunContext { host, stop, turns } = cx;
-        let mut thread = Thread { talk: Talk::new(own_server), turns, sent: 0 };
-        let mut session = Session::New;
+        let mut thread = Thread { talk: Talk::new(own_server), turns };
+        let (mut session, mut prompt) = (Session::New, first.clone());
+        if launch.continues {
+            thread.talk = Talk::taken_up(own_server);
+            (session, prompt) = (Session::Resume(launch.run.to_string()), prompt::GO_ON.to_owned());
+        }
         loop {
             let started = self.start_process(&launch, &files, &session, own_server);
             let (mut child, lines) = match started {
@@ -137,13 +141,15 @@ impl ClaudeRuntime {
                 Err(reason) if session == Session::New => return Err(reason),
                 Err(reason) => return Ok(thread.talk.broken_off(reason)),
             };
-            let Identity { pid, start_time } = child.identity();
+            let identity @ Identity { pid, start_time } = child.identity();
             host.started(Some(ProcessIdentity { pid, start_time }));
 
             let stdin = child.take_stdin().expect("it was started with a pipe, and nobody took it");
             let (end, ear) = Ear::new(stop.clone());
             let process = session::Session {
                 run: launch.run,
+                process: identity,
+                sent: 0,
                 lines,
                 stdin: Some(stdin),
                 host: host.clone(),
@@ -154,12 +160,21 @@ impl ClaudeRuntime {
                 parked,
                 thread: &mut thread,
             };
-            let (ended, next) = tokio::join!(child.wait(ear), process.run(prompt));
+            let (ended, next) = tokio::join!(child.wait(ear), process.run(&prompt));
             match (next, thread.talk.session()) {
                 (Some(next), Some(id)) => {
                     session = Session::Resume(id.to_owned());
                     prompt = next;
                     thread.talk.goes_on();
+                }
+                // It was interrupted before the program had saved anything, so there is nothing to go on with.
+                _ if session != Session::New
+                    && !thread.talk.began()
+                    && stop.requested().is_none() =>
+                {
+                    session = Session::New;
+                    prompt.clone_from(&first);
+                    thread.talk = Talk::new(own_server);
                 }
                 _ => {
                     let secrets = self.secrets(&launch);

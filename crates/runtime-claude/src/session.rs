@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::RunId;
-use offshoot_process::{Lines, Stop, StopHandle, StopReceiver, StopSignal};
+use offshoot_process::{Identity, Lines, Stop, StopHandle, StopReceiver, StopSignal};
 use offshoot_runtime::{NextTurn, RunHost, StopSignal as RunStop, Turns};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
@@ -25,6 +25,9 @@ pub(crate) struct Feed {
 /// What the loop works with: one process of a session.
 pub(crate) struct Session<'a> {
     pub(crate) run: RunId,
+    pub(crate) process: Identity,
+    /// How many messages it was sent.
+    pub(crate) sent: u16,
     pub(crate) lines: mpsc::UnboundedReceiver<Line>,
     /// Closed when this process gets no further turn.
     pub(crate) stdin: Option<pipe::Sender>,
@@ -45,8 +48,6 @@ pub(crate) struct Session<'a> {
 pub(crate) struct Thread {
     pub(crate) talk: Talk,
     pub(crate) turns: Turns,
-    /// How many messages were sent.
-    pub(crate) sent: u32,
 }
 
 /// How it goes on after a turn.
@@ -93,8 +94,8 @@ impl Drop for Feed {
 
 impl Session<'_> {
     /// Runs until the program prints no more. The answer is the prompt with which another process goes on, where one does.
-    pub(crate) async fn run(mut self, prompt: String) -> Option<String> {
-        self.say(&prompt).await;
+    pub(crate) async fn run(mut self, prompt: &str) -> Option<String> {
+        self.say(prompt).await;
         loop {
             let heard = tokio::select! {
                 // A letter that comes with the last line of a turn belongs to the next one.
@@ -182,12 +183,11 @@ impl Session<'_> {
     }
 
     async fn say(&mut self, prompt: &str) {
-        let Thread { talk, sent, .. } = &mut *self.thread;
         if let Some(stdin) = &mut self.stdin {
-            *sent += 1;
-            let id = prompt::message_id(self.run, *sent);
+            self.sent = self.sent.wrapping_add(1);
+            let id = prompt::message_id(self.run, self.process, self.sent);
             let line = prompt::message(&id, prompt);
-            talk.said(id);
+            self.thread.talk.said(id);
             // A program that reads no more has ended or is about to, which is what will be told.
             let _ = stdin.write_all(&line).await;
         }

@@ -54,6 +54,16 @@ impl Talk {
         Self { needs_own_server, ..Self::default() }
     }
 
+    /// A session that somebody has begun who is gone.
+    pub fn taken_up(needs_own_server: bool) -> Self {
+        Self { meter: Meter::taken_up(), ..Self::new(needs_own_server) }
+    }
+
+    /// Whether a turn has ever begun.
+    pub fn began(&self) -> bool {
+        self.began
+    }
+
     /// The account so far.
     pub fn meter(&self) -> &Meter {
         &self.meter

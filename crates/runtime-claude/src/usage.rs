@@ -28,17 +28,15 @@ pub struct Spent {
     pub usd: Option<MicroUsd>,
 }
 
-/// The table of a result: a row for each model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ModelUsage {
-    pub(crate) tokens: Tokens,
-}
-
 /// The account of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meter {
-    /// What the session had used before this process, where it goes on with one.
+    /// What the run had used before this process, where it goes on with a session.
     before: Option<Spent>,
+    /// Whether the session was begun by somebody who is gone, and nobody knows what it had used.
+    takes_up: bool,
+    /// What that was, in so far as totals contain it: it was charged to whoever used it.
+    foreign: Spent,
     /// Whether the process's totals begin at zero all the same; known after its first result.
     begins_at_zero: Option<bool>,
     /// The last total.
@@ -68,11 +66,19 @@ impl Tokens {
     }
 
     fn plus(self, other: Self) -> Self {
+        self.with(other, u64::saturating_add)
+    }
+
+    fn minus(self, other: Self) -> Self {
+        self.with(other, u64::saturating_sub)
+    }
+
+    fn with(self, other: Self, join: fn(u64, u64) -> u64) -> Self {
         Self {
-            input: self.input.saturating_add(other.input),
-            output: self.output.saturating_add(other.output),
-            cache_read: self.cache_read.saturating_add(other.cache_read),
-            cache_write: self.cache_write.saturating_add(other.cache_write),
+            input: join(self.input, other.input),
+            output: join(self.output, other.output),
+            cache_read: join(self.cache_read, other.cache_read),
+            cache_write: join(self.cache_write, other.cache_write),
         }
     }
 }
@@ -81,7 +87,7 @@ impl Spent {
     /// From a result. Its `usage` leaves out what the session started itself, so it counts only where the table of
     /// models is missing.
     pub(crate) fn of_result(result: &Value) -> Self {
-        let table = ModelUsage::of(&result["modelUsage"]).map(|usage| usage.tokens);
+        let table = Self::of_models(&result["modelUsage"]).and_then(|spent| spent.tokens);
         let usage = &result["usage"];
         let own = || {
             let output = usage["output_tokens"].as_u64()?;
@@ -90,11 +96,10 @@ impl Spent {
         let usd = result["total_cost_usd"].as_f64().and_then(MicroUsd::from_f64);
         Self { tokens: table.or_else(own), usd }
     }
-}
 
-impl ModelUsage {
-    pub(crate) fn of(table: &Value) -> Option<Self> {
-        let row = |row: &Value| {
+    /// From a table with a row for each model.
+    pub(crate) fn of_models(table: &Value) -> Option<Self> {
+        let tokens = |row: &Value| {
             let count = |name: &str| row[name].as_u64().unwrap_or_default();
             Tokens {
                 input: count("inputTokens"),
@@ -103,8 +108,23 @@ impl ModelUsage {
                 cache_write: count("cacheCreationInputTokens"),
             }
         };
-        let rows = table.as_object()?.values().map(row);
-        Some(Self { tokens: rows.fold(Tokens::default(), Tokens::plus) })
+        let rows = || table.as_object().map(|rows| rows.values());
+        let usd = |row: &Value| row["costUSD"].as_f64().and_then(MicroUsd::from_f64);
+        Some(Self {
+            tokens: Some(rows()?.map(tokens).fold(Tokens::default(), Tokens::plus)),
+            usd: rows()?.map(usd).try_fold(MicroUsd::default(), |sum, usd| Some(sum + usd?)),
+        })
+    }
+
+    fn minus(self, other: Self) -> Self {
+        let usd = |total: MicroUsd| {
+            let other = other.usd.unwrap_or_default().as_micros();
+            MicroUsd::from_micros(total.as_micros().saturating_sub(other))
+        };
+        Self {
+            tokens: self.tokens.map(|tokens| tokens.minus(other.tokens.unwrap_or_default())),
+            usd: self.usd.map(usd),
+        }
     }
 }
 
@@ -114,10 +134,17 @@ impl Meter {
         Self { before: Some(before), ..Self::default() }
     }
 
+    /// The account of a session that somebody has begun who is gone. It counts from here.
+    pub fn taken_up() -> Self {
+        Self { takes_up: true, ..Self::default() }
+    }
+
     /// The account of the same session in a further process.
     #[must_use]
     pub fn resume(self) -> Self {
-        Self::resumed(Spent { tokens: Some(self.tokens()), usd: Some(self.usd()) })
+        let before = Spent { tokens: Some(self.tokens()), usd: Some(self.usd()) };
+        let Self { takes_up, foreign, .. } = self;
+        Self { takes_up, foreign, ..Self::resumed(before) }
     }
 
     /// A call to the model has begun.
@@ -135,9 +162,14 @@ impl Meter {
     }
 
     /// A result with its total, and what of it came since the last one.
-    pub fn result(&mut self, total: Spent, since_last: Option<Tokens>) {
+    pub fn result(&mut self, total: Spent, since_last: Option<Spent>) {
+        if std::mem::take(&mut self.takes_up) {
+            self.foreign = since_last.map(|new| total.minus(new)).unwrap_or_default();
+        }
+        let since_last = since_last.and_then(|spent| spent.tokens);
         if let Some(before) = self.before {
-            let before = before.tokens.unwrap_or_default().total();
+            let foreign = self.foreign.tokens.unwrap_or_default();
+            let before = before.tokens.unwrap_or_default().plus(foreign).total();
             // A total of old and new is more than the new alone. A program that does not tell the new apart began at
             // zero in every version that was looked at; were it not so, too much would be charged and not too little.
             let at_zero = || match (total.tokens, since_last) {
@@ -146,7 +178,10 @@ impl Meter {
             };
             self.begins_at_zero.get_or_insert_with(at_zero);
         }
-        self.last = total;
+        self.last = match self.begins_at_zero {
+            Some(true) => total,
+            _ => total.minus(self.foreign),
+        };
         self.since = Tokens::default();
         self.call = None;
     }
@@ -264,7 +299,7 @@ mod tests {
     #[test]
     fn a_session_that_goes_on_is_charged_once() {
         let before = spent(tokens(20, 10, 0, 0), 280);
-        let new = tokens(10, 5, 0, 0);
+        let new = spent(tokens(10, 5, 0, 0), 140);
         let check = |total: Spent, since_last, expected| {
             let mut meter = Meter::resumed(before);
             assert_eq!(known(&meter), (30, 280), "before anything is told");
@@ -272,28 +307,44 @@ mod tests {
             assert_eq!(known(&meter), expected, "{total:?} {since_last:?}");
         };
         check(spent(tokens(30, 15, 0, 0), 420), Some(new), (45, 420));
-        check(spent(new, 140), Some(new), (45, 420));
-        check(spent(new, 140), None, (45, 420));
+        check(new, Some(new), (45, 420));
+        check(new, None, (45, 420));
         // The second result of the same process is read as the first was.
         let mut meter = Meter::resumed(before);
-        meter.result(spent(new, 140), Some(new));
-        meter.result(spent(tokens(60, 30, 0, 0), 840), Some(tokens(50, 25, 0, 0)));
+        meter.result(new, Some(new));
+        meter.result(spent(tokens(60, 30, 0, 0), 840), Some(spent(tokens(50, 25, 0, 0), 700)));
         assert_eq!(known(&meter), (120, 1120));
     }
 
     #[test]
     fn a_session_may_go_on_more_than_once() {
-        let (turn, twice) = (tokens(10, 5, 0, 0), tokens(20, 10, 0, 0));
+        let (turn, twice) = (spent(tokens(10, 5, 0, 0), 140), spent(tokens(20, 10, 0, 0), 280));
         let mut meter = Meter::default();
-        meter.result(spent(turn, 140), None);
+        meter.result(turn, None);
         let mut meter = meter.resume();
         assert_eq!(known(&meter), (15, 140));
         // Its totals go on from the saved one; those of the next process begin at zero.
-        meter.result(spent(twice, 280), Some(turn));
+        meter.result(twice, Some(turn));
         let mut meter = meter.resume();
         assert_eq!(known(&meter), (30, 280));
-        meter.result(spent(turn, 140), Some(turn));
+        meter.result(turn, Some(turn));
         assert_eq!(known(&meter), (45, 420));
+    }
+
+    #[test]
+    fn what_somebody_else_has_used_is_not_charged_again() {
+        let (turn, four) = (spent(tokens(10, 5, 0, 0), 140), spent(tokens(40, 20, 0, 0), 560));
+        let five = spent(tokens(50, 25, 0, 0), 700);
+        let mut meter = Meter::taken_up();
+        assert_eq!(known(&meter), (0, 0));
+        meter.result(four, Some(turn));
+        assert_eq!(known(&meter), (15, 140), "three of the four were somebody else's");
+        let mut again = meter.resume();
+        again.result(five, Some(turn));
+        assert_eq!(known(&again), (30, 280), "and still are in another process");
+        let mut at_zero = meter.resume();
+        at_zero.result(turn, Some(turn));
+        assert_eq!(known(&at_zero), (30, 280), "where totals begin at zero too");
     }
 
     #[test]

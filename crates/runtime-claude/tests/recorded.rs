@@ -49,6 +49,7 @@ fn ended(exit: Exit) -> Ended {
 /// Everything that a recording tells, and how it ends.
 fn replay(lines: &str, exit: Exit) -> String {
     let mut talk = Talk::new(false);
+    talk.said("a prompt".to_owned());
     let mut told = String::new();
     for line in lines.lines() {
         let words = match talk.hear(parse_line(line.as_bytes())) {

@@ -10,8 +10,8 @@ use offshoot_fake_model_api::{Condition, Reply, Rule};
 use offshoot_model::{Refusal, RefusalCode, RunId, SpawnRequest};
 use offshoot_real_clients::{Clients, install};
 use offshoot_runtime::{
-    Finished, Host, LetterBox, Output, Ruling, RunContext, RunEvent, RunHost, Runtime, Stop,
-    StopHandle, Turns, WaitAnswer, WaitFor,
+    Finished, Host, Launch, LetterBox, Output, Ruling, RunContext, RunEvent, RunHost, Runtime,
+    Stop, StopHandle, Turns, WaitAnswer, WaitFor,
 };
 use offshoot_runtime_claude::Parking;
 use offshoot_test_support::Watched;
@@ -239,6 +239,53 @@ async fn one_that_waits_can_be_stopped() {
         assert_eq!(finished.reason.code(), "cancelled", "{parking:?}");
         assert!(engine.processes().iter().all(|pid| Watched::new(*pid).is_gone()), "{parking:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_run_goes_on_where_it_was() {
+    let Some(clients) = install("an_interrupted_run_goes_on_where_it_was") else { return };
+    let rules = [
+        Rule::when(Condition::Prompt("You were interrupted".into()), Reply::text("on in {{turn}}")),
+        Rule::when(Condition::Step(1), Reply::call("Bash", json!({"command": "true"}))),
+        Rule::when(Condition::Step(2), Reply::Hang),
+    ];
+    let stage = stage(clients, Parking::Keep, rules);
+    let run = |launch: Launch, engine: &Engine| {
+        let host = RunHost::new(engine.clone());
+        let (_, turns) = Turns::new(host.clone());
+        let (handle, stop) = StopHandle::new();
+        (stage.place.claude.start(launch, RunContext { host, stop, turns }), handle)
+    };
+    let launch = stage.place.launch("count");
+    let (killed, handle) = run(launch.clone(), &Engine::default());
+    let kill = async {
+        // Somebody who looks, then its two questions.
+        while stage.api.conversations().len() < 2 {
+            stage.api.arrived(stage.api.requests().len() + 1).await;
+        }
+        handle.stop(Stop::Firm);
+    };
+    let (killed, ()) = tokio::join!(killed, kill);
+    assert_eq!(killed.reason.code(), "cancelled");
+    let (again, _handle) = run(Launch { continues: true, ..launch }, &Engine::default());
+    let finished = again.await;
+    assert_eq!(finished.output, text("on in 2"), "{:?}", finished.reason);
+    assert_eq!(finished.usage.total().known(), Some(15), "what went before is charged already");
+    assert_eq!(finished.cost.known_usd.as_micros(), 140);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_was_interrupted_before_it_began_begins() {
+    let Some(clients) = install("one_that_was_interrupted_before_it_began_begins") else { return };
+    let stage = stage(clients, Parking::Keep, [at(1, "you said {{prompt}}")]);
+    let mut launch = stage.place.launch("count");
+    launch.continues = true;
+    let (_, turns) = Turns::new(RunHost::new(Engine::default()));
+    let (_handle, stop) = StopHandle::new();
+    let cx = RunContext { host: RunHost::new(Engine::default()), stop, turns };
+    let finished = stage.place.claude.start(launch, cx).await;
+    assert_eq!(finished.output, text("you said count"), "{:?}", finished.reason);
+    assert_eq!(finished.usage.total().known(), Some(15));
 }
 
 #[tokio::test(flavor = "multi_thread")]
