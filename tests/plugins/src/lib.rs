@@ -60,6 +60,7 @@ pub fn launch(folder: &Path, task: &str, command: &[&str]) -> Launch {
         thinking: None,
         system_prompt: None,
         grant: Arc::new(Grant::unbounded()),
+        continues: false,
         pass: None,
     }
 }

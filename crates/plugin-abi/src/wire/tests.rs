@@ -11,7 +11,7 @@ const RUN: RunId = RunId::from_uuid(Uuid::from_u128(7));
 
 fn launch() -> Launch {
     Launch {
-        continues: false,
+        continues: true,
         run: RUN,
         root: RootId::new(RunId::from_uuid(Uuid::from_u128(8))),
         key: "agent:main:subagent:a".parse().expect("a key"),
