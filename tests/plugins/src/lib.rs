@@ -112,3 +112,8 @@ pub fn folder() -> (tempfile::TempDir, PathBuf) {
     let path = folder.path().to_owned();
     (folder, path)
 }
+
+/// Its examples are compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/plugins.md")]
+struct Docs;

@@ -1,0 +1,44 @@
+//! The documents that `docs/plugins.md` shows are those that cross.
+
+use offshoot_plugin_abi::wire::{
+    event, finished, group, launch, manifest, merge, shutdown, spawn, turn, wait,
+};
+use offshoot_plugin_abi::{AbiError, Outcome, event as kind};
+
+const PAGE: &str = include_str!("../../../docs/plugins.md");
+
+type Read = fn(&str) -> Result<String, AbiError>;
+
+/// Each reader, in the order of the page, with a word that must be in what it has read.
+const DOCUMENTS: &[(Read, &str)] = &[
+    (|json| manifest::decode(json).map(|read| format!("{read:?}")), "largest"),
+    (|json| launch::decode(json).map(|read| format!("{read:?}")), "hello"),
+    (
+        |json| {
+            let body = b"HELLO".as_slice().into();
+            let outcome = Outcome { head_json: json.into(), body };
+            finished::decode(outcome).map(|read| format!("{read:?}"))
+        },
+        "HELLO",
+    ),
+    (|json| event::decode(kind::STATUS, json).map(|read| format!("{read:?}")), "4711"),
+    (|json| event::decode(kind::USAGE, json).map(|read| format!("{read:?}")), "Known(12)"),
+    (|json| spawn::decode(json).map(|read| format!("{read:?}")), "count the words"),
+    (|json| wait::decode(json).map(|read| format!("{read:?}")), "All"),
+    (|json| turn::decode(json).map(|read| format!("{read:?}")), "so far"),
+    (|json| turn::decode_letter(json).map(|read| read.to_string()), "one more thing"),
+    (|json| group::decode(json).map(|read| format!("{read:?}")), "4711"),
+    (|json| merge::decode(json).map(|read| format!("{read:?}")), "part-3"),
+    (|json| shutdown::decode(json).map(|read| read.to_string()), "0"),
+];
+
+#[test]
+fn the_page_shows_what_crosses() {
+    let shown: Vec<&str> =
+        PAGE.split("```json\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert_eq!(shown.len(), DOCUMENTS.len());
+    for (json, (read, word)) in shown.into_iter().zip(DOCUMENTS) {
+        let read = read(json).unwrap_or_else(|error| panic!("{error} in {json}"));
+        assert!(read.contains(word), "{word} is not in {read}");
+    }
+}
