@@ -19,7 +19,17 @@ const GENERATED: &[Generated] = &[
         make: || cargo::example("offshoot-plugin-abi", "layout"),
     },
     Generated { path: "docs/cli.md", make: || command_line::page(&cargo::offshoot) },
+    Generated { path: "docs/mcp-tools.md", make: tools },
 ];
+
+/// `docs/mcp-tools.md`: the tools for models.
+fn tools() -> Result<String> {
+    let tools = cargo::offshoot(&["mcp", "--list-tools"])?;
+    Ok(format!(
+        "# The tools for models\n\nMade by `cargo xtask regenerate` from `offshoot mcp --list-tools`; \
+         [mcp.md](mcp.md) says how they are used.\n\n{tools}"
+    ))
+}
 
 /// Writes all of it.
 pub(crate) fn write() -> Result {

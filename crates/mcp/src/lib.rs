@@ -31,12 +31,14 @@ mod answer;
 mod entrance;
 mod options;
 mod patience;
+mod reference;
 mod serve;
 mod server;
 mod tool;
 
 pub use entrance::{Entrance, Opener, Opening};
 pub use options::Options;
+pub use reference::{tools_json, tools_markdown};
 pub use serve::{ServeError, serve, serve_stdio};
 
 #[cfg(doctest)]

@@ -23,6 +23,10 @@ pub(crate) struct McpArguments {
     #[arg(long, value_name = "SECONDS")]
     pub(crate) patience: Option<u64>,
 
+    /// Print the tools and what they take, and serve nobody
+    #[arg(long)]
+    pub(crate) list_tools: bool,
+
     /// The agent that a root of its own is, by its id in the configuration [default: main]
     #[arg(long, value_name = "ID")]
     pub(crate) agent: Option<String>,
@@ -57,7 +61,7 @@ impl McpArguments {
 
     /// Whether something was given that only a root of its own has.
     pub(crate) fn is_for_a_root(&self) -> bool {
-        let Self { patience: _, agent, runtime, label, limits, command } = self;
+        let Self { patience: _, list_tools: _, agent, runtime, label, limits, command } = self;
         let named = agent.is_some() || runtime.is_some() || label.is_some();
         named || !limits.flags().is_empty() || !command.is_empty()
     }

@@ -5,7 +5,7 @@ mod root;
 use std::time::Duration;
 
 use offshoot_door::ClientError;
-use offshoot_mcp::{Options, ServeError, serve_stdio};
+use offshoot_mcp::{Options, ServeError, serve_stdio, tools_json, tools_markdown};
 
 use crate::arguments::McpArguments;
 use crate::door::{above, may_be_below, refused};
@@ -17,6 +17,9 @@ use crate::work::engine::block_on;
 /// Serves until the client closes standard input: the session of the agent that this process belongs to, or where it
 /// belongs to none, a root of its own.
 pub(crate) fn run(arguments: &McpArguments, cx: &Invocation) -> Result<Exit, Failure> {
+    if arguments.list_tools {
+        return list(cx);
+    }
     let mut options = Options::default();
     if let Some(seconds) = arguments.patience {
         options.patience = Duration::from_secs(seconds);
@@ -30,6 +33,15 @@ pub(crate) fn run(arguments: &McpArguments, cx: &Invocation) -> Result<Exit, Fai
         }
         ended(serve_stdio(supervisor, options).await)
     })
+}
+
+fn list(cx: &Invocation) -> Result<Exit, Failure> {
+    if cx.output.wants_json() {
+        cx.output.json(&tools_json())?;
+    } else {
+        cx.output.line(tools_markdown().trim_end())?;
+    }
+    Ok(Exit::Done)
 }
 
 fn ended(served: Result<(), ServeError>) -> Result<Exit, Failure> {
