@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use reqwest::Url;
 use reqwest::header::HeaderValue;
@@ -53,7 +54,15 @@ pub enum EndpointError {
         /// Where it is.
         variable: String,
     },
-    /// Certificates, for example, cannot be read.
+    /// The file of further certificates cannot be read.
+    #[error("the certificates in {} cannot be read: {message}", path.display())]
+    Certificates {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The certificates of the system, for example, are not there.
     #[error("a connection cannot be prepared: {message}")]
     Client {
         /// What is wrong.
@@ -69,6 +78,7 @@ impl EndpointError {
             Self::Plain { .. } => "use https, or say plainHttp: true where you trust the way",
             Self::NoKey { .. } => "export it, or set keyVariable to the name that your key has",
             Self::BadKey { .. } => "a key is one line of printable characters",
+            Self::Certificates { .. } => "certificates names a file in PEM",
             Self::Client { .. } => "install the certificates of your system",
         }
     }

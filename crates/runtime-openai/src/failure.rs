@@ -80,7 +80,8 @@ impl Failure {
     /// Whether another attempt may end otherwise.
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Cut { .. } | Self::Silent { .. } => true,
+            Self::Unreachable { source, .. } => !is_mistrust(source),
+            Self::Cut { .. } | Self::Silent { .. } => true,
             Self::Refused { status, error, .. } => passes(Some(*status), error),
             Self::GaveUp { error } => passes(error.status, error),
             Self::Garbage { .. }
@@ -136,6 +137,18 @@ impl Failure {
         }
         text
     }
+}
+
+/// Whether somebody answered who cannot show who they are. The next time it will be the same.
+fn is_mistrust(error: &(dyn Error + 'static)) -> bool {
+    let tls = |error: &(dyn Error + 'static)| {
+        matches!(error.downcast_ref(), Some(rustls::Error::InvalidCertificate(_)))
+    };
+    // What an I/O error carries is not its source.
+    let carried = error.downcast_ref::<std::io::Error>().and_then(|error| error.get_ref());
+    tls(error)
+        || carried.is_some_and(|error| is_mistrust(error))
+        || error.source().is_some_and(is_mistrust)
 }
 
 fn passes(status: Option<u16>, error: &ServiceError) -> bool {

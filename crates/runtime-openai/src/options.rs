@@ -1,6 +1,7 @@
 //! How an endpoint is called: what holds for all its runs.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use offshoot_model::AgentId;
 use serde::Deserialize;
@@ -24,6 +25,8 @@ pub struct OpenAiOptions {
     pub ask_usage: bool,
     /// Whether an endpoint beyond this machine may be called without encryption.
     pub plain_http: bool,
+    /// A file of certificates in PEM that are trusted beside those of the system.
+    pub certificates: Option<PathBuf>,
     /// How often and when a call is tried again.
     pub retries: Retries,
     /// To connect, in seconds.
@@ -35,6 +38,8 @@ pub struct OpenAiOptions {
     pub max_rounds: u32,
     /// Up to so many bytes, values become part of the prompt; beyond, they are read by a tool.
     pub inline_bytes: u64,
+    /// Of the result of a child, at most so many bytes are told to the model: its beginning and its end.
+    pub result_bytes: usize,
     /// Whether its runs cost anything.
     pub cost: CostOption,
     /// Prices by model, for estimates.
@@ -78,11 +83,13 @@ impl Default for OpenAiOptions {
             request: Map::new(),
             ask_usage: true,
             plain_http: false,
+            certificates: None,
             retries: Retries::default(),
             connect_seconds: 10,
             silence_seconds: 300,
             max_rounds: 100,
             inline_bytes: 64 * 1024,
+            result_bytes: 16 * 1024,
             cost: CostOption::default(),
             prices: BTreeMap::new(),
             compaction: Compaction::default(),

@@ -97,6 +97,7 @@ impl OpenAiRuntime {
             meter: Meter::new(self.pricing(model)),
             chance: chance(&launch),
             said: String::new(),
+            counted: None,
             told: Instant::now(),
         };
         let reason = tokio::select! {

@@ -8,8 +8,10 @@ use std::time::Duration;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, NoProxy, Proxy, redirect};
 use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
-use rustls_platform_verifier::BuilderVerifierExt;
+use rustls_platform_verifier::Verifier;
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -38,6 +40,8 @@ pub(crate) struct Answer<'s> {
     ready: VecDeque<String>,
     /// Whether it comes as events; otherwise it is one value.
     streams: bool,
+    /// Of what does not call itself a stream and has no event so far: its beginning.
+    strange: Option<Vec<u8>>,
 }
 
 /// Of a body that explains a refusal, this much is read.
@@ -55,7 +59,7 @@ impl Service {
         let key = Key::find(options, environment)?;
         let cannot =
             |error: &dyn std::error::Error| EndpointError::Client { message: error.to_string() };
-        let tls = tls(&endpoint).map_err(|error| cannot(&error))?;
+        let tls = tls(&endpoint, options)?;
         let mut client = Client::builder()
             .tls_backend_preconfigured(tls)
             .connect_timeout(Duration::from_secs(options.connect_seconds.max(1)))
@@ -86,9 +90,11 @@ impl Service {
             return Err(self.refusal(response).await);
         }
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let streams = !kind.is_some_and(|kind| kind.starts_with("application/json"));
+        let is = |what: &str| kind.is_some_and(|kind| kind.starts_with(what));
+        let streams = !is("application/json");
+        let strange = (!is("text/event-stream")).then(Vec::new);
         let events = Some(Events::default());
-        Ok(Answer { service: self, response, events, ready: VecDeque::new(), streams })
+        Ok(Answer { service: self, response, events, ready: VecDeque::new(), streams, strange })
     }
 
     /// The address, for messages.
@@ -152,7 +158,15 @@ impl Answer<'_> {
             let Some(events) = &mut self.events else { return Ok(None) };
             let bytes = self.service.in_time(self.response.chunk()).await?;
             match bytes.map_err(|source| Failure::Cut { source: Some(source.without_url()) })? {
-                Some(bytes) if self.streams => self.ready.extend(events.feed(&bytes)?),
+                Some(bytes) if self.streams => {
+                    self.ready.extend(events.feed(&bytes)?);
+                    match &mut self.strange {
+                        Some(begun) if self.ready.is_empty() && begun.len() < EXPLANATION => {
+                            begun.extend_from_slice(&bytes);
+                        }
+                        _ => self.strange = None,
+                    }
+                }
                 Some(bytes) => {
                     let mut body = bytes.to_vec();
                     self.events = None;
@@ -161,9 +175,12 @@ impl Answer<'_> {
                 }
                 None => {
                     let rest = self.events.take().and_then(Events::finish);
-                    return match rest {
-                        Some(rest) => self.read(&rest, true),
-                        None => Ok(None),
+                    return match (rest, &self.strange) {
+                        (Some(rest), _) => self.read(&rest, true),
+                        (None, Some(begun)) => {
+                            Err(self.garbage(&beginning(&String::from_utf8_lossy(begun))))
+                        }
+                        (None, None) => Ok(None),
                     };
                 }
             }
@@ -181,14 +198,16 @@ impl Answer<'_> {
         }
     }
 
+    fn garbage(&self, beginning: &str) -> Failure {
+        let beginning = self.service.redact(beginning);
+        Failure::Garbage { endpoint: self.service.address(), beginning }
+    }
+
     /// `cut` is whether the stream may have ended in the middle of it.
     fn read(&self, data: &str, cut: bool) -> Result<Option<Chunk>, Failure> {
         match chunk::parse(data) {
             Chunk::Garbage(_) if cut => Err(Failure::Cut { source: None }),
-            Chunk::Garbage(beginning) => {
-                let beginning = self.service.redact(&beginning);
-                Err(Failure::Garbage { endpoint: self.service.address(), beginning })
-            }
+            Chunk::Garbage(beginning) => Err(self.garbage(&beginning)),
             Chunk::Error(mut error) => {
                 error.message = self.service.redact(&error.message);
                 Err(Failure::GaveUp { error })
@@ -198,14 +217,33 @@ impl Answer<'_> {
     }
 }
 
-/// TLS on ring, with the certificates of the system where any could be needed.
-fn tls(endpoint: &Endpoint) -> Result<ClientConfig, rustls::Error> {
-    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()?;
-    let builder = match endpoint.chat.scheme() {
-        "https" => builder.with_platform_verifier()?,
-        _ => builder.with_root_certificates(RootCertStore::empty()),
+/// TLS on ring, with the certificates of the system and of the options, where any could be needed.
+fn tls(endpoint: &Endpoint, options: &OpenAiOptions) -> Result<ClientConfig, EndpointError> {
+    let provider = Arc::new(ring::default_provider());
+    let cannot = |error: rustls::Error| EndpointError::Client { message: error.to_string() };
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(cannot)?;
+    if endpoint.chat.scheme() == "http" {
+        return Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth());
+    }
+    let more = match &options.certificates {
+        None => Vec::new(),
+        Some(path) => {
+            let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
+            read.map_err(|error| EndpointError::Certificates {
+                path: path.clone(),
+                message: error.to_string(),
+            })?
+        }
     };
+    let verifier = match more.is_empty() {
+        true => Verifier::new(provider),
+        false => Verifier::new_with_extra_roots(more, provider),
+    };
+    let verifier = Arc::new(verifier.map_err(cannot)?);
+    // Not its own: that of the system, which takes further certificates only where it is named.
+    let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
     Ok(builder.with_no_client_auth())
 }
 

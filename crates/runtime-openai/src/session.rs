@@ -22,7 +22,7 @@ use crate::pressure::Pressure;
 use crate::reply::{Call, Reply};
 use crate::service::Service;
 use crate::tools::{self, Tool};
-use crate::{Compaction, OpenAiOptions, Pruning};
+use crate::{Compaction, OpenAiOptions, Pruning, Tokens};
 
 /// One run.
 pub(crate) struct Session<'r> {
@@ -44,6 +44,8 @@ pub(crate) struct Session<'r> {
     pub(crate) chance: f64,
     /// What it said last: its answer once a turn has ended, and part of one before.
     pub(crate) said: String,
+    /// What the call that is under way has used, once the service has said so.
+    pub(crate) counted: Option<Tokens>,
     /// When something was last told to anybody.
     pub(crate) told: Instant,
 }
@@ -159,20 +161,18 @@ impl Session<'_> {
         loop {
             self.pressure.passes().await;
             self.meter.call_began();
-            let failure = match self.attempt(request.clone(), purpose).await {
-                Ok(reply) => {
-                    self.meter.call_ended(reply.usage);
-                    self.used();
-                    return Ok(reply);
-                }
-                Err(failure) => failure,
-            };
-            if failure.is_before_work() {
+            self.counted = None;
+            let answer = self.attempt(request.clone(), purpose).await;
+            if answer.as_ref().is_err_and(Failure::is_before_work) {
                 self.meter.call_refused();
             } else {
-                self.meter.call_ended(None);
+                self.meter.call_ended(self.counted);
                 self.used();
             }
+            let failure = match answer {
+                Ok(reply) => return Ok(reply),
+                Err(failure) => failure,
+            };
             failed += 1;
             let retries = &self.options.retries;
             let wait = match failure.is_retryable() {
@@ -197,16 +197,19 @@ impl Session<'_> {
     async fn attempt(&mut self, request: Vec<u8>, purpose: Purpose) -> Result<Reply, Failure> {
         let mut reply = Reply::default();
         let mut line = 0;
+        let service = self.service;
+        let mut answer = service.call(request).await?;
         if purpose == Purpose::Answer {
             self.said.clear();
         }
-        let service = self.service;
-        let mut answer = service.call(request).await?;
         let done = loop {
             match answer.next().await? {
                 None => break false,
                 Some(Chunk::Done) => break true,
-                Some(Chunk::Delta(delta)) => reply.take(delta)?,
+                Some(Chunk::Delta(delta)) => {
+                    self.counted = delta.usage.or(self.counted);
+                    reply.take(delta)?;
+                }
                 Some(Chunk::Error(_) | Chunk::Garbage(_)) => {
                     unreachable!("the service has made failures of these")
                 }
@@ -242,14 +245,14 @@ impl Session<'_> {
             Ok(Tool::Read(read)) => self.sources.read(&read),
             Ok(Tool::Wait(wait)) => {
                 let mode = wait.mode;
-                tools::waited(mode, &self.host.wait(wait).await)
+                tools::waited(mode, self.host.wait(wait).await, self.options.result_bytes)
             }
             Ok(Tool::Spawn { request, wait }) => match self.host.spawn(*request).await {
                 Err(refusal) => tools::refused(&refusal),
-                Ok(run) if !wait => tools::spawned(run, None),
+                Ok(run) if !wait => tools::accepted(run),
                 Ok(run) => {
                     let wait = WaitFor { runs: vec![run], mode: WaitMode::All, timeout: None };
-                    tools::spawned(run, Some(&self.host.wait(wait).await))
+                    tools::ended(run, self.host.wait(wait).await, self.options.result_bytes)
                 }
             },
         }

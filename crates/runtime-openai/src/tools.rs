@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use offshoot_model::{AgentId, Envelope, Refusal, RunId, SpawnRequest};
+use offshoot_model::{AgentId, Envelope, Payload, Refusal, RunId, SpawnRequest};
 use offshoot_runtime::{WaitAnswer, WaitFor, WaitMode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -53,20 +53,20 @@ struct Wait {
 
 /// What children came to, as the model is told.
 #[derive(Serialize)]
-struct Waited<'a> {
+struct Waited {
     status: &'static str,
-    ended: &'a [Envelope],
-    pending: &'a [RunId],
+    ended: Vec<Envelope>,
+    pending: Vec<RunId>,
 }
 
-/// What one child came to.
+/// What became of one child so far.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Spawned<'a> {
+struct Spawned {
     status: &'static str,
     run_id: RunId,
     #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<&'a Envelope>,
+    outcome: Option<Envelope>,
 }
 
 /// The tools on offer.
@@ -154,21 +154,40 @@ pub(crate) fn parse(name: &str, arguments: &str) -> Result<Tool, Refusal> {
 }
 
 /// The answer to a child that was admitted.
-pub(crate) fn spawned(run_id: RunId, waited: Option<&WaitAnswer>) -> String {
-    let outcome = waited.and_then(|waited| waited.ended.first());
-    let status = match (waited, outcome) {
-        (None, _) => "accepted",
-        (Some(_), Some(_)) => "ended",
-        (Some(_), None) => "pending",
-    };
+pub(crate) fn accepted(run_id: RunId) -> String {
+    json_text(&Spawned { status: "accepted", run_id, outcome: None })
+}
+
+/// The answer to a child that was waited for; of its result at most so many bytes.
+pub(crate) fn ended(run_id: RunId, answer: WaitAnswer, most: usize) -> String {
+    let outcome = answer.ended.into_iter().next().map(|envelope| shortened(envelope, most));
+    let status = if outcome.is_some() { "ended" } else { "pending" };
     json_text(&Spawned { status, run_id, outcome })
 }
 
-/// The answer to a wait.
-pub(crate) fn waited(mode: WaitMode, answer: &WaitAnswer) -> String {
+/// The answer to a wait; of each result at most so many bytes.
+pub(crate) fn waited(mode: WaitMode, answer: WaitAnswer, most: usize) -> String {
     let WaitAnswer { ended, pending } = answer;
+    let ended: Vec<_> = ended.into_iter().map(|envelope| shortened(envelope, most)).collect();
     let come = pending.is_empty() || mode == WaitMode::Any && !ended.is_empty();
     json_text(&Waited { status: if come { "ended" } else { "pending" }, ended, pending })
+}
+
+/// A result that would fill the conversation, without its middle. The whole of it stays where it is kept.
+fn shortened(mut envelope: Envelope, most: usize) -> Envelope {
+    let text = match &envelope.data {
+        Some(Payload::Text(text)) => text,
+        Some(Payload::Json(json)) => json.as_str(),
+        Some(Payload::Stored(_)) | None => return envelope,
+    };
+    if text.len() > most {
+        let head = &text[..text.floor_char_boundary(most / 2)];
+        let tail = &text[text.ceil_char_boundary(text.len() - most / 2)..];
+        let gone = text.len() - head.len() - tail.len();
+        let short = format!("{head}\n[{gone} bytes of this result are left out]\n{tail}");
+        envelope.data = Some(Payload::text(short));
+    }
+    envelope
 }
 
 /// The answer no.
@@ -189,7 +208,7 @@ fn fields<'a, T: Deserialize<'a>>(arguments: &'a str) -> Result<T, Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use offshoot_model::RefusalCode;
+    use offshoot_model::{Ending, RefusalCode, SessionKey};
 
     use super::*;
 
@@ -206,6 +225,28 @@ mod tests {
                 tools.iter().filter_map(|tool| tool["function"]["name"].as_str()).collect();
             assert_eq!(names, expected);
         }
+    }
+
+    #[test]
+    fn a_long_result_loses_its_middle() {
+        let result = |payload| {
+            let run = RunId::from_uuid(uuid::Uuid::nil());
+            let key = SessionKey::parse("agent:main:main").expect("a key");
+            let envelope = Envelope::of(&Ending::completed(payload), key, run, AgentId::main(), 1);
+            let answer = WaitAnswer { ended: vec![envelope], pending: Vec::new() };
+            let answer: Value = serde_json::from_str(&ended(run, answer, 10)).expect("JSON");
+            answer["outcome"]["data"].clone()
+        };
+        assert_eq!(result(Payload::text("0123456789")), "0123456789");
+        assert_eq!(
+            result(Payload::text("0123456789äx")),
+            "01234\n[3 bytes of this result are left out]\n89äx"
+        );
+        assert_eq!(
+            result(Payload::json("[1,2,3,4,5,6,7]".to_owned()).expect("JSON")),
+            "[1,2,\n[5 bytes of this result are left out]\n,6,7]"
+        );
+        assert_eq!(result(Payload::json("[1]".to_owned()).expect("JSON")), json!([1]));
     }
 
     #[test]

@@ -1,10 +1,8 @@
 //! What goes wrong at the other end, and what becomes of it.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{Listener, Place, launch, parent, progress, text};
+use crate::common::{Listener, Place, launch, parent, progress, text};
 use offshoot_fake_model_api::{ApiError, Break, Condition, Reply, Rule};
 use offshoot_model::{Reason, RunStatus, Usage};
 use offshoot_runtime::{RunContext, RunEvent, RunHost, Runtime, Stop, StopHandle, check_contract};

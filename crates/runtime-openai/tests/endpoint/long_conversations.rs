@@ -1,8 +1,6 @@
 //! Conversations that grow beyond what is good for them.
 
-mod common;
-
-use common::{Listener, Place, parent, progress, text};
+use crate::common::{Listener, Place, parent, progress, text};
 use offshoot_fake_model_api::{ApiError, Condition, Reply, Rule, Usage};
 use offshoot_model::Reason;
 use offshoot_runtime_openai::{AgentOptions, Compaction, OpenAiOptions, Pruning, SoftTrim};

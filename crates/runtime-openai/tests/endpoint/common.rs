@@ -1,5 +1,6 @@
 //! What the test programs share: a scripted endpoint, and somebody who listens and decides.
 
+use std::io;
 use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
@@ -14,6 +15,7 @@ use offshoot_runtime::{
     StopHandle, StopSignal, Turns, WaitAnswer, WaitFor,
 };
 use offshoot_runtime_openai::{OpenAiOptions, OpenAiRuntime, Retries};
+use tokio::io::{AsyncRead, AsyncReadExt};
 use uuid::Uuid;
 
 /// A scripted endpoint, and a runtime that calls it.
@@ -212,4 +214,22 @@ pub(crate) fn progress(events: &[RunEvent]) -> Vec<&str> {
         }
     }
     events.iter().filter_map(text).collect()
+}
+
+/// One request, to its end: closing a connection with something unread would cut off its answer.
+pub(crate) async fn request(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<String> {
+    let mut request = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(&request);
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            let length: usize = length.and_then(|length| length.parse().ok()).expect("a length");
+            if body.len() >= length {
+                return Ok(text.into_owned());
+            }
+        }
+        if stream.read_buf(&mut request).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
 }

@@ -1,10 +1,8 @@
 //! Answers, tools and turns, against a scripted endpoint.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Listener, Place, launch, parent, progress, run_id, text};
+use crate::common::{Listener, Place, launch, parent, progress, run_id, text};
 use offshoot_fake_model_api::{Condition, Reply, Rule, ToolCall, Usage as Numbers};
 use offshoot_model::{AgentId, Cost, MicroUsd, Reason, Usage};
 use offshoot_runtime::{ContextFile, Launch, Output, OutputFormat, Ruling, RunEvent};
