@@ -41,6 +41,7 @@ impl Events {
             particulars: None,
             grant: Arc::new(Grant::unbounded()),
             rules: None,
+            archive_after_minutes: None,
             plan: None,
         };
         self.say(run, 0, EventKind::Admitted(Box::new(admitted)));

@@ -155,6 +155,10 @@ pub struct Admitted {
     /// What its own spawns are held to, where that is not what its parent's are held to. A root always says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<Arc<Rules>>,
+    /// For a root: so many minutes after its last event it is shown only to whoever asks for everything. Never where
+    /// absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive_after_minutes: Option<u64>,
     /// For a root: the plan it was opened with, as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<JsonText>,

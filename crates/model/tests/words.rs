@@ -206,6 +206,7 @@ fn admitted(parent: Option<RunId>, depth: u32) -> EventKind {
         particulars: None,
         grant: Arc::new(Grant::unbounded()),
         rules: None,
+        archive_after_minutes: None,
         plan: None,
     }))
 }

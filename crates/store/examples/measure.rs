@@ -238,6 +238,7 @@ fn admitted(run: RunId, parent: Option<RunId>, depth: u32) -> EventKind {
         particulars: None,
         grant: Arc::new(Grant::unbounded()),
         rules: None,
+        archive_after_minutes: None,
         plan: None,
     }))
 }

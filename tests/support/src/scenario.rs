@@ -305,6 +305,7 @@ impl Script {
             particulars: None,
             grant: Arc::new(grant(parent.is_some(), budget)),
             rules: parent.is_none().then(|| Arc::new(RULES)),
+            archive_after_minutes: None,
             plan: None,
         };
         change(&mut admitted);

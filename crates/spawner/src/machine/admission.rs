@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use offshoot_config::built_in;
 use offshoot_model::{
     Admitted, EventKind, Origin, Particulars, Refusal, RefusalCode, Rules, RunId, SessionKey,
     Timestamp,
@@ -38,6 +39,9 @@ impl Machine {
         holder.takes_turns = facts.as_ref().is_some_and(|facts| facts.turns);
         holder.started_at = facts.is_none().then_some(now);
         let root = self.insert(id, None, 0, holder);
+        let archive_after = self.config.root_settings(&agent).archive_after_minutes;
+        let archive_after = archive_after.map_or(built_in::ARCHIVE_AFTER_MINUTES, |set| set.value);
+        let archive_after_minutes = Some(archive_after).filter(|&minutes| minutes > 0);
         let admitted = Admitted {
             key,
             parent: None,
@@ -51,6 +55,7 @@ impl Machine {
             place: None,
             particulars,
             rules: Some(Arc::new(admission.terms.rules())),
+            archive_after_minutes,
             grant: admission.grant,
             plan,
         };
@@ -110,6 +115,7 @@ impl Machine {
             particulars,
             grant: admission.grant,
             rules,
+            archive_after_minutes: None,
             plan: None,
         };
         self.record(now, run, EventKind::Admitted(Box::new(admitted)), out);
