@@ -141,12 +141,16 @@ impl Blobs {
 
     /// Whether the value is stored, and is what its hash says as far as that is cheap to know.
     fn has(&self, reference: &VariableRef) -> bool {
-        match fs::metadata(self.path(reference.hash)) {
+        let path = self.path(reference.hash);
+        let has = match fs::metadata(&path) {
             Ok(there) if there.len() != reference.size => false,
             Ok(_) if reference.size <= VERIFIED_ON_REUSE => self.verify(reference).is_ok(),
             Ok(_) => true,
             Err(_) => false,
-        }
+        };
+        // In use again, though nothing on record may say so yet: a sweep leaves alone what is fresh. If it was faster,
+        // the value is stored again.
+        has && touch(&path).is_ok()
     }
 
     fn new_file(&self) -> Result<NamedTempFile, StoreError> {
@@ -197,6 +201,13 @@ fn rename_or_not(from: &Path, to: &Path) -> io::Result<bool> {
 
 fn make_read_only(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(0o444))
+}
+
+fn touch(path: &Path) -> rustix::io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, utimensat};
+    let at = |nanoseconds| Timespec { tv_sec: 0, tv_nsec: nanoseconds };
+    let times = Timestamps { last_access: at(UTIME_OMIT), last_modification: at(UTIME_NOW) };
+    utimensat(CWD, path, &times, AtFlags::empty())
 }
 
 fn sync_folder(folder: &Path) -> io::Result<()> {

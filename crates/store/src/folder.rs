@@ -8,6 +8,7 @@
 //!    runs/{run}/            what a run sees: context/…, and context.json that lists it
 //!    spool/                 output that did not fit in memory, until it is a value
 //!    locks/{root}           one for each tree that somebody runs right now
+//!    locks/values           held by all who run a tree, so that nobody takes values away meanwhile
 //!    locks/writing          whose turn it is to write to the database
 //! ```
 //!
@@ -32,6 +33,7 @@ use crate::blobs::Blobs;
 
 pub use context::ManifestEntry;
 pub use hold::RootLock;
+pub(crate) use hold::Users;
 pub(crate) use turns::Turns;
 
 /// The folder's usual name.
@@ -134,7 +136,7 @@ impl DataFolder {
     /// Holds a tree for this process: whoever runs it takes this first. Refused with [`StoreError::Held`] while
     /// somebody else, or another part of this process, holds it.
     pub fn hold(&self, root: RootId) -> Result<RootLock, StoreError> {
-        RootLock::take(&self.path.join(LOCKS), root)
+        RootLock::take(&self.path.join(LOCKS), root, self.users()?)
     }
 
     /// Whether some process holds the tree right now, this one included. A tree on record that is neither over nor held
@@ -145,6 +147,19 @@ impl DataFolder {
 
     pub(crate) fn database(&self) -> PathBuf {
         self.path.join(DATABASE)
+    }
+
+    /// Who runs a tree here holds this file together with all others who do; who takes values away, alone.
+    pub(crate) fn users(&self) -> Result<Users, StoreError> {
+        Users::open(self.path.join(LOCKS).join("values"))
+    }
+
+    pub(crate) fn values_folder(&self) -> PathBuf {
+        self.path.join(BLOBS)
+    }
+
+    pub(crate) fn runs_folder(&self) -> PathBuf {
+        self.path.join(RUNS)
     }
 
     /// The turn to write to the database.

@@ -59,6 +59,7 @@ mod pages;
 mod sought;
 mod sqlite;
 mod store;
+mod sweep;
 
 pub use commit::Commit;
 pub use error::StoreError;
@@ -67,6 +68,7 @@ pub use memory::MemoryStore;
 pub use name::{NAME_LIMIT, file_name};
 pub use sqlite::{Proof, SqliteStore};
 pub use store::{Events, FIND_LIMIT, Found, NewValue, RootSummary, Source, Store};
+pub use sweep::Swept;
 
 /// Runs the example of the README.
 #[cfg(doctest)]

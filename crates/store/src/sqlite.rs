@@ -13,6 +13,7 @@ mod column;
 mod heads;
 mod look;
 mod reader;
+mod remove;
 mod row;
 mod schema;
 mod verify;
@@ -64,6 +65,13 @@ impl SqliteStore {
     /// Transactions that this store has committed: how well appends were grouped.
     pub fn commits(&self) -> u64 {
         self.writer.get().and_then(|writer| writer.as_ref().ok()).map_or(0, Writer::commits)
+    }
+
+    fn ask<T>(
+        &self,
+        question: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        self.readers.ask(question)
     }
 
     /// Recomputes the hash chain of a tree's record, and returns how many events it proves. What it cannot tell is

@@ -18,6 +18,35 @@ pub struct RootLock {
     root: RootId,
     path: PathBuf,
     file: File,
+    /// As long as this is held, no value is taken away.
+    _users: Users,
+}
+
+/// The file that everybody holds who runs a tree.
+#[derive(Debug)]
+pub(crate) struct Users {
+    pub(crate) path: PathBuf,
+    pub(crate) file: File,
+}
+
+impl Users {
+    pub(crate) fn open(path: PathBuf) -> Result<Self, StoreError> {
+        match open(&path) {
+            Ok(file) => Ok(Self { path, file }),
+            Err(error) => Err(StoreError::io("lock", &path, error)),
+        }
+    }
+
+    /// Waits for whoever takes values away, which is a matter of moments.
+    fn join(self) -> Result<Self, StoreError> {
+        loop {
+            match flock(&self.file, FlockOperation::LockShared) {
+                Ok(()) => return Ok(self),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(StoreError::io("lock", &self.path, error.into())),
+            }
+        }
+    }
 }
 
 impl RootLock {
@@ -37,7 +66,8 @@ impl RootLock {
         }
     }
 
-    pub(crate) fn take(folder: &Path, root: RootId) -> Result<Self, StoreError> {
+    pub(crate) fn take(folder: &Path, root: RootId, users: Users) -> Result<Self, StoreError> {
+        let users = users.join()?;
         let path = folder.join(root.to_string());
         let trouble = |error| StoreError::io("lock", &path, error);
         loop {
@@ -59,7 +89,7 @@ impl RootLock {
             file.set_len(0)
                 .and_then(|()| writeln!(file, "{}", std::process::id()))
                 .map_err(trouble)?;
-            return Ok(Self { root, path, file });
+            return Ok(Self { root, path, file, _users: users });
         }
     }
 }

@@ -8,11 +8,14 @@ use offshoot_store::{DataFolder, NewValue, SqliteStore, Store, StoreError};
 
 use crate::sample::{OnDisk, Script, admitted, ended};
 
+/// One tree, and what was written of it.
+type Tree = (RootId, Vec<Event>);
+
 const TREES: usize = 12;
 const EVENTS: usize = 60;
 
 /// A database of some trees in one file, and what was written into it.
-fn record() -> (OnDisk, Vec<(RootId, Vec<Event>)>, Vec<u8>) {
+fn record() -> (OnDisk, Vec<Tree>, Vec<u8>) {
     let disk = OnDisk::new();
     let mut trees = Vec::new();
     for _ in 0..TREES {
@@ -39,7 +42,7 @@ struct Left {
     damaged: usize,
 }
 
-fn read(database: &[u8], trees: &[(RootId, Vec<Event>)]) -> Left {
+fn read(database: &[u8], trees: &[Tree]) -> Left {
     let home = tempfile::tempdir().unwrap();
     let folder = DataFolder::open(home.path().join("data")).unwrap();
     std::fs::write(folder.path().join("offshoot.db"), database).unwrap();

@@ -91,6 +91,7 @@ pub(crate) fn admission(key: &str) -> Admitted {
         particulars: None,
         grant: Arc::new(Grant::unbounded()),
         rules: None,
+        archive_after_minutes: None,
         plan: None,
     }
 }

@@ -45,7 +45,7 @@ fn every_earlier_version_becomes_this_one() {
         }
         let expected = scenario::everything();
         let kept = |event: &&Event| event.kind.class() == EventClass::Kept;
-        let first = expected.iter().filter(kept).next().unwrap();
+        let first = expected.iter().find(kept).unwrap();
         assert_eq!(store.all_events().next().unwrap().unwrap().run, first.run);
     }
 }
