@@ -1,5 +1,6 @@
 //! The command line as types: one file for each command.
 
+mod age;
 mod audit;
 mod cancel;
 mod completions;
@@ -15,6 +16,7 @@ mod manual;
 mod map;
 mod mcp;
 mod merge;
+mod prune;
 mod report;
 mod run;
 mod show;
@@ -39,6 +41,7 @@ pub(crate) use manual::ManualArguments;
 pub(crate) use map::MapArguments;
 pub(crate) use mcp::McpArguments;
 pub(crate) use merge::MergeArguments;
+pub(crate) use prune::PruneArguments;
 pub(crate) use report::ReportArguments;
 pub(crate) use run::RunArguments;
 pub(crate) use show::ShowArguments;
@@ -104,6 +107,7 @@ pub(crate) enum Command {
     Show(ShowArguments),
     Events(EventsArguments),
     Audit(AuditArguments),
+    Prune(PruneArguments),
     Trust(TrustArguments),
     Key(KeyArguments),
     Config(ConfigArguments),

@@ -13,6 +13,7 @@ mod map;
 mod mcp;
 mod merge;
 mod nested;
+mod prune;
 mod report;
 mod run;
 mod show;
@@ -70,6 +71,7 @@ fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
         Command::Tree(arguments) => tree::run(&arguments, cx),
         Command::Events(arguments) => events::run(&arguments, cx),
         Command::Audit(arguments) => audit::run(&arguments, cx),
+        Command::Prune(arguments) => prune::run(&arguments, cx),
         Command::Trust(arguments) => trust::run(&arguments, cx),
         Command::Key(arguments) => key::run(arguments.command, cx),
         Command::Config(arguments) => config::run(arguments.command, cx),

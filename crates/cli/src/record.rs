@@ -1,20 +1,38 @@
 //! The record of a data folder, for commands that look.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use offshoot_model::{JsonText, Payload, RootId, SessionKey, Tree, ValueKind};
-use offshoot_store::{DataFolder, FIND_LIMIT, Found, SqliteStore, Store, StoreError};
+use offshoot_model::{JsonText, Payload, RootId, SessionKey, Timestamp, Tree, ValueKind};
+use offshoot_spawner::{Clock, SystemClock};
+use offshoot_store::{DataFolder, FIND_LIMIT, Found, RootSummary, SqliteStore, Store, StoreError};
 
 use crate::command::malformed_key;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
+/// What becomes of trees that have been over for long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Archived {
+    /// They are counted.
+    Hidden,
+    /// They are there like all others.
+    Shown,
+}
+
 /// A record that is there.
 pub(crate) struct Record {
     store: Arc<dyn Store>,
     sqlite: Arc<SqliteStore>,
     folder: DataFolder,
+}
+
+impl Archived {
+    /// As `--all` says.
+    pub(crate) const fn of(all: bool) -> Self {
+        if all { Self::Shown } else { Self::Hidden }
+    }
 }
 
 impl Record {
@@ -86,9 +104,20 @@ impl Record {
 
     /// Reads all trees, and names those that cannot be read whole; what can be read of them is there all the same. How
     /// a command that shows them ends.
-    pub(crate) fn read_all(&self, into: &mut Tree, cx: &Invocation) -> Result<Exit, Failure> {
-        let mut exit = Exit::Done;
-        for root in self.roots()? {
+    pub(crate) fn read_all(
+        &self,
+        archived: Archived,
+        into: &mut Tree,
+        cx: &Invocation,
+    ) -> Result<Exit, Failure> {
+        let (mut exit, mut hidden) = (Exit::Done, 0_u64);
+        let now = SystemClock.now();
+        for summary in self.summaries()? {
+            if archived == Archived::Hidden && self.is_archived(&summary, now) {
+                hidden += 1;
+                continue;
+            }
+            let root = summary.root;
             let lost = self.is_abandoned(root)?;
             for event in self.store.events(root, 0) {
                 match event {
@@ -104,7 +133,22 @@ impl Record {
                 into.lose(root);
             }
         }
+        if hidden > 0 {
+            let trees = if hidden == 1 { "tree is" } else { "trees are" };
+            cx.output
+                .note(format_args!("{hidden} archived {trees} not shown: --all shows everything"));
+        }
         Ok(exit)
+    }
+
+    /// Whether a tree has been over for longer than its root's `archiveAfterMinutes`. One without an end is not: it
+    /// wants to be seen.
+    fn is_archived(&self, summary: &RootSummary, now: Timestamp) -> bool {
+        let minutes = || self.store.admitted(summary.root.run()).ok()??.archive_after_minutes;
+        let after = |minutes: u64| Duration::from_secs(minutes.saturating_mul(60));
+        summary.ended
+            && minutes().is_some_and(|minutes| now.since(summary.last_at) >= after(minutes))
+            && self.is_abandoned(summary.root).unwrap_or(false)
     }
 
     /// Whether no supervisor holds this tree. To be asked before its events are read: one that ends meanwhile has
@@ -114,9 +158,8 @@ impl Record {
     }
 
     /// All roots, the oldest first.
-    pub(crate) fn roots(&self) -> Result<Vec<RootId>, Failure> {
-        let roots = self.store.roots().map_err(|error| failed(&error))?;
-        Ok(roots.into_iter().map(|root| root.root).collect())
+    pub(crate) fn summaries(&self) -> Result<Vec<RootSummary>, Failure> {
+        self.store.roots().map_err(|error| failed(&error))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::arguments::ListArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::record::Record;
+use crate::record::{Archived, Record};
 use crate::wording;
 
 /// One run, in a line.
@@ -38,7 +38,7 @@ struct Listed {
 pub(crate) fn run(arguments: &ListArguments, cx: &Invocation) -> Result<Exit, Failure> {
     let mut tree = Tree::new();
     let exit = match Record::open(cx)? {
-        Some(record) => record.read_all(&mut tree, cx)?,
+        Some(record) => record.read_all(Archived::of(arguments.all), &mut tree, cx)?,
         None => Exit::Done,
     };
     let wanted = |node: &&Node| arguments.all || node.parent.is_none();

@@ -7,7 +7,7 @@ use crate::arguments::TreeArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::record::Record;
+use crate::record::{Archived, Record};
 
 /// Shows one run with what is below it, or all trees.
 pub(crate) fn run(arguments: &TreeArguments, cx: &Invocation) -> Result<Exit, Failure> {
@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &TreeArguments, cx: &Invocation) -> Result<Exit, Fa
     }
     let mut tree = Tree::new();
     let exit = match Record::open(cx)? {
-        Some(record) => record.read_all(&mut tree, cx)?,
+        Some(record) => record.read_all(Archived::of(arguments.all), &mut tree, cx)?,
         None => Exit::Done,
     };
     show(&tree, tree.roots().collect(), arguments, cx)?;

@@ -21,6 +21,7 @@ mod map;
 mod mcp;
 mod merge;
 mod openai;
+mod prune;
 mod readme;
 mod recursion;
 mod run;

@@ -1,0 +1,120 @@
+//! `offshoot prune`.
+
+use offshoot_display::number::{bytes, count};
+use offshoot_model::{RootId, SessionKey, Timestamp};
+use offshoot_spawner::{Clock, SystemClock};
+use offshoot_store::{RootSummary, StoreError, Swept};
+use serde::Serialize;
+
+use crate::arguments::PruneArguments;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::record::{Record, failed};
+use crate::wording;
+
+/// What was deleted, or would be.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Pruned {
+    dry_run: bool,
+    trees: Vec<PrunedTree>,
+    values: u64,
+    run_folders: u64,
+    files: u64,
+    bytes: u64,
+    /// Whether a tree runs here, so that only the record was looked at.
+    busy: bool,
+}
+
+/// One tree of them.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PrunedTree {
+    root: RootId,
+    session_key: Option<SessionKey>,
+    events: u64,
+    #[serde(serialize_with = "wording::rfc3339")]
+    last_at: Timestamp,
+    /// Whether it has come to an end, or was left by its supervisor.
+    ended: bool,
+}
+
+/// Deletes old trees.
+pub(crate) fn run(arguments: &PruneArguments, cx: &Invocation) -> Result<Exit, Failure> {
+    let mut pruned = Pruned { dry_run: arguments.dry_run, ..Pruned::default() };
+    if let Some(record) = Record::open(cx)? {
+        prune(&record, arguments, &mut pruned)?;
+    }
+    match cx.output.wants_json() {
+        true => cx.output.json(&pruned)?,
+        false => print(&pruned, cx)?,
+    }
+    Ok(Exit::Done)
+}
+
+fn prune(record: &Record, arguments: &PruneArguments, pruned: &mut Pruned) -> Result<(), Failure> {
+    let now = SystemClock.now();
+    for summary in record.summaries()? {
+        let root = summary.root;
+        // One whose last event is from the future, by a clock that was set back since, is not old.
+        if now.since(summary.last_at) < arguments.older_than.0 || summary.last_at > now {
+            continue;
+        }
+        let is_taken = if arguments.dry_run {
+            !record.is_abandoned(root)?
+        } else {
+            match record.sqlite().remove_tree(root) {
+                Ok(_) => false,
+                Err(StoreError::Held { .. }) => true,
+                Err(error) => return Err(failed(&error)),
+            }
+        };
+        if !is_taken {
+            pruned.trees.push(PrunedTree::of(summary));
+        }
+    }
+    let gone: Vec<RootId> = pruned.trees.iter().map(|tree| tree.root).collect();
+    let swept = record.sqlite().sweep(&gone, now, arguments.dry_run);
+    let Swept { values, folders, files, bytes, busy } = swept.map_err(|error| failed(&error))?;
+    (pruned.values, pruned.run_folders, pruned.files) = (values, folders, files);
+    (pruned.bytes, pruned.busy) = (bytes, busy);
+    Ok(())
+}
+
+impl PrunedTree {
+    fn of(summary: RootSummary) -> Self {
+        let RootSummary { root, key: session_key, last_seq: events, last_at, ended, .. } = summary;
+        Self { root, session_key, events, last_at, ended }
+    }
+}
+
+fn print(pruned: &Pruned, cx: &Invocation) -> Result<(), Failure> {
+    let row = |tree: &PrunedTree| {
+        let ended = if tree.ended { "" } else { "without an end" };
+        let key = tree.session_key.as_ref().map(ToString::to_string).unwrap_or_default();
+        let when = tree.last_at.to_string();
+        [
+            tree.root.to_string(),
+            when,
+            format!("{} events", count(tree.events)),
+            key,
+            ended.to_owned(),
+        ]
+    };
+    cx.output.table(&pruned.trees.iter().map(row).collect::<Vec<_>>())?;
+    let verb = if pruned.dry_run { "would delete" } else { "deleted" };
+    let many = |number: u64, one: &str, more: &str| {
+        format!("{} {}", count(number), if number == 1 { one } else { more })
+    };
+    let trees = many(pruned.trees.len() as u64, "tree", "trees");
+    if pruned.busy {
+        cx.output.note("a tree runs here, so values and folders stay until the next time");
+        return cx.output.line(format_args!("{verb} {trees}"));
+    }
+    let values = many(pruned.values, "value", "values");
+    let folders = many(pruned.run_folders, "folder of a run", "folders of runs");
+    let files = many(pruned.files, "other file", "other files");
+    let size = bytes(pruned.bytes);
+    cx.output.line(format_args!("{verb} {trees}, {values}, {folders} and {files}: {size}"))
+}

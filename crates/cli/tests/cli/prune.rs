@@ -1,0 +1,135 @@
+//! `offshoot prune`, and trees that are archived.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+
+use rusqlite::Connection;
+
+use crate::command::Place;
+
+fn run(place: &Place, letter: &str) -> String {
+    let script = format!("head -c 300000 /dev/zero | tr '\\0' {letter}");
+    let report = place.run(&["run", "--json", "x", "--", "sh", "-c", &script]).expect_code(0);
+    report.json()["runId"].as_str().expect("it names the run").to_owned()
+}
+
+/// As if so many hours had passed since all that is on record, and in the folder.
+fn age(place: &Place, hours: u64) {
+    let micros = hours * 3_600_000_000;
+    let path = place.path().join(".offshoot");
+    let database = Connection::open(path.join("offshoot.db")).expect("a record");
+    let older = "UPDATE roots SET last_at = last_at - ?1";
+    database.execute(older, [micros]).expect("it is one statement");
+    fn files(folder: &std::path::Path, back: std::time::Duration) {
+        for entry in fs::read_dir(folder).expect("a folder").flatten() {
+            let there = entry.metadata().expect("it is there");
+            if there.is_dir() {
+                files(&entry.path(), back);
+            }
+            let file = fs::File::open(entry.path()).expect("it is ours");
+            let at = there.modified().expect("a time") - back;
+            file.set_modified(at).expect("it is ours");
+        }
+    }
+    for folder in ["blobs", "runs"] {
+        files(&path.join(folder), std::time::Duration::from_secs(hours * 3600));
+    }
+}
+
+fn values(place: &Place) -> usize {
+    let folders = fs::read_dir(place.path().join(".offshoot/blobs")).expect("values").flatten();
+    folders.map(|folder| fs::read_dir(folder.path()).expect("a folder").count()).sum()
+}
+
+#[test]
+fn old_trees_go_with_what_only_they_name() {
+    let place = Place::new();
+    for letter in ["a", "s"] {
+        run(&place, letter);
+    }
+    age(&place, 48);
+    let kept = run(&place, "s");
+    assert_eq!(values(&place), 2, "one of them is shared");
+
+    let dry = place.run(&["prune", "--older-than", "1d", "--dry-run", "--json"]).expect_code(0);
+    let dry = dry.json();
+    assert_eq!(dry["trees"].as_array().map(Vec::len), Some(2));
+    // The task is a file of one byte.
+    assert_eq!((&dry["values"], &dry["bytes"]), (&1.into(), &300_001.into()));
+    assert_eq!(values(&place), 2, "a dry run deletes nothing");
+
+    let pruned = place.run(&["prune", "--older-than", "1d"]).expect_code(0);
+    assert!(pruned.stdout().contains("deleted 2 trees, 1 value, "), "{}", pruned.text());
+    assert_eq!(values(&place), 1);
+    let list = place.run(&["list", "--json"]).json();
+    assert_eq!(list.as_array().map(Vec::len), Some(1));
+    assert_eq!(place.run(&["show", &kept, "--answer"]).expect_code(0).stdout.len(), 300_001);
+    place.run(&["audit", &kept]).expect_code(0);
+    let again = place.run(&["prune", "--older-than", "1d"]).expect_code(0);
+    assert!(again.stdout().contains("deleted 0 trees, 0 values"), "{}", again.text());
+}
+
+#[test]
+fn a_tree_that_runs_and_the_values_beside_it_are_not_touched() {
+    let place = Place::new();
+    let old = run(&place, "a");
+    age(&place, 48);
+    let script = "echo up > fifo; cat hold > /dev/null";
+    let mut command = place.command(&["run", "x", "--", "sh", "-c", script]);
+    for name in ["fifo", "hold"] {
+        let path = place.path().join(name);
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0)
+            .expect("there is room");
+    }
+    let child = command.spawn().expect("the program was built for this test");
+    let up = BufReader::new(fs::File::open(place.path().join("fifo")).expect("a pipe"));
+    assert_eq!(up.lines().next().expect("a word").expect("it is text"), "up");
+
+    let pruned = place.run(&["prune", "--older-than", "0s", "--json"]).expect_code(0).json();
+    let trees = pruned["trees"].as_array().expect("a list");
+    assert_eq!((trees.len(), &trees[0]["root"]), (1, &old.as_str().into()));
+    assert_eq!((&pruned["busy"], values(&place)), (&true.into(), 1));
+
+    fs::write(place.path().join("hold"), "").expect("somebody reads it");
+    place.finish(child, &command, &[]).expect_code(0);
+    let pruned = place.run(&["prune", "--older-than", "0s", "--json"]).expect_code(0).json();
+    assert_eq!((&pruned["busy"], &pruned["values"]), (&false.into(), &1.into()));
+    assert_eq!(values(&place), 0);
+}
+
+#[test]
+fn what_was_over_long_ago_is_shown_to_whoever_asks_for_everything() {
+    let place = Place::new();
+    let old = run(&place, "a");
+    age(&place, 2);
+    let new = run(&place, "b");
+    for command in ["list", "tree"] {
+        let shown = place.run(&[command]).expect_code(0);
+        assert!(!shown.stdout().contains(&old[..13]), "{}", shown.text());
+        assert!(shown.stderr.contains("1 archived tree is not shown"), "{}", shown.stderr);
+        let json = place.run(&[command, "--json"]).json();
+        assert_eq!(json.as_array().map(Vec::len), Some(1));
+        let all = place.run(&[command, "--all", "--json"]).json();
+        let runs: Vec<_> =
+            all.as_array().expect("a list").iter().map(|run| &run["runId"]).collect();
+        assert_eq!(runs, [old.as_str(), new.as_str()]);
+    }
+    place.run(&["show", &old]).expect_code(0);
+    place.run(&["tree", &old]).expect_code(0);
+
+    // 0 is never.
+    place.file("never.toml", "agents.defaults.subagents.archiveAfterMinutes = 0\n");
+    place.run(&["run", "--config", "never.toml", "x", "--", "cat"]).expect_code(0);
+    age(&place, 999);
+    assert_eq!(place.run(&["list", "--json"]).json().as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn a_duration_is_wanted() {
+    let place = Place::new();
+    place.run(&["prune"]).expect_code(2);
+    let wrong = place.run(&["prune", "--older-than", "soon"]).expect_code(2);
+    assert!(wrong.stderr.contains("no duration, such as 90s"), "{}", wrong.stderr);
+    place.run(&["prune", "--older-than", "1d"]).expect_code(0);
+}
