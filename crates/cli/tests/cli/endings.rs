@@ -3,6 +3,8 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
 use crate::command::Place;
@@ -79,6 +81,37 @@ fn children_end_with_their_parent_where_that_is_the_policy() {
         row("grandchild", "cancelled", "parent_ended"),
     ];
     assert_eq!(children(&place), expected);
+}
+
+#[test]
+fn ctrl_c_on_the_root_reaches_the_last_grandchild() {
+    let place = Place::new();
+    let pipe = place.path().join("ready");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).expect("there is room for a pipe");
+    // Each of them has something to say when it is asked to go.
+    place.file(
+        "agent.sh",
+        r#"trap 'echo "half of $OFFSHOOT_DEPTH"; exit 0' TERM
+           if [ $OFFSHOOT_DEPTH -lt 2 ]; then "$OFFSHOOT" spawn --label below x -- sh agent.sh > /dev/null
+           else echo $OFFSHOOT_DEPTH > ready; fi
+           mkfifo never$OFFSHOOT_DEPTH; cat never$OFFSHOOT_DEPTH & wait"#,
+    );
+    let words = ["-q", "run", "--allow-recursive-spawn", "x", "--", "sh", "agent.sh"];
+    let mut command = place.command(&words);
+    let running = command.spawn().expect("it was built for this test");
+    assert_eq!(fs::read_to_string(&pipe).expect("the last one is ready"), "2\n");
+    let group = i32::try_from(running.id()).ok().filter(|id| *id > 1).and_then(Pid::from_raw);
+    kill_process_group(group.expect("a group of its own"), Signal::INT).expect("it lives");
+    let outcome = place.finish(running, &command, &[]).expect_code(130);
+    assert_eq!(outcome.stdout(), "half of 0\n");
+    assert_eq!(
+        children(&place),
+        [row("below", "cancelled", "operator"), row("below", "cancelled", "operator")]
+    );
+    let trees = place.run(&["tree", "--json"]).json();
+    let last = trees[0]["children"][0]["children"][0]["runId"].as_str().expect("an id").to_owned();
+    // What it said in its grace is kept.
+    assert_eq!(place.run(&["show", &last, "--answer"]).expect_code(0).stdout(), "half of 2\n");
 }
 
 #[test]
