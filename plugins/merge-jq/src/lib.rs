@@ -12,7 +12,7 @@
 //! that calls itself without end is told so instead of taking the process with it.
 //!
 //! ```
-//! use offshoot_merge_jq::MergeJq;
+//! use offshoot_plugin_merge_jq::MergeJq;
 //! use offshoot_plugin_sdk::model::{JsonText, RunStatus};
 //! use offshoot_plugin_sdk::{Merge, MergeInput, MergeValue};
 //! # use offshoot_plugin_sdk::{BoxFuture, FutureExt};
@@ -52,12 +52,16 @@ mod wrong;
 
 pub use merge::MergeJq;
 
-use offshoot_plugin_sdk::Plugin;
+use offshoot_plugin_sdk::{Plugin, export_plugin};
 
-offshoot_plugin_sdk::export_plugin!(
+/// What it offers.
+pub fn plugin() -> Plugin {
+    let what = "a jq program over an array of {key, value, status}";
     Plugin::new("a merge by a jq program over the results").named("merge-jq").merge_with(
         "merge-jq",
-        "a jq program over an array of {key, value, status}",
+        what,
         |_setup| Ok(MergeJq),
     )
-);
+}
+
+export_plugin!(plugin());

@@ -31,7 +31,7 @@ fn json(text: &str) -> JsonText {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_crosses_and_its_answer_comes_back() {
     let test = std::env::current_exe().expect("a test has a file");
-    let built = test.with_file_name("liboffshoot_merge_jq.so");
+    let built = test.with_file_name("liboffshoot_plugin_merge_jq.so");
     let folder = tempfile::tempdir().expect("there is room");
     let path = folder.path().join("libmerge_jq.so");
     fs::copy(built, &path).expect("cargo builds the library before its tests");

@@ -1,6 +1,6 @@
 //! Programs over results, good and bad.
 
-use offshoot_merge_jq::MergeJq;
+use offshoot_plugin_merge_jq::MergeJq;
 use offshoot_plugin_sdk::model::{
     JsonText, Refusal, RefusalCode, RunId, RunStatus, SpawnRequest, ValueKind,
 };

@@ -9,13 +9,25 @@
 //! assert_eq!(runtime.abilities(), abilities());
 //! ```
 
-use offshoot_plugin_sdk::{Abilities, CostKnowledge, Error, Plugin, Setup};
+use offshoot_plugin_sdk::{Abilities, CostKnowledge, Error, Plugin, Setup, export_plugin};
 use offshoot_runtime_openai::{OpenAiOptions, OpenAiRuntime};
 
 /// What it can do, whatever its settings are.
 pub fn abilities() -> Abilities {
     Abilities { cost: CostKnowledge::Unknown, turns: true, resumes: false, enforces: None }
 }
+
+/// What it offers.
+pub fn plugin() -> Plugin {
+    Plugin::new("models behind chat endpoints that speak OpenAI's protocol").named("openai").runtime(
+        "openai",
+        "Ollama, llama.cpp, vLLM and services: our tools alone, retries, long conversations summed up",
+        abilities(),
+        runtime,
+    )
+}
+
+export_plugin!(plugin());
 
 fn runtime(setup: &Setup) -> Result<OpenAiRuntime, Error> {
     let options: OpenAiOptions = setup.config.parse()?;
@@ -25,12 +37,3 @@ fn runtime(setup: &Setup) -> Result<OpenAiRuntime, Error> {
     runtime.check().map_err(|error| Error::invalid(format!("{error}; {}", error.hint())))?;
     Ok(runtime)
 }
-
-offshoot_plugin_sdk::export_plugin!(
-    Plugin::new("models behind chat endpoints that speak OpenAI's protocol").named("openai").runtime(
-        "openai",
-        "Ollama, llama.cpp, vLLM and services: our tools alone, retries, long conversations summed up",
-        abilities(),
-        runtime,
-    )
-);
