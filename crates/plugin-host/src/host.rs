@@ -12,7 +12,9 @@ use offshoot_plugin_abi::{
 };
 use offshoot_process::Processes;
 use offshoot_runtime::{Ruling, StopSignal};
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 
 /// What a plugin says for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +52,8 @@ pub(crate) fn run_host(
     stop: Option<StopSignal>,
     turns: Option<mpsc::UnboundedSender<TurnEnded>>,
 ) -> RunHostRef {
-    RunHost_TO::from_value(RunsHost { host, stop, turns }, TD_Opaque)
+    let home = Home(Handle::try_current().ok());
+    RunHost_TO::from_value(RunsHost { host, stop, turns, home }, TD_Opaque)
 }
 
 /// A turn of a run is over; whoever drives the run rules how it goes on.
@@ -109,6 +112,7 @@ struct RunsHost {
     stop: Option<StopSignal>,
     /// No bound: a run has one turn at a time.
     turns: Option<mpsc::UnboundedSender<TurnEnded>>,
+    home: Home,
 }
 
 impl RunHost for RunsHost {
@@ -133,25 +137,27 @@ impl RunHost for RunsHost {
             let answer = host.spawn(request?).await;
             Ok(spawn::encode_answer(answer).into())
         };
-        later(answer)
+        self.home.later(answer)
     }
 
     fn call(&self, name: RStr<'_>, args_json: RStr<'_>) -> Later {
         match name.as_str() {
             op::WAIT => {
                 let (host, order) = (self.host.clone(), wait::decode(args_json.as_str()));
-                later(async move {
+                self.home.later(async move {
                     let answer = host.wait(order?).await;
                     Ok(wait::encode_answer(answer)?.into())
                 })
             }
             op::TURN_ENDED => {
                 let (turns, ended) = (self.turns.clone(), turn::decode(args_json.as_str()));
-                later(async move { Ok(turn::encode_answer(ruling(turns, ended?).await).into()) })
+                self.home.later(async move {
+                    Ok(turn::encode_answer(ruling(turns, ended?).await).into())
+                })
             }
             unknown => {
                 let unsupported = AbiError::unsupported(unknown);
-                later(async { Err(unsupported) })
+                self.home.later(async { Err(unsupported) })
             }
         }
     }
@@ -164,13 +170,40 @@ async fn ruling(turns: Option<mpsc::UnboundedSender<TurnEnded>>, ended: turn::En
     if told { answer.await.unwrap_or(Ruling::End) } else { Ruling::End }
 }
 
-/// A future of ours as it crosses: a panic in it is an answer.
-fn later(answer: impl Future<Output = Result<RString, AbiError>> + Send + 'static) -> Later {
-    let caught = futures_util::FutureExt::catch_unwind(AssertUnwindSafe(answer));
-    FutureExt::into_ffi(async move {
-        let answer = caught.await.unwrap_or_else(|panic| Err(panicked(&*panic)));
-        RResult::from(answer)
-    })
+/// Where our futures run: a plugin polls what crosses in threads of its own, for which our runtime does not exist.
+struct Home(Option<Handle>);
+
+impl Home {
+    /// A future of ours as it crosses: a panic in it is an answer, and who no longer waits for it ends it.
+    fn later(
+        &self,
+        answer: impl Future<Output = Result<RString, AbiError>> + Send + 'static,
+    ) -> Later {
+        let caught = futures_util::FutureExt::catch_unwind(AssertUnwindSafe(answer));
+        let answer = async move { caught.await.unwrap_or_else(|panic| Err(panicked(&*panic))) };
+        match &self.0 {
+            Some(home) => {
+                let task = AbortOnDrop(home.spawn(answer));
+                FutureExt::into_ffi(async move { RResult::from(task.answer().await) })
+            }
+            None => FutureExt::into_ffi(async move { RResult::from(answer.await) }),
+        }
+    }
+}
+
+struct AbortOnDrop(JoinHandle<Result<RString, AbiError>>);
+
+impl AbortOnDrop {
+    async fn answer(mut self) -> Result<RString, AbiError> {
+        let over = |_| Err(AbiError::new(AbiError::CANCELLED, "the host is ending"));
+        (&mut self.0).await.unwrap_or_else(over)
+    }
+}
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 fn caught<T>(work: impl FnOnce() -> Result<T, AbiError>) -> Result<T, AbiError> {
