@@ -12,16 +12,18 @@
 //! | `block` | never ends, and blocks its thread |
 //! | `abort`, `exit`, `overflow` | ends the process |
 //!
+//! The runtime `greedy` asks for two children that are as greedy, and answers with what came of both.
+//!
 //! The merge function `misbehave` panics where its parameter says: `"begin"`, `"push"`, `"finish"`.
 
 use std::future::pending;
 use std::thread;
 
-use offshoot_plugin_sdk::model::ValueKind;
+use offshoot_plugin_sdk::model::{Payload, SpawnRequest, ValueKind};
 use offshoot_plugin_sdk::{
-    Abilities, BoxFuture, CostKnowledge, Error, Finished, FutureExt, JsonText, Launch, MergeFn,
-    MergeInput, MergeSetup, Output, Plugin, Reason, RunContext, RunHost, Runtime, export_plugin,
-    json_of,
+    Abilities, BoxFuture, CostKnowledge, Error, Finished, FnRuntime, FutureExt, JsonText, Launch,
+    MergeFn, MergeInput, MergeSetup, Output, Plugin, Reason, RunContext, RunHost, Runtime, WaitFor,
+    export_plugin, json_of,
 };
 
 /// What it offers. The runtime `stillborn` panics while it is made.
@@ -29,6 +31,9 @@ pub fn plugin() -> Plugin {
     Plugin::new("does what no plugin should")
         .named("misbehave")
         .runtime("misbehave", "does what its task says", ABILITIES, |_| Ok(Misbehave))
+        .runtime("greedy", "asks for children without end", ABILITIES, |_| {
+            Ok(FnRuntime::new("greedy", |launch, cx| greedy(launch, cx.host)))
+        })
         .runtime("stillborn", "panics", ABILITIES, |_| -> Result<Misbehave, Error> {
             panic!("stillborn")
         })
@@ -98,6 +103,25 @@ async fn run(launch: Launch, host: RunHost) -> Finished {
         _ => {}
     }
     Finished::text(deed)
+}
+
+async fn greedy(launch: Launch, host: RunHost) -> Finished {
+    let mut said = Vec::new();
+    for _ in 0..2 {
+        let request = SpawnRequest { task: launch.task.clone(), ..SpawnRequest::default() };
+        match host.spawn(request).await {
+            Err(refusal) => said.push(refusal.code.to_string()),
+            Ok(child) => {
+                let wait = WaitFor { runs: vec![child], ..WaitFor::default() };
+                let data = host.wait(wait).await.ended.pop().and_then(|envelope| envelope.data);
+                said.push(match data {
+                    Some(Payload::Text(text)) => text.to_string(),
+                    other => format!("{other:?}"),
+                });
+            }
+        }
+    }
+    Finished::text(format!("[{}]", said.join(" ")))
 }
 
 #[expect(clippy::disallowed_methods, reason = "a plugin that starts tasks and leaves them")]
