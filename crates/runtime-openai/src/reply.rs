@@ -95,6 +95,8 @@ impl Reply {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::chunk::{Chunk, parse};
 
@@ -181,6 +183,36 @@ mod tests {
             let found = reply.clone().end(done);
             let found = found.map_or_else(|failure| failure.to_string(), |reply| reply.text);
             assert_eq!(found, expected, "{reply:?} {done}");
+        }
+    }
+
+    proptest! {
+        /// Whatever an endpoint sends: no bit of it is lost, and none of it is a bug here.
+        #[test]
+        fn bits_in_any_order_are_put_together(
+            bits in prop::collection::vec(
+                ("[a-zé]{0,3}", prop::option::of(0_u64..3), prop::option::of("[xy]"), prop::option::of("f|g")),
+                0..20,
+            ),
+        ) {
+            let mut reply = Reply::default();
+            for (text, index, id, name) in &bits {
+                let call = CallDelta { index: *index, id: id.clone(), name: name.clone(), arguments: text.clone() };
+                let delta = Delta { text: text.clone(), calls: vec![call], ..Delta::default() };
+                reply.take(delta).expect("short");
+            }
+            let all: String = bits.iter().map(|(text, ..)| text.as_str()).collect();
+            prop_assert_eq!(&reply.text, &all);
+            let reply = reply.end(true).expect("it says that it is over");
+            let arguments: usize = reply.calls.iter().map(|call| call.arguments.len()).sum();
+            prop_assert_eq!(arguments, all.len());
+            prop_assert!(reply.calls.iter().all(|call| !call.id.is_empty()));
+        }
+
+        #[test]
+        fn no_event_is_a_bug(data in "[\\[\\]{}\":,a-z0-9 ]{0,60}") {
+            let _ = parse(&data);
+            let _ = parse(&format!(r#"{{"choices":[{{"delta":{{"tool_calls":[{data}]}}}}],"usage":{{}}}}"#));
         }
     }
 }

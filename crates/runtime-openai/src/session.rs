@@ -159,7 +159,7 @@ impl Session<'_> {
         let request = self.request(&messages, purpose);
         let mut failed = 0;
         loop {
-            self.pressure.passes().await;
+            self.pressure.passes(self.chance).await;
             self.meter.call_began();
             self.counted = None;
             let answer = self.attempt(request.clone(), purpose).await;
