@@ -18,6 +18,7 @@ mod mcp;
 mod merge;
 mod prune;
 mod report;
+mod resume;
 mod run;
 mod show;
 mod spawn;
@@ -43,6 +44,7 @@ pub(crate) use mcp::McpArguments;
 pub(crate) use merge::MergeArguments;
 pub(crate) use prune::PruneArguments;
 pub(crate) use report::ReportArguments;
+pub(crate) use resume::ResumeArguments;
 pub(crate) use run::RunArguments;
 pub(crate) use show::ShowArguments;
 pub(crate) use spawn::SpawnArguments;
@@ -96,6 +98,7 @@ pub(crate) enum Command {
     Run(RunArguments),
     Map(MapArguments),
     Fanout(FanoutArguments),
+    Resume(ResumeArguments),
     Spawn(SpawnArguments),
     Wait(WaitArguments),
     Report(ReportArguments),

@@ -15,6 +15,7 @@ mod merge;
 mod nested;
 mod prune;
 mod report;
+mod resume;
 mod run;
 mod show;
 mod spawn;
@@ -60,6 +61,7 @@ fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
         Command::Run(arguments) => run::run(&arguments, cx),
         Command::Map(arguments) => map::run(&arguments, cx),
         Command::Fanout(arguments) => fanout::run(&arguments, cx),
+        Command::Resume(arguments) => resume::run(&arguments, cx),
         Command::Spawn(arguments) => spawn::run(&arguments, cx),
         Command::Wait(arguments) => wait::run(&arguments, cx),
         Command::Report(arguments) => report::run(&arguments, cx),

@@ -1,6 +1,6 @@
 //! What every command is handed besides its own arguments.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::arguments::Global;
 use crate::environment::Environment;
@@ -32,6 +32,23 @@ impl Invocation {
         let named = self.global.data_dir.as_ref().or(self.environment.data_folder.as_ref());
         let folder = named.map_or_else(|| PathBuf::from(DATA_FOLDER), PathBuf::clone);
         self.absolute(folder)
+    }
+
+    /// The same, as if started in another folder with this configuration file, unless it was started with one. Data
+    /// stays where it is.
+    pub(crate) fn in_folder(&self, folder: PathBuf, config: Option<&Path>) -> Self {
+        let mut there = Self {
+            global: self.global.clone(),
+            environment: self.environment.clone(),
+            output: self.output,
+        };
+        there.global.data_dir = Some(self.data_folder());
+        there.global.config = match &self.global.config {
+            Some(config) => Some(self.absolute(config)),
+            None => config.map(Path::to_owned),
+        };
+        there.environment.working_folder = folder;
+        there
     }
 
     /// A path as the user meant it.

@@ -157,6 +157,23 @@ impl Record {
         self.folder.is_held(root).map(|held| !held).map_err(|error| failed(&error))
     }
 
+    /// Trees that are not over and that nobody holds, the newest first.
+    pub(crate) fn abandoned(&self) -> Result<Vec<RootId>, Failure> {
+        let roots = self.store.roots().map_err(|error| failed(&error))?;
+        let mut found = Vec::new();
+        for summary in roots.into_iter().rev().filter(|summary| !summary.ended) {
+            if self.is_abandoned(summary.root)? {
+                found.push(summary.root);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The newest of those.
+    pub(crate) fn newest_abandoned(&self) -> Result<Option<RootId>, Failure> {
+        self.abandoned().map(|found| found.into_iter().next())
+    }
+
     /// All roots, the oldest first.
     pub(crate) fn summaries(&self) -> Result<Vec<RootSummary>, Failure> {
         self.store.roots().map_err(|error| failed(&error))

@@ -19,3 +19,6 @@ pub(crate) mod plan;
 pub(crate) mod preflight;
 pub(crate) mod progress;
 pub(crate) mod report;
+pub(crate) mod resume;
+pub(crate) mod single;
+pub(crate) mod task;

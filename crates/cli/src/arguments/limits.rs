@@ -1,9 +1,11 @@
 //! Flags that set limits. They are the topmost layer of the configuration and obey its bounds.
 
 use clap::{ArgAction, Args};
+use serde::{Deserialize, Serialize};
 
 /// Limits of a tree. Kept as text: the configuration knows types, bounds and what to say about them.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 #[command(next_help_heading = "Limits (they override the configuration, within its bounds)")]
 pub(crate) struct LimitArguments {
     /// Agents that run at once, at all depths; the rest queue
@@ -33,6 +35,13 @@ pub(crate) struct LimitArguments {
     /// Let agents below the root spawn too
     #[arg(long, action = ArgAction::SetTrue)]
     pub(crate) allow_recursive_spawn: bool,
+}
+
+impl LimitArguments {
+    /// Whether none was given.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A flag that sets a key of the configuration.

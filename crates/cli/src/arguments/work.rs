@@ -37,6 +37,10 @@ pub(crate) struct WorkArguments {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
+    /// Go on with a tree of the very same command line that lost its supervisor, if there is one
+    #[arg(long)]
+    pub(crate) auto_resume: bool,
+
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
 }

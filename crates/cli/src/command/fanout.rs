@@ -3,11 +3,6 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
-use std::sync::Arc;
-
-use offshoot_model::{AgentId, ContextEntry, SpawnRequest};
-use offshoot_spawner::Piece;
-use serde::Deserialize;
 
 use super::nested;
 use crate::arguments::FanoutArguments;
@@ -20,17 +15,8 @@ use crate::work::interrupt::Interrupts;
 use crate::work::pieces::{self, Order, Terms};
 use crate::work::plan::{Plan, PlannedAgent};
 use crate::work::preflight;
-
-/// One task; the form of a line of `--tasks`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Task {
-    task: String,
-    label: Option<String>,
-    agent: Option<AgentId>,
-    /// In seconds.
-    timeout: Option<u64>,
-}
+use crate::work::resume;
+use crate::work::task::{self, Task};
 
 /// Runs the tasks, merges the answers.
 pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, Failure> {
@@ -40,12 +26,12 @@ pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, 
     let (config, prepared) = preflight::prepare(work, &arguments.command, cx)?;
     let files = context::look(&work.context, cx)?;
     let tasks = tasks(arguments)?;
-    let plan = Plan::of("fanout", &prepared).merging(terms);
+    let plan = Plan { tasks, ..Plan::of("fanout", &prepared, &work.limits, cx).merging(terms) };
     if work.dry_run {
         let agents: Vec<PlannedAgent> = (1..)
-            .zip(&tasks)
+            .zip(&plan.tasks)
             .map(|(place, task)| PlannedAgent {
-                label: label(task, place).into(),
+                label: task.name(place).into(),
                 bytes: task.task.len() as u64,
             })
             .collect();
@@ -55,15 +41,17 @@ pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, 
         let interrupts = Interrupts::listen()?;
         let engine = Engine::start(config, engine::data_folder(cx)?, &prepared.work, cx).await?;
         let context = context::store(files, &*engine.store).await?;
+        let plan = Plan { context, ..plan };
         let order = Order {
             label: work.label.as_deref().map(Into::into),
-            task: format!("{} tasks for {}", tasks.len(), prepared.command_line()).into(),
-            pieces: pieces(tasks, &prepared.agent, &context),
+            task: format!("{} tasks for {}", plan.tasks.len(), prepared.command_line()).into(),
+            pieces: task::pieces(&plan),
             prepared,
             plan,
             terms,
         };
-        pieces::run(&engine, order, interrupts, cx).await
+        let root = resume::same(&engine, &order.plan, work, cx)?;
+        pieces::run(&engine, order, root, interrupts, cx).await
     })
 }
 
@@ -104,28 +92,4 @@ fn read(file: &Path, input: impl BufRead, tasks: &mut Vec<Task>) -> Result<(), F
         tasks.push(task);
     }
     Ok(())
-}
-
-/// The name of a task in the answer.
-fn label(task: &Task, place: u32) -> String {
-    task.label.clone().unwrap_or_else(|| place.to_string())
-}
-
-fn pieces(tasks: Vec<Task>, agent: &AgentId, context: &[ContextEntry]) -> Vec<Piece> {
-    let piece = |(place, task): (u32, Task)| {
-        let key: Arc<str> = label(&task, place).into();
-        Piece {
-            request: SpawnRequest {
-                task: task.task.into(),
-                agent: Some(task.agent.unwrap_or_else(|| agent.clone())),
-                label: task.label.map(Into::into),
-                context: context.to_vec(),
-                run_timeout_seconds: task.timeout,
-                ..SpawnRequest::default()
-            },
-            input: None,
-            key: Some(key),
-        }
-    };
-    (1..).zip(tasks).map(piece).collect()
 }

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use offshoot_model::{ContextEntry, SpawnRequest};
-use offshoot_spawner::{Piece, split};
+use offshoot_spawner::split;
 
 use super::nested;
-use crate::arguments::MapArguments;
+use crate::arguments::{MapArguments, WorkArguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -17,6 +16,7 @@ use crate::work::interrupt::Interrupts;
 use crate::work::pieces::{self, Order, Terms};
 use crate::work::plan::{Plan, PlannedAgent};
 use crate::work::preflight::{self, Prepared};
+use crate::work::resume;
 
 /// Cuts the input, runs the pieces, merges the answers.
 pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Failure> {
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
                 bytes: piece.range.length,
             })
             .collect();
-        return plan(&prepared, split, &cut, terms).dry_run(&agents, &config, cx);
+        return plan(&prepared, split, &cut, terms, work, cx).dry_run(&agents, &config, cx);
     }
     engine::block_on(async {
         let interrupts = Interrupts::listen()?;
@@ -55,24 +55,32 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
             None => cut,
         };
         let context = context::store(files, &*engine.store).await?;
-        let plan = plan(&prepared, split, &cut, terms);
+        let plan = Plan { context, ..plan(&prepared, split, &cut, terms, work, cx) };
         let order = Order {
             label: work.label.as_deref().map(Into::into),
-            pieces: pieces(cut, &task, &prepared, &context),
+            pieces: input::pieces(cut, &task, &plan),
             task,
             prepared,
             plan,
             terms,
         };
-        pieces::run(&engine, order, interrupts, cx).await
+        let root = resume::same(&engine, &order.plan, work, cx)?;
+        pieces::run(&engine, order, root, interrupts, cx).await
     })
 }
 
-fn plan(prepared: &Prepared, split: split::Split, cut: &Cut, terms: Terms) -> Plan {
+fn plan(
+    prepared: &Prepared,
+    split: split::Split,
+    cut: &Cut,
+    terms: Terms,
+    work: &WorkArguments,
+    cx: &Invocation,
+) -> Plan {
     Plan {
         split: Some(split.to_string()),
         inputs: cut.files.clone(),
-        ..Plan::of("map", prepared).merging(terms)
+        ..Plan::of("map", prepared, &work.limits, cx).merging(terms)
     }
 }
 
@@ -84,19 +92,4 @@ fn task(arguments: &MapArguments, prepared: &Prepared) -> Result<Arc<str>, Failu
         None => Err(Failure::input("nothing says what to do with each piece")
             .hint("say it with --task, or give a command after `--`")),
     }
-}
-
-fn pieces(cut: Cut, task: &Arc<str>, prepared: &Prepared, context: &[ContextEntry]) -> Vec<Piece> {
-    let piece = |piece: split::Piece| Piece {
-        request: SpawnRequest {
-            task: Arc::clone(task),
-            agent: Some(prepared.agent.clone()),
-            label: Some(Arc::clone(&piece.label)),
-            context: context.to_vec(),
-            ..SpawnRequest::default()
-        },
-        input: Some(piece.range),
-        key: Some(piece.label),
-    };
-    cut.pieces.into_iter().map(piece).collect()
 }

@@ -8,12 +8,12 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::work::context;
-use crate::work::engine::{self, Engine, broken};
+use crate::work::engine::{self, Engine};
 use crate::work::interrupt::Interrupts;
 use crate::work::plan::{Plan, PlannedAgent};
 use crate::work::preflight;
-use crate::work::progress;
-use crate::work::report;
+use crate::work::resume;
+use crate::work::single;
 
 /// Runs one agent and prints its answer.
 pub(crate) fn run(arguments: &RunArguments, cx: &Invocation) -> Result<Exit, Failure> {
@@ -26,39 +26,27 @@ pub(crate) fn run(arguments: &RunArguments, cx: &Invocation) -> Result<Exit, Fai
     }
     let (config, prepared) = preflight::prepare(work, command, cx)?;
     let files = context::look(&work.context, cx)?;
-    let plan = Plan::of("run", &prepared);
+    let plan = Plan::of("run", &prepared, &work.limits, cx);
     if work.dry_run {
         let label = work.label.as_deref().unwrap_or(prepared.agent.as_str()).into();
         let agent = PlannedAgent { label, bytes: task.len() as u64 };
         return plan.dry_run(&[agent], &config, cx);
     }
     engine::block_on(async {
-        let mut interrupts = Interrupts::listen()?;
+        let interrupts = Interrupts::listen()?;
         let engine = Engine::start(config, engine::data_folder(cx)?, &prepared.work, cx).await?;
+        let context = context::store(files, &*engine.store).await?;
+        let plan = Plan { context, ..plan };
+        let root = resume::same(&engine, &plan, work, cx)?;
         let spec = RootSpec {
             kind: RootKind::Run,
             agent: prepared.agent,
             task: task.as_str().into(),
             label: work.label.as_deref().map(Into::into),
-            context: context::store(files, &*engine.store).await?,
+            context: plan.context.clone(),
             work: prepared.work,
             plan: Some(plan.recorded()?),
         };
-        let mut session = engine.spawner.run(spec).await.map_err(|error| broken(&error))?;
-        let door = engine.listen(&session)?;
-        let (root, stopper) = (session.root(), session.stopper());
-        let follow = progress::follow(session.events(), 1, cx.output);
-        let work = async {
-            let envelope = session.answer().await.map_err(|error| broken(&error))?;
-            let printed = report::early(&engine, &envelope, session.counts().await.live, cx)?;
-            session.ended().await.map_err(|error| broken(&error))?;
-            Ok::<_, Failure>((envelope, printed))
-        };
-        let (envelope, printed) = tokio::select! {
-            (answered, ()) = async { tokio::join!(work, follow) } => answered?,
-            never = interrupts.pass_on(&stopper, cx.output) => match never {},
-        };
-        door.stop().await;
-        report::run(&engine, root, &envelope, printed, interrupts.interrupted(), cx)
+        single::run(&engine, spec, root, interrupts, cx).await
     })
 }

@@ -6,11 +6,12 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use offshoot_model::ValueKind;
+use offshoot_model::{SpawnRequest, ValueKind};
 use offshoot_spawner::split::{self, InputFile, Piece, Split, SplitError};
 use offshoot_store::{DataFolder, NewValue, Store};
 use rustix::fs::{AtFlags, CWD, linkat};
 
+use super::plan::Plan;
 use crate::exit::Exit;
 use crate::failure::{Failure, plain};
 use crate::record::failed;
@@ -55,6 +56,22 @@ pub(crate) fn cut(inputs: &[PathBuf], split: Split, spool: Option<&Path>) -> Res
         pieces.push(piece);
     }
     Ok(Cut { files, pieces })
+}
+
+/// The pieces of a planned map: all do the same, each with its part of the input.
+pub(crate) fn pieces(cut: Cut, task: &Arc<str>, plan: &Plan) -> Vec<offshoot_spawner::Piece> {
+    let piece = |piece: Piece| offshoot_spawner::Piece {
+        request: SpawnRequest {
+            task: Arc::clone(task),
+            agent: Some(plan.agent.clone()),
+            label: Some(Arc::clone(&piece.label)),
+            context: plan.context.clone(),
+            ..SpawnRequest::default()
+        },
+        input: Some(piece.range),
+        key: Some(piece.label),
+    };
+    cut.pieces.into_iter().map(piece).collect()
 }
 
 /// Whether standard input is among the inputs. It can be read once only.

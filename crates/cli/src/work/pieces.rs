@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use offshoot_merge::{OnFailure, Strategy};
+use offshoot_model::RootId;
 use offshoot_spawner::{FanOut, Piece, RootKind, RootSpec, SpawnerError};
 
 use super::engine::{Engine, broken};
@@ -60,10 +61,11 @@ impl Terms {
     }
 }
 
-/// Runs the pieces and prints what comes of them.
+/// Runs the pieces and prints what comes of them. `root` is a tree to go on with.
 pub(crate) async fn run(
     engine: &Engine,
     order: Order,
+    root: Option<RootId>,
     mut interrupts: Interrupts,
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
@@ -79,7 +81,11 @@ pub(crate) async fn run(
         work: prepared.work,
         plan,
     };
-    let mut session = engine.spawner.open(spec).await.map_err(|error| broken(&error))?;
+    let session = match root {
+        Some(root) => engine.spawner.resume(root, spec).await,
+        None => engine.spawner.open(spec).await,
+    };
+    let mut session = session.map_err(|error| broken(&error))?;
     let door = engine.listen(&session)?;
     let root = session.root();
     let stopper = session.stopper();

@@ -1,30 +1,34 @@
 //! What is going to be run: recorded with the root, and printed by `--dry-run`.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
 use offshoot_config::{AgentId, Config, Valued};
 use offshoot_display::number::{bytes, count};
-use offshoot_model::JsonText;
+use offshoot_model::{ContextEntry, JsonText};
 use offshoot_runtime::OutputFormat;
 use offshoot_spawner::split::InputFile;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::pieces::Terms;
 use super::preflight::{EXEC, Prepared};
+use super::task::Task;
+use crate::arguments::{LimitArguments, OutputArgument, WorkArguments};
+use crate::command::merge_strategy;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::wording;
 
 /// All that a later start needs to do the same again.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Plan {
     /// The command's name: `map`.
-    pub(crate) command: &'static str,
+    pub(crate) command: Cow<'static, str>,
     /// The agent.
     pub(crate) agent: AgentId,
     /// What runs it.
@@ -33,24 +37,38 @@ pub(crate) struct Plan {
     pub(crate) program: Arc<[String]>,
     /// Where it works.
     pub(crate) working_folder: Arc<PathBuf>,
+    /// Where the command was given, which decides about configuration and relative paths.
+    pub(crate) opened_in: Arc<PathBuf>,
+    /// The configuration file of the command line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) config: Option<PathBuf>,
     /// Exit codes that mean success.
     pub(crate) ok_exit: Arc<[i32]>,
     /// How an answer is read.
-    pub(crate) output: &'static str,
+    pub(crate) output: Cow<'static, str>,
+    /// The limits of the command line.
+    #[serde(default, skip_serializing_if = "LimitArguments::is_empty")]
+    pub(crate) limits: LimitArguments,
+    /// What pieces may read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) context: Vec<ContextEntry>,
+    /// The tasks of a fanout.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tasks: Vec<Task>,
     /// How the input is cut.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) split: Option<String>,
     /// The files, as they were when they were looked at.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) inputs: Vec<InputFile>,
     /// How answers become one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) merge: Option<String>,
     /// What a piece that did not complete means.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) on_failure: Option<String>,
     /// After how many failures the rest is cancelled.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) max_fail: Option<u32>,
 }
 
@@ -76,24 +94,37 @@ struct DryRun<'a> {
     cost: Option<f64>,
 }
 
+/// The word for answers that are read as JSON.
+const JSON: &str = "json";
+
 /// As many agents are shown to people.
 const SHOWN: usize = 20;
 
 impl Plan {
     /// What is to run, without what becomes of it.
-    pub(crate) fn of(command: &'static str, prepared: &Prepared) -> Self {
+    pub(crate) fn of(
+        command: &'static str,
+        prepared: &Prepared,
+        limits: &LimitArguments,
+        cx: &Invocation,
+    ) -> Self {
         let Prepared { agent, work, runtime, command: program } = prepared;
         Self {
-            command,
+            command: command.into(),
             agent: agent.clone(),
             runtime: (*runtime).into(),
             program: Arc::clone(program),
             working_folder: Arc::clone(&work.working_folder),
+            opened_in: Arc::new(cx.environment.working_folder.clone()),
+            config: cx.global.config.as_ref().map(|config| cx.absolute(config)),
             ok_exit: Arc::clone(&work.ok_exit),
             output: match work.output {
-                OutputFormat::Text => "text",
-                OutputFormat::Json => "json",
+                OutputFormat::Text => "text".into(),
+                OutputFormat::Json => JSON.into(),
             },
+            limits: limits.clone(),
+            context: Vec::new(),
+            tasks: Vec::new(),
             split: None,
             inputs: Vec::new(),
             merge: None,
@@ -110,6 +141,33 @@ impl Plan {
             max_fail: terms.max_fail,
             ..self
         }
+    }
+
+    /// The command line that it came from, but for what is not of the tree.
+    pub(crate) fn arguments(&self) -> WorkArguments {
+        WorkArguments {
+            agent: Some(self.agent.to_string()),
+            runtime: Some(self.runtime.to_string()),
+            ok_exit: self.ok_exit.to_vec(),
+            output: match &*self.output {
+                JSON => OutputArgument::Json,
+                _ => OutputArgument::Text,
+            },
+            limits: self.limits.clone(),
+            ..WorkArguments::default()
+        }
+    }
+
+    /// What becomes of many answers; none where there is one.
+    pub(crate) fn terms(&self) -> Result<Option<Terms>, Failure> {
+        let (Some(merge), Some(on_failure)) = (&self.merge, &self.on_failure) else {
+            return Ok(None);
+        };
+        Ok(Some(Terms {
+            strategy: merge_strategy(merge)?,
+            on_failure: on_failure.parse().map_err(|error| Failure::of(Exit::BadInput, &error))?,
+            max_fail: self.max_fail,
+        }))
     }
 
     /// The form in which it is recorded.

@@ -24,6 +24,7 @@ mod openai;
 mod prune;
 mod readme;
 mod recursion;
+mod resume;
 mod run;
 mod security;
 mod slots;

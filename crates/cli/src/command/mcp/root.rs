@@ -23,7 +23,6 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::work::engine::{Engine, broken, data_folder};
 use crate::work::interrupt::Interrupts;
-use crate::work::plan::Plan;
 use crate::work::preflight::{self, Prepared};
 
 /// What the root is to do, as far as we know.
@@ -96,7 +95,8 @@ impl OwnTree {
             label: label.map(Into::into),
             context: Vec::new(),
             work: prepared.work.clone(),
-            plan: Some(Plan::of("mcp", prepared).recorded()?),
+            // Nobody but its client could go on with it.
+            plan: None,
         };
         let session = engine.spawner.open(spec).await.map_err(|error| broken(&error))?;
         let (door, client) = engine.listen_inside(&session).await?;

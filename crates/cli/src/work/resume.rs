@@ -1,0 +1,212 @@
+//! Going on with a tree that lost its supervisor: what it was opened with is read from its record, what it read is
+//! compared with what is there now, and whatever holds it more strictly today holds it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use offshoot_config::Config;
+use offshoot_model::{Admitted, EventKind, InputRange, Payload, RootId};
+use offshoot_spawner::split::Split;
+use offshoot_spawner::{Piece, RootKind, RootSpec};
+use offshoot_store::Store;
+
+use super::engine::{self, Engine};
+use super::input;
+use super::interrupt::Interrupts;
+use super::pieces::{self, Order};
+use super::plan::Plan;
+use super::preflight::{self, Prepared};
+use super::single;
+use super::task;
+use crate::arguments::WorkArguments;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::record::{self, Record, failed};
+
+/// Goes on with this tree, or says what came of it where it is over.
+pub(crate) fn resume(root: RootId, cx: &Invocation) -> Result<Exit, Failure> {
+    let record = Record::open_for(cx, &root.to_string())?;
+    let store = Arc::clone(record.store());
+    let admitted = store.admitted(root.run()).map_err(|error| failed(&error))?;
+    let admitted =
+        admitted.ok_or_else(|| Failure::input(format_args!("tree {root} has no record")))?;
+    if !record.is_abandoned(root)? {
+        return Err(Failure::input(format_args!("tree {root} is held by a supervisor"))
+            .hint("it goes on by itself: `offshoot tree` shows it"));
+    }
+    let plan = plan(root, &admitted)?;
+    let task = text(&*store, &admitted.task)?;
+    drop(record);
+
+    let cx = &cx.in_folder((*plan.opened_in).clone(), plan.config.as_deref());
+    let program: &[String] = if &*plan.runtime == preflight::EXEC { &plan.program } else { &[] };
+    let (config, prepared) = preflight::prepare(&plan.arguments(), program, cx)?;
+    let (config, prepared) = as_it_was(config, prepared, &plan, &admitted, cx)?;
+    engine::block_on(async {
+        let interrupts = Interrupts::listen()?;
+        let engine = Engine::start(config, engine::data_folder(cx)?, &prepared.work, cx).await?;
+        if over(&engine, root)? {
+            return finished(&engine, root, interrupts, cx);
+        }
+        cx.output.note(format_args!("resuming tree {root}"));
+        let label = admitted.label.clone();
+        let Some(terms) = plan.terms()? else {
+            let spec = RootSpec {
+                kind: RootKind::Run,
+                agent: prepared.agent,
+                task,
+                label,
+                context: plan.context.clone(),
+                work: prepared.work,
+                plan: None,
+            };
+            return single::run(&engine, spec, Some(root), interrupts, cx).await;
+        };
+        let pieces = match plan.split.as_deref() {
+            Some(split) => cut_again(&plan, split, &task, cx)?,
+            None => task::pieces(&plan),
+        };
+        compare(&*store, root, &pieces)?;
+        let order = Order { prepared, label, task, plan, pieces, terms };
+        pieces::run(&engine, order, Some(root), interrupts, cx).await
+    })
+}
+
+/// The tree of the very same plan that lost its supervisor, where the command line asks for it.
+pub(crate) fn same(
+    engine: &Engine,
+    plan: &Plan,
+    work: &WorkArguments,
+    cx: &Invocation,
+) -> Result<Option<RootId>, Failure> {
+    if !work.auto_resume {
+        return Ok(None);
+    }
+    let Some(record) = Record::open(cx)? else { return Ok(None) };
+    let plan = plan.recorded()?;
+    for root in record.abandoned()? {
+        let admitted = engine.store.admitted(root.run()).map_err(|error| failed(&error))?;
+        if admitted.is_some_and(|admitted| admitted.plan.as_ref() == Some(&plan)) {
+            cx.output.note(format_args!("resuming tree {root}"));
+            return Ok(Some(root));
+        }
+    }
+    Ok(None)
+}
+
+fn plan(root: RootId, admitted: &Admitted) -> Result<Plan, Failure> {
+    let plan = admitted.plan.as_ref().ok_or_else(|| {
+        Failure::input(format_args!("tree {root} was not opened by a command that can be resumed"))
+            .hint(
+                "what it has done is kept: `offshoot show` and `offshoot merge --children` read it",
+            )
+    })?;
+    serde_json::from_str(plan.as_str()).map_err(|error| {
+        Failure::input(format_args!("the plan of tree {root} cannot be read"))
+            .caused_by(Some(&error))
+    })
+}
+
+/// Where it worked, and under whatever is stricter: what the record says it was held to, or what it would be held to
+/// today.
+fn as_it_was(
+    config: Config,
+    prepared: Prepared,
+    plan: &Plan,
+    admitted: &Admitted,
+    cx: &Invocation,
+) -> Result<(Config, Prepared), Failure> {
+    let mut prepared = prepared;
+    prepared.work.working_folder = Arc::clone(&plan.working_folder);
+    let Some(was) = &admitted.rules else { return Ok((config, prepared)) };
+    let is = config.root_settings(&prepared.agent);
+    let limits = [
+        ("maxConcurrent", Some(was.max_concurrent), is.max_concurrent.map(|is| is.value.get())),
+        ("maxSpawns", Some(was.max_spawns), is.max_spawns.map(|is| is.value.get())),
+    ];
+    let mut stricter = Vec::new();
+    for (key, was, is) in limits {
+        let Some(was) = was else { continue };
+        match is {
+            Some(is) if is > was => {
+                cx.output.note(format_args!("{key} was {was} and is {is} now: {was} holds"));
+                stricter.push((key, was));
+            }
+            Some(is) if is < was => {
+                cx.output.note(format_args!("{key} was {was} and is {is} now: {is} holds"));
+            }
+            _ => {}
+        }
+    }
+    if stricter.is_empty() {
+        return Ok((config, prepared));
+    }
+    let mut layers = crate::load::layers(cx, &plan.limits)?;
+    for (key, value) in stricter {
+        let key = format!("agents.defaults.subagents.{key}");
+        layers = layers.flag(key, value.to_string(), "the record of the tree");
+    }
+    Ok((crate::load::finish(layers)?, prepared))
+}
+
+/// Whether nothing of the tree is alive any more.
+fn over(engine: &Engine, root: RootId) -> Result<bool, Failure> {
+    let tree = record::tree(&*engine.store, root)?;
+    Ok(tree.nodes().all(|node| node.status.is_terminal()))
+}
+
+/// Says what came of a tree that is over, as the command that ran it would have.
+fn finished(
+    engine: &Engine,
+    root: RootId,
+    interrupts: Interrupts,
+    cx: &Invocation,
+) -> Result<Exit, Failure> {
+    cx.output.note(format_args!("tree {root} is over: nothing is left to resume"));
+    let envelope = single::recorded(engine, root)?
+        .ok_or_else(|| Failure::input(format_args!("tree {root} has no record")))?;
+    super::report::run(engine, root, &envelope, false, interrupts.interrupted(), cx)
+}
+
+fn cut_again(
+    plan: &Plan,
+    split: &str,
+    task: &Arc<str>,
+    cx: &Invocation,
+) -> Result<Vec<Piece>, Failure> {
+    let split: Split = split.parse().map_err(|error| Failure::of(Exit::BadInput, &error))?;
+    let inputs: Vec<PathBuf> = plan.inputs.iter().map(|file| (*file.path).clone()).collect();
+    // What came through standard input is a value of the store by now, and known by no other name.
+    let spool = inputs.iter().find(|path| path.starts_with(cx.data_folder())).cloned();
+    let cut = input::cut(&inputs, split, spool.as_deref())?;
+    Ok(input::pieces(cut, task, plan))
+}
+
+/// Makes sure that the pieces on record are those that are there now.
+fn compare(store: &dyn Store, root: RootId, pieces: &[Piece]) -> Result<(), Failure> {
+    for event in store.events(root, 0) {
+        let event = event.map_err(|error| failed(&error))?;
+        let EventKind::Admitted(admitted) = event.kind else { continue };
+        let (Some(place), Some(was)) = (admitted.place, &admitted.input) else { continue };
+        let is = pieces.get(place as usize).and_then(|piece| piece.input.as_ref());
+        if is != Some(was) {
+            let InputRange { path, offset, length, .. } = was;
+            return Err(Failure::input(format_args!(
+                "{} has changed since the tree was opened: bytes {offset} to {} are not what they were",
+                path.display(),
+                offset + length
+            ))
+            .hint("put the file back as it was, or run the command again as a new tree"));
+        }
+    }
+    Ok(())
+}
+
+fn text(store: &dyn Store, task: &Payload) -> Result<Arc<str>, Failure> {
+    Ok(match record::at_hand(store, task)? {
+        Payload::Text(text) => text,
+        Payload::Json(json) => json.as_str().into(),
+        Payload::Stored(_) => Arc::default(),
+    })
+}

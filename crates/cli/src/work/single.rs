@@ -1,0 +1,65 @@
+//! A root that is an agent itself: opened or taken over, followed, reported.
+
+use offshoot_model::{Envelope, RootId};
+use offshoot_spawner::{RootSpec, SpawnerError};
+
+use super::engine::{Engine, broken};
+use super::interrupt::Interrupts;
+use super::progress;
+use super::report;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::record::failed;
+
+/// Runs it and prints what comes of it. `root` is a tree to go on with.
+pub(crate) async fn run(
+    engine: &Engine,
+    spec: RootSpec,
+    root: Option<RootId>,
+    mut interrupts: Interrupts,
+    cx: &Invocation,
+) -> Result<Exit, Failure> {
+    let session = match root {
+        Some(root) => engine.spawner.resume(root, spec).await,
+        None => engine.spawner.run(spec).await,
+    };
+    let mut session = session.map_err(|error| broken(&error))?;
+    let door = engine.listen(&session)?;
+    let (root, stopper) = (session.root(), session.stopper());
+    let follow = progress::follow(session.events(), 1, cx.output);
+    let work = async {
+        // One that is taken over may have answered before, and only what is below it goes on.
+        let envelope = match recorded(engine, root)? {
+            Some(envelope) => envelope,
+            None => match session.answer().await {
+                Ok(envelope) => envelope,
+                // It was lost: that is known once everything is over.
+                Err(SpawnerError::Over) => {
+                    session.ended().await.map_err(|error| broken(&error))?;
+                    recorded(engine, root)?.ok_or_else(|| broken(&SpawnerError::Over))?
+                }
+                Err(error) => return Err(broken(&error)),
+            },
+        };
+        let printed = report::early(engine, &envelope, session.counts().await.live, cx)?;
+        session.ended().await.map_err(|error| broken(&error))?;
+        Ok::<_, Failure>((envelope, printed))
+    };
+    let (envelope, printed) = tokio::select! {
+        (answered, ()) = async { tokio::join!(work, follow) } => answered?,
+        never = interrupts.pass_on(&stopper, cx.output) => match never {},
+    };
+    door.stop().await;
+    report::run(engine, root, &envelope, printed, interrupts.interrupted(), cx)
+}
+
+/// What the record says came of a root.
+pub(crate) fn recorded(engine: &Engine, root: RootId) -> Result<Option<Envelope>, Failure> {
+    let run = root.run();
+    let ending = engine.store.ending(run).map_err(|error| failed(&error))?;
+    let admitted = engine.store.admitted(run).map_err(|error| failed(&error))?;
+    Ok(ending.zip(admitted).map(|(ending, admitted)| {
+        Envelope::of(&ending, admitted.key, run, admitted.agent, admitted.depth)
+    }))
+}

@@ -1,0 +1,179 @@
+//! Trees whose supervisor is killed, and what `resume` makes of them.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::command::Place;
+
+/// Counts how often each line was worked on. The third hangs until the file `go` is there, after it has said so.
+const WORK: &str = "read line; echo ran >> ran-$line; \
+    if [ $line = 3 ] && [ ! -e go ]; then echo up > fifo; exec sleep 600; fi; echo done $line";
+
+/// A place in which something is going to be killed.
+struct Doomed {
+    place: Place,
+    child: Child,
+}
+
+impl Doomed {
+    /// Starts this, and waits until one of its agents says that it hangs.
+    fn start(place: Place, arguments: &[&str]) -> Self {
+        let fifo = place.path().join("fifo");
+        if !fifo.exists() {
+            mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).expect("there is room for a pipe");
+        }
+        let mut command: Command = place.command(arguments);
+        let child = command.stderr(Stdio::null()).spawn().expect("it was built for this test");
+        let opened = fs::File::open(fifo).expect("the agent opens its side");
+        let mut word = String::new();
+        BufReader::new(opened).read_line(&mut word).expect("the agent writes a line");
+        assert_eq!(word, "up\n");
+        Self { place, child }
+    }
+
+    /// As the kernel does when memory runs out.
+    fn kill(mut self) -> Place {
+        let id = i32::try_from(self.child.id()).expect("ids are small");
+        assert!(id > 1, "a process of our own");
+        kill_process(Pid::from_raw(id).expect("not zero"), Signal::KILL).expect("it lives");
+        self.child.wait().expect("it is our child");
+        self.place
+    }
+}
+
+fn killed_map() -> Place {
+    let place = Place::new();
+    place.file("in", "1\n2\n3\n4\n");
+    let map = ["map", "--split", "lines:1", "--max-concurrent", "1", "in", "--", "sh", "-c", WORK];
+    Doomed::start(place, &map).kill()
+}
+
+/// How often a line was worked on.
+fn ran(place: &Place, line: u32) -> usize {
+    let log = fs::read_to_string(place.path().join(format!("ran-{line}"))).unwrap_or_default();
+    log.lines().count()
+}
+
+/// Whether the record says that the piece of this line has ended. One that was about to say so when the supervisor was
+/// killed has not.
+fn had_ended(place: &Place, line: u32) -> bool {
+    let runs = place.run(&["list", "--all", "--json"]).expect_code(0).json();
+    let label = format!("in:{line}");
+    let of_line = |run: &&serde_json::Value| run["label"] == label.as_str();
+    let runs = runs.as_array().expect("a list of runs");
+    runs.iter().find(of_line).is_some_and(|run| run["status"] == "completed")
+}
+
+const WHOLE: &str = "done 1\n---\ndone 2\n---\ndone 3\n---\ndone 4\n";
+
+#[test]
+fn what_had_ended_is_not_run_again_and_the_answer_is_whole() {
+    let place = killed_map();
+    let lost = place.run(&["tree"]).expect_code(0);
+    assert!(lost.stdout().contains("lost"), "{}", lost.stdout());
+    let expected = [1, 2, 3, 4].map(|line| if line > 3 || had_ended(&place, line) { 1 } else { 2 });
+    place.file("go", "");
+    let resumed = place.run(&["resume"]).expect_code(0);
+    assert_eq!(resumed.stdout(), WHOLE);
+    assert_eq!([1, 2, 3, 4].map(|line| ran(&place, line)), expected);
+    let roots = place.run(&["list", "--all", "--json"]).expect_code(0).json();
+    let root = roots[0]["runId"].as_str().expect("a list of runs").to_owned();
+    place.run(&["audit", &root]).expect_code(0);
+
+    let again = place.run(&["resume"]).expect_code(0);
+    assert!(again.stderr.contains("nothing to resume"), "{}", again.stderr);
+    let over = place.run(&["resume", &root]).expect_code(0);
+    assert_eq!(over.stdout(), WHOLE, "a tree that is over says what came of it");
+    assert!(over.stderr.contains("is over"), "{}", over.stderr);
+}
+
+#[test]
+fn an_input_that_has_changed_is_named() {
+    let place = killed_map();
+    place.file("go", "");
+    place.file("in", "1\n2\n7\n4\n");
+    let refused = place.run(&["resume"]).expect_code(2);
+    assert!(refused.stderr.contains("/in has changed"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("bytes 4 to 6"), "{}", refused.stderr);
+    place.file("in", "1\n2\n3\n4\n");
+    let resumed = place.run(&["resume"]).expect_code(0);
+    assert_eq!(resumed.stdout(), WHOLE, "put back, it is as good as before");
+}
+
+#[test]
+fn a_tree_that_is_killed_while_it_is_resumed_is_resumed_again() {
+    let place = killed_map();
+    let place = Doomed::start(place, &["resume"]).kill();
+    let before = [1, 2, 3].map(|line| (had_ended(&place, line), ran(&place, line)));
+    place.file("go", "");
+    let resumed = place.run(&["resume"]).expect_code(0);
+    assert_eq!(resumed.stdout(), WHOLE);
+    let once_more = |(ended, ran): (bool, usize)| if ended { ran } else { ran + 1 };
+    assert_eq!([1, 2, 3].map(|line| ran(&place, line)), before.map(once_more));
+}
+
+#[test]
+fn a_tree_has_one_supervisor() {
+    let place = Place::new();
+    place.file("in", "3\n");
+    let doomed = Doomed::start(place, &["map", "in", "--", "sh", "-c", WORK]);
+    let roots = doomed.place.run(&["list", "--all", "--json"]).expect_code(0).json();
+    let root = roots[0]["runId"].as_str().expect("a list of runs").to_owned();
+    let held = doomed.place.run(&["resume", &root]).expect_code(2);
+    assert!(held.stderr.contains("is held by a supervisor"), "{}", held.stderr);
+    doomed.kill();
+}
+
+#[test]
+fn the_same_command_line_goes_on_by_itself() {
+    let place = Place::new();
+    place.file("in", "1\n3\n");
+    let arguments = ["map", "--auto-resume", "--split", "lines:1", "in", "--", "sh", "-c", WORK];
+    let place = Doomed::start(place, &arguments).kill();
+    place.file("go", "");
+    let resumed = place.run(&arguments).expect_code(0);
+    assert_eq!(resumed.stdout(), "done 1\n---\ndone 3\n");
+    assert!(resumed.stderr.contains("resuming tree"), "{}", resumed.stderr);
+    let before = [1, 3].map(|line| ran(&place, line));
+    let fresh = place.run(&arguments).expect_code(0);
+    assert_eq!(fresh.stdout(), "done 1\n---\ndone 3\n");
+    let after = [1, 3].map(|line| ran(&place, line));
+    assert_eq!(after, before.map(|ran| ran + 1), "what is over is over");
+}
+
+#[test]
+fn tasks_of_a_fanout_are_kept() {
+    let place = Place::new();
+    let work = "line=$OFFSHOOT_LABEL; line=${line:-$(cat)}; [ -e go ] || { echo up > fifo; exec sleep 600; }; echo $line";
+    let fanout = ["fanout", "--task", "one", "--task", "two", "--merge", "structured", "--", "sh"];
+    let fanout = [&fanout[..], &["-c", work]].concat();
+    let place = Doomed::start(place, &fanout).kill();
+    place.file("go", "");
+    let resumed = place.run(&["resume"]).expect_code(0);
+    assert_eq!(resumed.json(), serde_json::json!({"1": "one", "2": "two"}));
+}
+
+#[test]
+fn a_program_that_was_interrupted_is_lost_unless_it_may_run_again() {
+    let place = Place::new();
+    let work = "echo ran >> ran-3; [ -e go ] || { echo up > fifo; exec sleep 600; }; echo fine";
+    let run = ["run", "task", "--", "sh", "-c", work];
+    let place = Doomed::start(place, &run).kill();
+    place.file("go", "");
+    let lost = place.run(&["resume"]).expect_code(1);
+    assert!(lost.stderr.contains("interrupted with its supervisor"), "{}", lost.stderr);
+    assert_eq!(ran(&place, 3), 1);
+
+    fs::remove_file(place.path().join("go")).expect("it is there");
+    place.file("c.toml", "[agents.defaults.subagents]\nonInterrupt = \"rerun\"\n");
+    let run = [&["--config", "c.toml"][..], &run].concat();
+    let place = Doomed::start(place, &run).kill();
+    place.file("go", "");
+    let resumed = place.run(&["resume"]).expect_code(0);
+    assert_eq!(resumed.stdout(), "fine\n", "the configuration file is remembered");
+    assert_eq!(ran(&place, 3), 3);
+}
