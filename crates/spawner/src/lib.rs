@@ -49,6 +49,7 @@ mod fan;
 mod follow;
 mod host;
 mod machine;
+mod mind;
 mod resolve;
 mod resume;
 mod root_kind;

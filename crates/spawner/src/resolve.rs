@@ -7,6 +7,7 @@ use offshoot_model::{AgentId, InputRange, Origin, Payload, Refusal, SpawnRequest
 
 use crate::agent::chain;
 use crate::machine::RunIndex;
+use crate::mind;
 use crate::runtimes::Known;
 use crate::shared::Shared;
 use crate::supervisor::Ask;
@@ -52,6 +53,7 @@ impl Unresolved<'_> {
         let definition = shared.config.agent(request.agent.as_ref().unwrap_or(agent));
         let Known { runtime, facts } = choose(shared, origin, &request, definition, &work)?.clone();
         let command = command(&request, definition, &work);
+        mind::configured(&mut request, definition, agent, origin, &shared.config);
         if origin != Origin::Agent {
             // What the operator wrote is the operator's choice, which policy wants to know.
             request.command = command.clone();

@@ -31,6 +31,7 @@ use crate::machine::{
     Effect, Input, Letter, Machine, NewWait, Reach, ReplyId, RunIndex, Session, Spawn, TurnEnd,
     WaitId,
 };
+use crate::mind::Mind;
 use crate::shared::Shared;
 
 use alarm::Alarm;
@@ -107,6 +108,8 @@ struct Entry {
     stopped: bool,
     follower: Option<Follower>,
     post: Post,
+    /// What was chosen for it, for those below it; most runs have none.
+    mind: Option<Arc<Mind>>,
 }
 
 /// Where letters to a run are put.
@@ -195,7 +198,7 @@ impl Supervisor {
         answer: Option<mpsc::UnboundedSender<FanEvent>>,
     ) {
         let follower = answer.map(|told| Follower { fan: FanId(0), place: 0, told });
-        let entry = Entry { launch: Some(launch), admitted: 1, follower, ..Entry::default() };
+        let entry = Entry::of(launch, 1, follower);
         self.runs.insert(run, entry);
     }
 
@@ -384,8 +387,7 @@ impl Supervisor {
                 }
                 Some(Recorded::Lives(run)) => {
                     let follower = Some(Follower { fan, place, told: told.clone() });
-                    let launch = Some(ask.prepared());
-                    let entry = Entry { launch, admitted: 1, follower, ..Entry::default() };
+                    let entry = Entry::of(ask.prepared(), 1, follower);
                     self.runs.insert(run, entry);
                     self.step(Input::Claimed { run }, effects);
                 }
@@ -408,7 +410,10 @@ impl Supervisor {
         self.step(Input::Close { ending: Box::new(ending) }, effects);
     }
 
-    fn ask(&mut self, ask: Ask, to: Asker, effects: &mut Vec<Effect>) {
+    fn ask(&mut self, mut ask: Ask, to: Asker, effects: &mut Vec<Effect>) {
+        if let Some(above) = self.runs.get(ask.caller).and_then(|entry| entry.mind.as_ref()) {
+            above.hand_down(ask.runtime.name(), &mut ask.request);
+        }
         self.next_reply += 1;
         let reply = ReplyId(self.next_reply);
         self.asked.push_back(Asked { reply, prepared: ask.prepared(), to });
@@ -451,6 +456,13 @@ impl Post {
             held.drain(..).for_each(|letter| letters.put(letter));
         }
         *self = Self::Open(letters);
+    }
+}
+
+impl Entry {
+    fn of(launch: Box<Prepared>, admitted: u64, follower: Option<Follower>) -> Self {
+        let mind = Mind::of(&launch);
+        Self { launch: Some(launch), admitted, follower, mind, ..Self::default() }
     }
 }
 

@@ -159,7 +159,7 @@ impl Supervisor {
                 Asker::Fan(follower) => Some(follower.clone()),
                 Asker::One(_) => None,
             };
-            let entry = Entry { launch: Some(prepared), admitted, follower, ..Entry::default() };
+            let entry = Entry::of(prepared, admitted, follower);
             self.runs.insert(run, entry);
         }
         Answered { to, answer: answer.map(|(_, id)| id) }
