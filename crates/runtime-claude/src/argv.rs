@@ -73,8 +73,9 @@ pub fn argv(parts: Parts<'_>) -> Result<Vec<OsString>, Reason> {
     if let Some(model) = &launch.model {
         argv.pair("--model", &**model);
     }
-    if !options.fallback_models.is_empty() {
-        argv.pair("--fallback-model", options.fallback_models.join(","));
+    let fallbacks = options.fallback_models(&launch.agent);
+    if !fallbacks.is_empty() {
+        argv.pair("--fallback-model", fallbacks.join(","));
     }
     if let Some(thinking) = &launch.thinking {
         argv.pair("--effort", effort(thinking));

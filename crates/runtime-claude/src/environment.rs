@@ -4,6 +4,8 @@ use std::ffi::{OsStr, OsString};
 
 use offshoot_runtime::{Launch, Pass};
 
+use crate::{ClaudeOptions, Compaction};
+
 /// One variable.
 pub(crate) type Variable = (OsString, OsString);
 
@@ -78,7 +80,7 @@ pub(crate) fn inherited(all: &[Variable], more: &[String]) -> Vec<Variable> {
 }
 
 /// What it is told. It informs; it grants nothing.
-pub(crate) fn own(launch: &Launch, own_server: bool) -> Vec<Variable> {
+pub(crate) fn own(launch: &Launch, options: &ClaudeOptions, own_server: bool) -> Vec<Variable> {
     let mut variables: Vec<Variable> = vec![
         ("OFFSHOOT_SESSION_KEY".into(), launch.key.as_str().into()),
         ("OFFSHOOT_RUN_ID".into(), launch.run.to_string().into()),
@@ -86,6 +88,7 @@ pub(crate) fn own(launch: &Launch, own_server: bool) -> Vec<Variable> {
     ];
     let more = if own_server { WITH_OWN_SERVER } else { &[] };
     variables.extend(ALWAYS.iter().chain(more).map(|(name, value)| (name.into(), value.into())));
+    variables.extend(options.compaction(&launch.agent).and_then(compaction));
     if let Some(manifest) = &launch.context_manifest {
         variables.push(("OFFSHOOT_CONTEXT".into(), manifest.into()));
     }
@@ -96,6 +99,15 @@ pub(crate) fn own(launch: &Launch, own_server: bool) -> Vec<Variable> {
         variables.extend(self::pass(pass).map(|(name, value)| (name.into(), value)));
     }
     variables
+}
+
+/// When it sums up its conversation; none leaves it to the program.
+fn compaction(compaction: &Compaction) -> Option<Variable> {
+    let Compaction { mode, at_tokens } = compaction;
+    if mode.as_deref() == Some("off") {
+        return Some(("DISABLE_AUTO_COMPACT".into(), "1".into()));
+    }
+    at_tokens.map(|tokens| ("CLAUDE_CODE_AUTO_COMPACT_WINDOW".into(), tokens.to_string().into()))
 }
 
 /// The way to the supervisor.
@@ -116,6 +128,19 @@ fn matches(pattern: &str, name: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn when_a_conversation_is_summed_up() {
+        let check = |settings: &str, expected: Option<(&str, &str)>| {
+            let settings: Compaction = serde_json::from_str(settings).expect("settings");
+            let expected = expected.map(|(name, value)| (name.into(), value.into()));
+            assert_eq!(compaction(&settings), expected, "{settings:?}");
+        };
+        check(r#"{"mode": "safeguard", "reserveTokensFloor": 9}"#, None);
+        check(r#"{"mode": "off", "atTokens": 9}"#, Some(("DISABLE_AUTO_COMPACT", "1")));
+        let window = Some(("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "150000"));
+        check(r#"{"atTokens": 150000}"#, window);
+    }
 
     #[test]
     fn only_permitted_names_are_inherited() {

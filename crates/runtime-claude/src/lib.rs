@@ -48,7 +48,7 @@ pub use argv::{Files, Parts, Session, argv};
 pub use check::{CheckError, Found, OLDEST, Version};
 pub use environment::ALLOWED;
 pub use lines::{Assistant, Init, LONGEST_LINE, Line, Retry, TurnResult, parse as parse_line};
-pub use options::{ClaudeOptions, OwnServer};
+pub use options::{AgentOptions, ClaudeOptions, Compaction, OwnServer};
 pub use parking::Parking;
 pub use runtime::ClaudeRuntime;
 pub use talk::{Effect, Talk};

@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use offshoot_model::AgentId;
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::Parking;
@@ -39,8 +41,30 @@ pub struct ClaudeOptions {
     pub linger: Duration,
     /// What becomes of processes whose agents wait for children after a turn.
     pub parking: Parking,
+    /// Agents with settings of their own, by id.
+    pub agents: BTreeMap<String, AgentOptions>,
     /// The server of our own tools, for runs that have a pass.
     pub own_server: Option<OwnServer>,
+}
+
+/// What one agent has of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentOptions {
+    /// Models to try where the chosen one is not to be had; empty leaves those of all.
+    pub fallback_models: Vec<String>,
+    /// How its conversations are summed up when they become long.
+    pub compaction: Compaction,
+}
+
+/// How the program sums up a conversation that becomes long. Fields that are not known belong to other programs that read
+/// the same settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Compaction {
+    /// `off` switches it off; every other word leaves it to the program.
+    pub mode: Option<String>,
+    /// Past so many tokens. The program takes no number below 100000.
+    pub at_tokens: Option<u64>,
 }
 
 /// A program that serves our own tools over its standard input and output, for a run that has a pass. It finds the pass in
@@ -69,6 +93,7 @@ impl Default for ClaudeOptions {
             servers: BTreeMap::new(),
             linger: Duration::from_secs(10),
             parking: Parking::Auto,
+            agents: BTreeMap::new(),
             own_server: None,
         }
     }
@@ -78,5 +103,18 @@ impl ClaudeOptions {
     /// Nothing but an environment to inherit from.
     pub fn inheriting(environment: Vec<(OsString, OsString)>) -> Self {
         Self { environment, ..Self::default() }
+    }
+
+    /// Models to try for this agent where the chosen one is not to be had.
+    pub(crate) fn fallback_models(&self, agent: &AgentId) -> &[String] {
+        match self.agents.get(agent.as_str()) {
+            Some(agent) if !agent.fallback_models.is_empty() => &agent.fallback_models,
+            _ => &self.fallback_models,
+        }
+    }
+
+    /// How conversations of this agent are summed up; none leaves it to the program.
+    pub(crate) fn compaction(&self, agent: &AgentId) -> Option<&Compaction> {
+        self.agents.get(agent.as_str()).map(|agent| &agent.compaction)
     }
 }

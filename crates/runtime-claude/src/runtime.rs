@@ -234,7 +234,7 @@ impl ClaudeRuntime {
             }
         })?;
         let mut env = inherited.clone();
-        env.extend(environment::own(launch, own_server));
+        env.extend(environment::own(launch, options, own_server));
         Ok(Program {
             path,
             args: rest.iter().map(OsString::from).chain(args).collect(),

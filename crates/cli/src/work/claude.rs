@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-use offshoot_config::{Config, Park, Valued, built_in};
-use offshoot_model::MicroUsd;
+use offshoot_config::{AgentDefinition, Config, Park, Valued, built_in};
+use offshoot_model::{AgentId, MicroUsd};
 use offshoot_process::{ProgramError, resolve_program};
-use offshoot_runtime_claude::{CheckError, ClaudeOptions, ClaudeRuntime, OwnServer, Parking};
+use offshoot_runtime_claude::{
+    AgentOptions, CheckError, ClaudeOptions, ClaudeRuntime, OwnServer, Parking,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -43,6 +45,7 @@ pub(crate) fn options(config: &Config, cx: &Invocation) -> Result<ClaudeOptions,
     let variables = cx.environment.variables.clone();
     let options =
         ClaudeOptions { own_server: Some(own_server), ..ClaudeOptions::inheriting(variables) };
+    let options = ClaudeOptions { agents: agents(config)?, ..options };
     let Some(settings) = config.runtime(CLAUDE) else {
         return Ok(options);
     };
@@ -72,6 +75,31 @@ pub(crate) fn options(config: &Config, cx: &Invocation) -> Result<ClaudeOptions,
         },
         ..options
     })
+}
+
+/// What agents have of their own, or have from the defaults.
+fn agents(config: &Config) -> Result<BTreeMap<String, AgentOptions>, Failure> {
+    let ids = config.agents().map(AgentDefinition::id).chain([config.default_agent()]);
+    let own = |id: &AgentId| {
+        let model = config.agent(id).and_then(|agent| agent.model.as_ref());
+        let below = config.settings(id).model;
+        let fallback_models = [model, below.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(|model| &model.value.fallbacks)
+            .find(|fallbacks| !fallbacks.is_empty());
+        let compaction = config.compaction(id).map(|compaction| {
+            let table = Value::Object((*compaction.value).clone());
+            serde_json::from_value(table).map_err(|error| {
+                let origin = &compaction.origin;
+                Failure::input(format_args!("compaction of the agent {id} ({origin}): {error}"))
+            })
+        });
+        let fallback_models = fallback_models.cloned().unwrap_or_default();
+        let compaction = compaction.transpose()?.unwrap_or_default();
+        Ok((id.to_string(), AgentOptions { fallback_models, compaction }))
+    };
+    ids.map(own).collect()
 }
 
 /// Whether there is something to start. Behind a wrapper only the wrapper can know.

@@ -198,3 +198,28 @@ fn an_answer_that_waits_for_the_levels_below_travels_up() {
     let early = stage.api.conversations().into_iter().filter(|asked| asked.turn == 2);
     assert_eq!(early.count(), 2, "two levels have one more turn each");
 }
+
+#[test]
+fn agents_think_with_models_of_their_own() {
+    let Some(clients) = install("agents_think_with_models_of_their_own") else { return };
+    let scouts = children(["look", "look closer"].map(|task| {
+        let model = (task == "look closer").then_some("claude-of-the-request");
+        json!({"task": task, "agentId": "scout", "wait": true, "model": model})
+    }));
+    let rules = [
+        at("top", 1, scouts),
+        at("top", 2, Reply::text("{{model}}, {{results:/outcome/data}}")),
+        at("look", 1, Reply::text("{{model}}")),
+    ];
+    let stage = Stage::new(clients, rules);
+    stage.place.file(
+        "c.toml",
+        "[[agents.list]]\nid = \"main\"\nmodel = \"claude-large\"\n\
+         subagents = { allowAgents = [\"scout\"] }\n\
+         [[agents.list]]\nid = \"scout\"\nmodel = { primary = \"claude-small\" }\n",
+    );
+    let outcome = stage.run(&[RUN, &["--config", "c.toml", "top"]].concat()).expect_code(0);
+    assert_eq!(outcome.stdout(), "claude-large, claude-small claude-of-the-request\n");
+    let first = &stage.api.conversations()[0];
+    assert!(first.system.contains("Agents you may start: scout."), "{}", first.system);
+}

@@ -9,6 +9,7 @@ use offshoot_runtime::{ContextFile, Input, OutputFormat};
 use uuid::Uuid;
 
 use super::*;
+use crate::AgentOptions;
 
 fn launch() -> Launch {
     let run = RunId::from_uuid(Uuid::from_u128(7));
@@ -151,7 +152,15 @@ fn what_the_options_say() {
     let new = ClaudeOptions::default;
     check(&launch(), of(ClaudeOptions { bare: true, ..new() }), &["--bare"]);
     let fallback_models = vec!["a".to_owned(), "b".to_owned()];
-    check(&launch(), of(ClaudeOptions { fallback_models, ..new() }), &["--fallback-model=a,b"]);
+    let all = ClaudeOptions { fallback_models, ..new() };
+    check(&launch(), of(all.clone()), &["--fallback-model=a,b"]);
+    let agent = |models: &[&str]| {
+        let fallback_models = models.iter().map(ToString::to_string).collect();
+        let own = AgentOptions { fallback_models, ..AgentOptions::default() };
+        ClaudeOptions { agents: [("main".to_owned(), own)].into(), ..all.clone() }
+    };
+    check(&launch(), of(agent(&["c"])), &["--fallback-model=c"]);
+    check(&launch(), of(agent(&[])), &["--fallback-model=a,b"]);
     check(&launch(), of(ClaudeOptions { max_turns: Some(3), ..new() }), &["--max-turns=3"]);
     let json_schema = Some("{}".to_owned());
     check(&launch(), of(ClaudeOptions { json_schema, ..new() }), &["--json-schema={}"]);
