@@ -3,7 +3,8 @@
 mod proc;
 
 pub(crate) use proc::{
-    ChildList, Stat, all_processes, environment_has, ignores_broken_pipes, own_threads, stat,
+    ChildList, Stat, all_processes, environment_has, environment_value, ignores_broken_pipes,
+    own_threads, stat,
 };
 
 use std::io;

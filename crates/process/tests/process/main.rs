@@ -1,5 +1,6 @@
 //! Real processes that do awkward things. Each test looks that nothing is left.
 
+mod abandoned;
 mod ends;
 mod guest;
 mod keeper;

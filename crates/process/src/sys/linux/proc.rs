@@ -55,6 +55,15 @@ pub(crate) fn environment_has(pid: u32, name: &str, part: &str) -> Option<bool> 
     (!environment.is_empty()).then_some(has)
 }
 
+/// The value of a variable in a process's environment, as far as it is text. None where it has none, or we may not look.
+pub(crate) fn environment_value(pid: u32, name: &str) -> Option<String> {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    environment.split(|byte| *byte == 0).find_map(|variable| {
+        let value = variable.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+        std::str::from_utf8(value).ok().map(str::to_owned)
+    })
+}
+
 /// Whether a program that closes a pipe leaves the one who writes into it alive: whether `SIGPIPE` is ignored here.
 pub(crate) fn ignores_broken_pipes() -> io::Result<bool> {
     let status = std::fs::read_to_string("/proc/self/status")?;

@@ -1,0 +1,76 @@
+//! What somebody finds who comes after a supervisor that was killed with its keeper.
+
+use std::collections::HashSet;
+
+use offshoot_process::{Exit, Identity, NeverStop, Wanted, end_leftovers, leftovers};
+
+use crate::{FAR, processes, shell, within};
+
+const NOBODY: [u32; 0] = [];
+const VARIABLE: &str = "OFFSHOOT_TEST_RUN";
+
+fn wanted(leaders: &[Identity], value: Option<&str>) -> Wanted {
+    let values: HashSet<String> = value.into_iter().map(str::to_owned).collect();
+    Wanted { leaders: leaders.to_vec(), variable: VARIABLE, values }
+}
+
+fn found(wanted: &Wanted) -> Vec<u32> {
+    let mut pids: Vec<u32> =
+        leftovers(wanted).expect("/proc can be read").iter().map(|left| left.pid).collect();
+    pids.sort_unstable();
+    pids
+}
+
+#[tokio::test]
+async fn a_process_is_known_by_number_and_start_or_by_its_environment() {
+    let (theirs, others) = (processes(), processes());
+    let mut program = shell("exec sleep 1000");
+    program.env.push((VARIABLE.into(), "a run of theirs".into()));
+    let named = theirs.spawn(program).expect("it starts");
+    let unnamed = theirs.spawn(shell("exec sleep 1000")).expect("it starts");
+    let stranger = others.spawn(shell("exec sleep 1000")).expect("it starts");
+    let (id, other) = (named.identity(), stranger.identity());
+
+    // Whoever stood below the same supervisor is found with it, and nobody else.
+    let mut both = vec![id.pid, unnamed.identity().pid];
+    both.sort_unstable();
+    assert_eq!(found(&wanted(&[], Some("a run of theirs"))), both);
+    assert_eq!(found(&wanted(&[id], None)), both);
+    assert_eq!(found(&wanted(&[], None)), NOBODY);
+    assert_eq!(found(&wanted(&[], Some("a run"))), NOBODY, "a part of a value is another value");
+    // A number that was given away since.
+    let reused = Identity { start_time: other.start_time + 1, ..other };
+    assert_eq!(found(&wanted(&[reused], None)), NOBODY);
+    // Nor those who look, whatever they carry.
+    let ours = Identity { pid: std::process::id(), start_time: 0 };
+    assert_eq!(found(&wanted(&[ours], None)), NOBODY);
+
+    let wanted = wanted(&[id], Some("a run of theirs"));
+    let left = leftovers(&wanted).expect("/proc can be read");
+    let told: Vec<_> = left.iter().filter_map(|left| left.value.clone()).collect();
+    assert_eq!(told, ["a run of theirs"]);
+    assert_eq!(end_leftovers(left, &wanted, FAR).expect("/proc can be read"), (2, 0));
+    for child in [named, unnamed] {
+        assert_eq!(within(child.wait(NeverStop)).await.exit, Exit::Signal(9));
+    }
+    assert_eq!(found(&wanted_only(other)), [other.pid]);
+}
+
+#[tokio::test]
+async fn what_is_found_goes_with_its_group_and_whatever_it_starts_meanwhile() {
+    let theirs = processes();
+    // Its children have nothing left by which they could be known, but the group.
+    let mut program = shell("env -i sleep 1000 & env -i sleep 1000 & echo up; wait");
+    program.env.push((VARIABLE.into(), "a leader".into()));
+    let child = theirs.spawn(program).expect("it starts");
+    let wanted = wanted(&[child.identity()], None);
+    let left = leftovers(&wanted).expect("/proc can be read");
+    assert_eq!(left.len(), 1);
+    end_leftovers(left, &wanted, FAR).expect("/proc can be read");
+    // It ends only when its output does, which the whole group holds.
+    assert_eq!(within(child.wait(NeverStop)).await.exit, Exit::Signal(9));
+}
+
+fn wanted_only(leader: Identity) -> Wanted {
+    wanted(&[leader], None)
+}
