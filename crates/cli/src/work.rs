@@ -13,6 +13,7 @@ pub(crate) mod data;
 pub(crate) mod engine;
 pub(crate) mod input;
 pub(crate) mod interrupt;
+mod leftovers;
 pub(crate) mod openai;
 pub(crate) mod pieces;
 pub(crate) mod plan;

@@ -145,6 +145,26 @@ impl DataFolder {
         RootLock::is_taken(&self.path.join(LOCKS), root)
     }
 
+    /// Takes hold of every tree whose supervisor has died without a word: it has left the file by which it held the
+    /// tree. Whoever drops what this answers has seen to them.
+    pub fn abandoned(&self) -> Result<Vec<RootLock>, StoreError> {
+        let locks = self.path.join(LOCKS);
+        let trouble = |error| StoreError::io("look into", &locks, error);
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&locks).map_err(trouble)? {
+            let name = entry.map_err(trouble)?.file_name();
+            let Some(run) = name.to_str().and_then(|name| name.parse::<RunId>().ok()) else {
+                continue;
+            };
+            match self.hold(RootId::new(run)) {
+                Ok(lock) => found.push(lock),
+                Err(StoreError::Held { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
+    }
+
     pub(crate) fn database(&self) -> PathBuf {
         self.path.join(DATABASE)
     }

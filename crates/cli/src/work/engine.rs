@@ -11,6 +11,7 @@ use offshoot_spawner::{Doorkeeper, Session, Spawner, SpawnerError, Work};
 use offshoot_store::{DataFolder, SqliteStore, Store};
 
 use super::claude::{self, CLAUDE};
+use super::leftovers;
 use super::openai::{self, OPENAI};
 use super::preflight::EXEC;
 use crate::door::{Door, refused};
@@ -40,6 +41,7 @@ impl Engine {
     ) -> Result<Self, Failure> {
         let store: Arc<dyn Store> =
             Arc::new(SqliteStore::open(&folder).map_err(|error| failed(&error))?);
+        leftovers::see_to(&folder, &*store, cx)?;
         let processes = processes(cx)?;
         let claude = claude(&config, &processes, work, cx).await?;
         let door = Door::bind(&folder, &cx.environment)?;

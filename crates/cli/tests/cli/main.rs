@@ -21,6 +21,7 @@ mod map;
 mod mcp;
 mod merge;
 mod openai;
+mod orphans;
 mod prune;
 mod readme;
 mod recursion;

@@ -1,0 +1,83 @@
+//! What an earlier supervisor has left in this data folder, although its keeper should have seen to it.
+//!
+//! A supervisor that was killed leaves the file by which it held its tree. So in the ordinary case nothing is looked at,
+//! and nobody waits for this.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use offshoot_model::{EventKind, ProcessIdentity, RootId, RunId};
+use offshoot_process::{Identity, Leftover, Wanted, end_leftovers, leftovers};
+use offshoot_store::{DataFolder, Store};
+
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::record::failed;
+
+/// The variable that names a run to whatever it starts.
+const RUN_VARIABLE: &str = "OFFSHOOT_RUN_ID";
+
+/// How long a killed process may take to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Ends the processes of trees whose supervisor has died, and says so.
+pub(crate) fn see_to(
+    folder: &DataFolder,
+    store: &dyn Store,
+    cx: &Invocation,
+) -> Result<(), Failure> {
+    // Held until all is done, so that two who come next do not end the same.
+    let abandoned = folder.abandoned().map_err(|error| failed(&error))?;
+    if abandoned.is_empty() {
+        return Ok(());
+    }
+    let roots = abandoned.iter().map(|lock| lock.root());
+    let wanted = roots.fold(nobody(), |wanted, root| add(wanted, store, root));
+    let trouble = |error: std::io::Error| {
+        Failure::input("cannot look for what an earlier supervisor left").caused_by(Some(&error))
+    };
+    let found = leftovers(&wanted).map_err(trouble)?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    // Told before it is done.
+    for Leftover { pid, value, .. } in &found {
+        let run = value.as_ref().map(|run| format!(" of run {run}")).unwrap_or_default();
+        cx.output.note(format_args!("ending process {pid}{run}, which an earlier supervisor left"));
+    }
+    let (ended, lost) = end_leftovers(found, &wanted, PATIENCE).map_err(trouble)?;
+    let processes = if ended == 1 { "process" } else { "processes" };
+    cx.output.note(format_args!("ended {ended} {processes} that an earlier supervisor left"));
+    if lost > 0 {
+        cx.output.warning(format_args!("{lost} of them do not end, even when killed"));
+    }
+    Ok(())
+}
+
+fn nobody() -> Wanted {
+    Wanted { leaders: Vec::new(), variable: RUN_VARIABLE, values: HashSet::new() }
+}
+
+/// Everybody of a tree who had not ended. A record that cannot be read in a place says of the others what it can.
+fn add(mut wanted: Wanted, store: &dyn Store, root: RootId) -> Wanted {
+    let mut live: HashSet<RunId> = HashSet::new();
+    let mut leaders: Vec<(RunId, Identity)> = Vec::new();
+    for event in store.events(root, 0).flatten() {
+        match event.kind {
+            EventKind::Admitted(_) => {
+                live.insert(event.run);
+            }
+            EventKind::Started { process: Some(ProcessIdentity { pid, start_time }) } => {
+                leaders.push((event.run, Identity { pid, start_time }));
+            }
+            EventKind::Ended(_) => {
+                live.remove(&event.run);
+            }
+            _ => {}
+        }
+    }
+    let is_live = |(run, leader): (RunId, Identity)| live.contains(&run).then_some(leader);
+    wanted.leaders.extend(leaders.into_iter().filter_map(is_live));
+    wanted.values.extend(live.iter().map(RunId::to_string));
+    wanted
+}

@@ -1,0 +1,87 @@
+//! A supervisor that was killed together with its keeper leaves its agents; the next one ends them and says so.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::time::Duration;
+
+use offshoot_test_support::Watched;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::command::Place;
+
+/// Kills one process that this test has started, or that was started for it.
+fn kill(pid: u32) {
+    let pid = i32::try_from(pid).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw);
+    println!("killing {pid:?}");
+    kill_process(pid.expect("a number of a process"), Signal::KILL).expect("it lives");
+}
+
+/// The keeper among the children of a supervisor.
+fn keeper(supervisor: u32) -> u32 {
+    let tasks = fs::read_dir(format!("/proc/{supervisor}/task")).expect("it lives").flatten();
+    let children = tasks
+        .filter_map(|task| fs::read_to_string(task.path().join("children")).ok())
+        .flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+    let is_keeper = |pid: &String| {
+        fs::read(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|line| line.split(|byte| *byte == 0).nth(1) == Some(b"keeper"))
+    };
+    let mut found = children.filter(is_keeper);
+    found.next().expect("there is a keeper").parse().expect("a number")
+}
+
+#[test]
+fn what_was_left_by_a_supervisor_and_its_keeper_is_ended_by_the_next() {
+    let place = Place::new();
+    let fifo = place.path().join("fifo");
+    mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).expect("there is room for a pipe");
+    // One agent, one process that has left its group, and one that has also thrown off the name of its run.
+    let script = r#"
+        setsid sleep 1000 </dev/null >/dev/null 2>&1 & a=$!
+        env -u OFFSHOOT_RUN_ID setsid sleep 1000 </dev/null >/dev/null 2>&1 & b=$!
+        echo $$ $a $b > fifo
+        exec sleep 1000"#;
+    let mut command = place.command(&["run", "x", "--", "sh", "-c", script]);
+    let mut child = command.spawn().expect("it was built for this test");
+    let mut line = String::new();
+    BufReader::new(File::open(&fifo).expect("a pipe")).read_line(&mut line).expect("a line");
+    let agents: Vec<u32> =
+        line.split_whitespace().map(|pid| pid.parse().expect("a number")).collect();
+    let watched: Vec<Watched> = agents.iter().map(|pid| Watched::new(*pid)).collect();
+    kill(keeper(child.id()));
+    kill(child.id());
+    child.wait().expect("it was ours");
+    assert!(watched.iter().all(|agent| !agent.is_gone()), "nobody is there to end them");
+    let sockets = |place: &Path| {
+        let doors = fs::read_dir(place.join(".offshoot/doors")).expect("a folder of sockets");
+        doors.flatten().filter(|entry| entry.path().extension().is_some()).count()
+    };
+    assert_eq!(sockets(&place.path()), 1);
+
+    // Looking changes nothing.
+    place.run(&["list"]).expect_code(0);
+    assert!(watched.iter().all(|agent| !agent.is_gone()));
+
+    let next = place.run(&["run", "y", "--", "cat"]).expect_code(0);
+    assert_eq!(next.stdout(), "y\n");
+    for agent in &agents {
+        let said = format!("ending process {agent}");
+        assert!(next.stderr.contains(&said), "{}", next.stderr);
+    }
+    assert!(
+        next.stderr.contains("ended 3 processes that an earlier supervisor left"),
+        "{}",
+        next.stderr
+    );
+    assert!(watched.iter().all(|agent| agent.is_gone_within(Duration::from_secs(60))));
+    assert_eq!(sockets(&place.path()), 0, "the stale socket went too");
+    let trees = place.run(&["tree", "--all", "--json"]).json();
+    assert_eq!(trees[0]["status"], "lost", "{trees}");
+    place.run(&["audit", trees[0]["runId"].as_str().expect("an id")]).expect_code(0);
+
+    // And nobody looks again.
+    let later = place.run(&["run", "z", "--", "cat"]).expect_code(0);
+    assert!(!later.stderr.contains("earlier supervisor"), "{}", later.stderr);
+}
