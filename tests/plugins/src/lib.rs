@@ -14,19 +14,27 @@ use offshoot_runtime::{
 };
 use uuid::Uuid;
 
-/// A plugin's library, in a folder that nobody else can write.
+/// A plugin's library, loaded from a folder that nobody else can write.
 ///
 /// # Panics
 /// Where it was not built, or is not accepted.
 pub fn load(name: &str, folder: &Path, surroundings: Surroundings) -> Arc<Plugin> {
+    let checked = Checked::file(&library(name, folder)).expect("it is a library, and ours");
+    Plugin::load(&checked, surroundings, &json("{}")).expect("it fits")
+}
+
+/// A plugin's library, in this folder.
+///
+/// # Panics
+/// Where it was not built.
+pub fn library(name: &str, folder: &Path) -> PathBuf {
     let file = format!("liboffshoot_plugin_{name}.so");
     let program = std::env::current_exe().expect("a program knows its own file");
     let profile = program.ancestors().skip(1).find(|folder| !folder.ends_with("deps"));
     let built = profile.expect("a program lies in a target folder").join("deps").join(&file);
     let copy = folder.join(file);
     std::fs::copy(&built, &copy).unwrap_or_else(|error| panic!("{}: {error}", built.display()));
-    let checked = Checked::file(&copy).expect("it is a library, and ours");
-    Plugin::load(&checked, surroundings, &json("{}")).expect("it fits")
+    copy
 }
 
 /// JSON text.

@@ -49,6 +49,8 @@ const BANS: &[Ban] = &[
             "crates/plugin-abi/",
             "crates/plugin-host/",
             "crates/plugin-sdk/",
+            // The interface as it was published, without the crates that are safe to use.
+            "tests/plugins/frozen-1.0/",
         ]),
         why: "only `process` and the interface of plugins need it",
     },
