@@ -12,6 +12,7 @@ use crate::document::Document;
 use crate::field::{Field, Listing, Unset};
 use crate::loader::{Ignored, Loader};
 use crate::origin::Valued;
+use crate::plugins::PluginSettings;
 use crate::price::Price;
 use crate::runtime::RuntimeSettings;
 use crate::section::Section;
@@ -118,6 +119,11 @@ impl Config {
     /// The runtimes that have settings, by name.
     pub fn runtimes(&self) -> impl Iterator<Item = (&str, &RuntimeSettings)> {
         self.inner.document.runtimes.iter().map(|(name, settings)| (name.as_str(), settings))
+    }
+
+    /// Where plugins are looked for, and their settings.
+    pub fn plugins(&self) -> &PluginSettings {
+        &self.inner.document.plugins
     }
 
     /// What models cost, by name.

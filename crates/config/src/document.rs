@@ -7,6 +7,7 @@ use crate::agent::{AgentDefinition, AgentList};
 use crate::field::{Field, Listing, Row};
 use crate::node::Node;
 use crate::origin::Valued;
+use crate::plugins::PluginSettings;
 use crate::price::Price;
 use crate::problem::{Problem, ProblemKind};
 use crate::reader::Reader;
@@ -23,6 +24,8 @@ section! {
         pub(crate) agents: Agents = "agents";
         /// Settings of what runs agents, by name.
         pub(crate) runtimes: IndexMap<String, RuntimeSettings> = "runtimes";
+        /// Where plugins are looked for, and their settings.
+        pub(crate) plugins: PluginSettings = "plugins";
         /// Dollars per million tokens, by model.
         pub(crate) prices: IndexMap<String, Price> = "prices";
         /// Bounds for the subagents' keys of every layer from this one on; only in the system or user file.

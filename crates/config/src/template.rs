@@ -48,6 +48,7 @@ impl Template {
             "agents" => Some(""),
             "defaults" => Some("\n[agents.defaults]\n"),
             "subagents" => Some("\n[agents.defaults.subagents]\n"),
+            "plugins" => Some("\n[plugins]\n"),
             _ => None,
         };
         if !self.nested {
