@@ -54,6 +54,36 @@ pub struct Launch {
 }
 
 impl Launch {
+    /// A launch with a task and nothing else, of a run that nobody has asked for: for tests.
+    pub fn bare(task: impl Into<Arc<str>>) -> Self {
+        let nobody = "00000000-0000-0000-0000-000000000000";
+        let run: RunId = nobody.parse().expect("it is a UUID");
+        let nowhere = Arc::new(PathBuf::from("/nonexistent"));
+        Self {
+            run,
+            root: RootId::new(run),
+            key: SessionKey::parse("agent:main:subagent:test").expect("it is a key"),
+            agent: AgentId::main(),
+            depth: 1,
+            task: task.into(),
+            context: Vec::new(),
+            context_manifest: None,
+            input: Input::Prompt,
+            command: None,
+            ok_exit: Arc::from([]),
+            output: OutputFormat::Text,
+            working_folder: Arc::new(PathBuf::from("/")),
+            run_folder: nowhere.to_path_buf(),
+            spool_folder: nowhere,
+            model: None,
+            thinking: None,
+            system_prompt: None,
+            grant: Arc::new(Grant::unbounded()),
+            pass: None,
+            continues: false,
+        }
+    }
+
     /// Whether the terms leave any room for a child. Admission has the last word: this says whether to offer the means.
     pub fn may_spawn(&self) -> bool {
         let Grant { may_spawn, max_depth, tools, .. } = &*self.grant;
