@@ -24,6 +24,8 @@ pub enum PluginError {
         known: Vec<String>,
         /// Where.
         places: Vec<PathBuf>,
+        /// Why others that are there could not be considered.
+        unreadable: Vec<String>,
     },
     /// A file or folder cannot be read.
     #[error("cannot read {}", path.display())]
@@ -249,15 +251,17 @@ impl PluginError {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::NotFound { known, places, .. } => {
+            Self::NotFound { known, places, unreadable, .. } => {
                 let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
                 let places = match places.as_slice() {
                     [] => "no folder".to_owned(),
                     places => places.join(", "),
                 };
+                let unusable = unreadable.iter().map(|why| format!("; unusable: {why}"));
+                let unusable: String = unusable.collect();
                 match known.as_slice() {
-                    [] => format!("looked in {places}; `offshoot plugin list` shows what there is"),
-                    known => format!("there are {}; looked in {places}", known.join(", ")),
+                    [] => format!("looked in {places}{unusable}"),
+                    known => format!("there are {}; looked in {places}{unusable}", known.join(", ")),
                 }
             }
             Self::Read { .. } | Self::Package(_) => return None,

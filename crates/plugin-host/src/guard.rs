@@ -7,7 +7,8 @@ use std::path::Path;
 use crate::error::PluginError;
 
 /// What others may not have: the right to write.
-const OTHERS_WRITE: u32 = 0o022;
+const OTHERS_WRITE: u32 = 0o002;
+const GROUP_WRITES: u32 = 0o020;
 /// In a folder with this bit only the owner of a file may replace it.
 const STICKY: u32 = 0o1000;
 
@@ -39,7 +40,11 @@ fn check_one(path: &Path, strict: Strict) -> Result<(), PluginError> {
         return Err(PluginError::Owner { path: path(), owner, ours });
     }
     let sticky = strict == Strict::ButSticky && mode & STICKY != 0;
-    if mode & OTHERS_WRITE != 0 && !sticky {
+    // By custom a group with the number of its user has no other member; many systems give every file such a group, and
+    // let it write.
+    let private = metadata.gid() == ours;
+    let others = if private { OTHERS_WRITE } else { OTHERS_WRITE | GROUP_WRITES };
+    if mode & others != 0 && !sticky {
         return Err(PluginError::Writable { path: path(), mode: mode & 0o7777 });
     }
     Ok(())
@@ -73,12 +78,9 @@ mod tests {
         let (place, file) = place();
         check(&file).expect("nobody else can write it");
         let folder = file.parent().expect("a file is in a folder");
-        for (path, mode) in [
-            (file.as_path(), 0o757),
-            (file.as_path(), 0o775),
-            (folder, 0o1777),
-            (&place.path().join("plugins"), 0o777),
-        ] {
+        for (path, mode) in
+            [(file.as_path(), 0o757), (folder, 0o1777), (&place.path().join("plugins"), 0o777)]
+        {
             chmod(path, mode);
             let error = check(&file).expect_err("others can write it");
             let expected = format!("{} can be written by others (mode {mode:04o})", path.display());
@@ -87,6 +89,18 @@ mod tests {
         }
         chmod(&place.path().join("plugins"), 0o1777);
         check(&file).expect("a sticky folder of folders protects each of them");
+    }
+
+    #[test]
+    fn a_group_of_several_is_others() {
+        let (_place, file) = place();
+        chmod(&file, 0o775);
+        let group = fs::metadata(&file).expect("it is there").gid();
+        let ours = rustix::process::geteuid().as_raw();
+        assert_eq!(check(&file).is_ok(), group == ours);
+        if std::os::unix::fs::chown(&file, None, Some(12_345)).is_ok() {
+            check(&file).expect_err("whoever is in that group can write it");
+        }
     }
 
     #[test]

@@ -32,6 +32,7 @@ mod package;
 mod plugin;
 mod runtime;
 mod search;
+mod suite;
 mod trial;
 
 pub use error::PluginError;
@@ -46,4 +47,5 @@ pub use package::{
 pub use plugin::{Plugin, shutdown_all};
 pub use runtime::PluginRuntime;
 pub use search::{Candidate, Checked, Place, PlaceOrigin, Search};
+pub use suite::{Finding, Suite, Verdict, check, suite};
 pub use trial::{Described, Extent, Trier, trial, try_out};

@@ -74,6 +74,35 @@ impl Package {
         read::read(text, path)
     }
 
+    /// The text of a `plugin.toml` that says the same.
+    pub fn to_toml(&self) -> String {
+        let text = |text: &str| toml::Value::String(text.to_owned());
+        let names = |names: &[PluginName]| {
+            toml::Value::Array(names.iter().map(|name| text(name.as_str())).collect())
+        };
+        let mut table = toml::Table::new();
+        table.insert("name".into(), text(self.name.as_str()));
+        table.insert("version".into(), text(&self.version));
+        table.insert("abi".into(), text(&self.abi.to_string()));
+        for (key, value) in [("description", &self.description), ("license", &self.license)] {
+            table.extend(value.as_ref().map(|value| (key.to_owned(), text(value))));
+        }
+        table.insert("runtimes".into(), names(&self.runtimes));
+        table.insert("merges".into(), names(&self.merges));
+        let files = self.files.iter().map(|(target, file)| {
+            let mut entry = toml::Table::new();
+            entry.insert("path".into(), text(&file.path.to_string_lossy()));
+            entry
+                .extend(file.digest.map(|digest| ("digest".to_owned(), text(&digest.to_string()))));
+            (target.clone(), toml::Value::Table(entry))
+        });
+        table.insert("files".into(), toml::Value::Table(files.collect()));
+        // What came from TOML goes back into it; JSON's null, which does not, cannot be in there.
+        let config = self.config.as_ref().map(toml::Value::try_from).and_then(Result::ok);
+        table.extend(config.map(|config| ("config".to_owned(), config)));
+        table.to_string()
+    }
+
     /// The library for this machine.
     pub fn library(&self) -> Option<&LibraryFile> {
         self.files.get(&target())

@@ -185,7 +185,7 @@ pub async fn shutdown_all(grace: Duration) -> Vec<PluginError> {
 }
 
 /// In what a library is not what its package says.
-fn differs(package: &Package, manifest: &Manifest) -> Option<String> {
+pub(crate) fn differs(package: &Package, manifest: &Manifest) -> Option<String> {
     if package.name.as_str() != manifest.name {
         return Some(format!("the library calls itself `{}`", manifest.name));
     }

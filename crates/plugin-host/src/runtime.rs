@@ -25,13 +25,14 @@ use crate::plugin::{Plugin, words};
 /// way to end it.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// A runtime of a plugin.
+/// A runtime of a plugin. Cheap to clone.
+#[derive(Clone)]
 pub struct PluginRuntime {
     /// Its functions belong to it.
     plugin: Arc<Plugin>,
-    name: String,
+    name: Arc<str>,
     abilities: Abilities,
-    runtime: RuntimeRef,
+    runtime: Arc<RuntimeRef>,
 }
 
 impl PluginRuntime {
@@ -41,7 +42,7 @@ impl PluginRuntime {
         abilities: Abilities,
         runtime: RuntimeRef,
     ) -> Self {
-        Self { plugin, name: name.to_owned(), abilities, runtime }
+        Self { plugin, name: name.into(), abilities, runtime: Arc::new(runtime) }
     }
 
     /// The plugin behind it.

@@ -143,7 +143,7 @@ impl Search {
         offered: impl Fn(&Candidate) -> Vec<String>,
     ) -> Result<Candidate, PluginError> {
         let mut known = Vec::new();
-        let mut unreadable = None;
+        let mut unreadable = Vec::new();
         for candidate in self.all()? {
             if candidate.shadowed_by.is_some() {
                 continue;
@@ -152,18 +152,17 @@ impl Search {
             if names.iter().any(|offered| offered == name) {
                 return Ok(candidate);
             }
-            if candidate.name == name && candidate.package.is_err() {
-                unreadable = candidate.package.err();
-                continue;
+            match candidate.package {
+                // Whoever asks for `x` where the folder `x` is broken wants to know that, not that there is no `x`.
+                Err(error) if candidate.name == name => return Err(error),
+                Err(error) => {
+                    unreadable.extend(error.to_string().lines().next().map(str::to_owned))
+                }
+                Ok(_) => known.extend(names),
             }
-            known.extend(names);
-        }
-        // Whoever asks for `x` where the folder `x` is broken wants to know that, not that there is no `x`.
-        if let Some(error) = unreadable {
-            return Err(error);
         }
         let places = self.places.iter().map(|place| place.folder.clone()).collect();
-        Err(PluginError::NotFound { kind, name: name.to_owned(), known, places })
+        Err(PluginError::NotFound { kind, name: name.to_owned(), known, places, unreadable })
     }
 }
 

@@ -7,7 +7,7 @@
 //! ```
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::PluginError;
 use crate::host::Surroundings;
 use crate::package::AbiVersion;
-use crate::plugin::Plugin;
+use crate::plugin::{Plugin, differs};
 use crate::search::Checked;
 
 /// Who makes trials, and how.
@@ -100,6 +100,36 @@ pub async fn try_out(
         merges: extent.merges.clone(),
     };
     let order = serde_json::to_vec(&order).map_err(|error| no_trial(error.to_string()))?;
+    let Ended { stdout, stderr, how } = child(trier, &path(), order, LIMIT).await?;
+    if let Some(how) = how {
+        return Err(PluginError::Died { path: path(), how, stderr });
+    }
+    let report = marked(&stdout).last();
+    let report = report.ok_or_else(|| no_trial("it ended without a word".to_owned()))?;
+    let described = read(report).unwrap_or_else(|why| Err(no_trial(why)))?;
+    let package = checked.package.as_ref();
+    match package.and_then(|package| differs(package, &described.manifest)) {
+        Some(what) => Err(PluginError::Disagrees { path: path(), what }),
+        None => Ok(described),
+    }
+}
+
+/// What a child has left behind.
+pub(crate) struct Ended {
+    pub(crate) stdout: String,
+    /// The last that it said.
+    pub(crate) stderr: String,
+    /// What was unusual about its end.
+    pub(crate) how: Option<String>,
+}
+
+/// Runs a child with an order on its standard input, for so long at most.
+pub(crate) async fn child(
+    trier: &Trier,
+    library: &Path,
+    order: Vec<u8>,
+    limit: Duration,
+) -> Result<Ended, PluginError> {
     let child = trier
         .processes
         .spawn(Program {
@@ -111,33 +141,39 @@ pub async fn try_out(
             stdout: Keep::Last(ANSWER_BYTES).into(),
             stderr: Keep::Last(SAID_BYTES).into(),
         })
-        .map_err(|error| no_trial(error.to_string()))?;
+        .map_err(|error| PluginError::NoTrial {
+            path: library.to_owned(),
+            why: error.to_string(),
+        })?;
     let (handle, stop) = StopHandle::new();
     let waited = child.wait(stop);
     tokio::pin!(waited);
-    let (finished, late) = match tokio::time::timeout(LIMIT, &mut waited).await {
+    let (finished, late) = match tokio::time::timeout(limit, &mut waited).await {
         Ok(finished) => (finished, false),
         Err(_) => {
             handle.stop(Stop::Firm);
             (waited.await, true)
         }
     };
-    let stderr = text(finished.stderr.kept).trim().to_owned();
-    if late {
-        let how = format!("it took longer than {} s and was ended", LIMIT.as_secs());
-        return Err(PluginError::Died { path: path(), how, stderr });
-    }
-    let stdout = text(finished.stdout.kept);
-    let report = stdout.lines().rev().find_map(|line| line.split_once(MARK));
-    let how = match (finished.exit, report) {
-        (Exit::Code(0), Some((_, report))) => {
-            return read(report).unwrap_or_else(|why| Err(no_trial(why)));
-        }
-        (Exit::Code(code), _) => format!("it ended with code {code}"),
-        (Exit::Signal(signal), _) => format!("it was ended by {}", signal_name(signal)),
-        (Exit::Lost, _) => "nobody knows how it ended".to_owned(),
+    let how = match finished.exit {
+        _ if late => Some(format!("it took longer than {} s and was ended", limit.as_secs())),
+        Exit::Code(0) => None,
+        Exit::Code(code) => Some(format!("it ended with code {code}")),
+        Exit::Signal(signal) => Some(format!("it was ended by {}", signal_name(signal))),
+        Exit::Lost => Some("nobody knows how it ended".to_owned()),
     };
-    Err(PluginError::Died { path: path(), how, stderr })
+    let stderr = text(finished.stderr.kept).trim().to_owned();
+    Ok(Ended { stdout: text(finished.stdout.kept), stderr, how })
+}
+
+/// The lines that are ours, without their mark.
+pub(crate) fn marked(stdout: &str) -> impl DoubleEndedIterator<Item = &str> {
+    stdout.lines().filter_map(|line| line.strip_prefix(MARK))
+}
+
+/// A line of its own, whatever the plugin has printed before it.
+pub(crate) fn mark(report: &impl Serialize) -> Result<String, serde_json::Error> {
+    Ok(format!("\n{MARK}{}\n", serde_json::to_string(report)?))
 }
 
 /// Is the process that tries: reads the order, loads, and gives back the line to be printed. It must have nothing else
@@ -157,8 +193,7 @@ pub fn trial(order: &[u8]) -> Result<String, serde_json::Error> {
             details: error.details().map(str::to_owned),
         },
     };
-    // A line of its own, whatever the plugin has printed before it.
-    Ok(format!("\n{MARK}{}\n", serde_json::to_string(&report)?))
+    mark(&report)
 }
 
 fn load(order: &Order) -> Result<Described, PluginError> {

@@ -6,19 +6,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use offshoot_model::{
-    AgentId, Grant, JsonText, Reason, Refusal, RefusalCode, RootId, RunId, RunStatus, SessionKey,
-    SpawnRequest,
-};
+use offshoot_model::{JsonText, Reason, Refusal, RefusalCode, RunId, RunStatus, SpawnRequest};
 use offshoot_plugin_host::{
     Checked, Extent, Plugin, PluginError, Surroundings, Trier, shutdown_all, try_out,
 };
 use offshoot_process::{Options, Processes};
 use offshoot_runtime::{
-    Finished, Host, Input, Launch, Merge, MergeInput, MergeValue, Output, OutputFormat, RunContext,
-    RunEvent, RunHost, Runtime, StopHandle, WaitAnswer, WaitFor, check_contract,
+    Finished, Host, Launch, Merge, MergeInput, MergeValue, Output, RunContext, RunEvent, RunHost,
+    Runtime, StopHandle, WaitAnswer, WaitFor, check_contract,
 };
-use uuid::Uuid;
 
 /// A file of `examples/`, in a folder that nobody else can write.
 struct Copy {
@@ -66,30 +62,7 @@ fn json(text: &str) -> JsonText {
 }
 
 fn launch(task: &str) -> Launch {
-    let run = RunId::from_uuid(Uuid::nil());
-    Launch {
-        continues: false,
-        run,
-        root: RootId::new(run),
-        key: SessionKey::parse("agent:main:subagent:x").expect("a key"),
-        agent: AgentId::main(),
-        depth: 1,
-        task: task.into(),
-        context: Vec::new(),
-        context_manifest: None,
-        input: Input::Prompt,
-        command: None,
-        ok_exit: Arc::from([]),
-        output: OutputFormat::Text,
-        working_folder: Arc::new(PathBuf::from("/")),
-        run_folder: PathBuf::from("/nonexistent"),
-        spool_folder: Arc::new(PathBuf::from("/nonexistent")),
-        model: None,
-        thinking: None,
-        system_prompt: None,
-        grant: Arc::new(Grant::unbounded()),
-        pass: None,
-    }
+    Launch::bare(task)
 }
 
 #[derive(Clone, Default)]

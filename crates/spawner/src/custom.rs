@@ -30,6 +30,16 @@ pub struct CustomMerge {
     pub params: JsonText,
 }
 
+impl CustomMerge {
+    /// What an answer is: a JSON string is the text.
+    pub fn payload(answer: JsonText) -> Payload {
+        match serde_json::from_str::<String>(answer.as_str()) {
+            Ok(text) => Payload::text(text),
+            Err(_) => Payload::Json(answer),
+        }
+    }
+}
+
 /// Results up to this size are handed over; larger ones stay in their file.
 const HANDED_OVER: u64 = 16 << 20;
 
@@ -97,7 +107,7 @@ impl Job {
                 self.job = Some(job);
                 if let Some(answer) = early {
                     self.stands = true;
-                    fold.give(payload(answer), true);
+                    fold.give(CustomMerge::payload(answer), true);
                 }
             }
             Ok(Err(fault)) => self.fault = Some(fault),
@@ -114,7 +124,7 @@ impl Job {
             return Err(failed(fault));
         }
         if let (false, Some(mut job)) = (self.stands, self.job) {
-            fold.give(payload(job.finish().await.map_err(failed)?), false);
+            fold.give(CustomMerge::payload(job.finish().await.map_err(failed)?), false);
         }
         Ok(())
     }
@@ -148,14 +158,6 @@ fn value(
             JsonText::parse(text).map(MergeValue::Json).map_err(|error| unreadable(&error))
         }
         ValueKind::Text | ValueKind::Bytes => Ok(MergeValue::Text(text.into())),
-    }
-}
-
-/// An answer: a string is text.
-fn payload(answer: JsonText) -> Payload {
-    match serde_json::from_str::<String>(answer.as_str()) {
-        Ok(text) => Payload::text(text),
-        Err(_) => Payload::Json(answer),
     }
 }
 

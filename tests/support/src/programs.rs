@@ -13,7 +13,7 @@ use crate::target::profile_folder;
 /// Where it cannot be built.
 pub fn fake_agent() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| build("offshoot-fake-agent", "fake-agent"))
+    BUILT.get_or_init(|| build("offshoot-fake-agent", "--bin", "fake-agent").join("fake-agent"))
 }
 
 /// The command.
@@ -23,12 +23,22 @@ pub fn fake_agent() -> &'static Path {
 /// Where it cannot be built.
 pub fn offshoot() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| build("offshoot-cli", "offshoot"))
+    BUILT.get_or_init(|| build("offshoot-cli", "--bin", "offshoot").join("offshoot"))
 }
 
-/// Builds with the profile and into the target folder of the running test. Cargo itself sees to it that two tests do not
+/// A library of the awkward ones: `raw` is a good one, for the others see `crates/plugin-host/examples`.
+///
+/// # Panics
+///
+/// Where it cannot be built.
+pub fn plugin_library(name: &str) -> PathBuf {
+    let file = format!("lib{}.so", name.replace('-', "_"));
+    build("offshoot-plugin-host", "--example", name).join("examples").join(file)
+}
+
+/// Builds with the profile and into the target folder of the running test, and answers with that of the profile. Cargo itself sees to it that two tests do not
 /// build at once, and has nothing to do for the second.
-fn build(package: &str, program: &str) -> PathBuf {
+fn build(package: &str, kind: &str, program: &str) -> PathBuf {
     let profile_folder = profile_folder();
     let target = profile_folder.parent().expect("a profile lies in a target folder");
     let profile = match name(&profile_folder) {
@@ -38,7 +48,7 @@ fn build(package: &str, program: &str) -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
     #[expect(clippy::disallowed_methods, reason = "the tool that builds is no agent")]
     let built = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--package", package, "--bin", program, "--profile", profile])
+        .args(["build", "--quiet", "--package", package, kind, program, "--profile", profile])
         .arg("--manifest-path")
         .arg(manifest)
         .arg("--target-dir")
@@ -47,7 +57,7 @@ fn build(package: &str, program: &str) -> PathBuf {
         .status()
         .expect("cargo has built this test, so it can be started");
     assert!(built.success(), "{program} does not build");
-    profile_folder.join(program)
+    profile_folder
 }
 
 fn name(folder: &Path) -> &str {

@@ -149,31 +149,36 @@ impl Merge for Longest {
             return RResult::RErr(AbiError::new(AbiError::INVALID, "no such parameter"));
         }
         let early = params_json.contains("early");
-        RResult::ROk(MergeJob_TO::from_value(LongestJob { early, best: "\"\"".into() }, TD_Opaque))
+        RResult::ROk(MergeJob_TO::from_value(
+            LongestJob { early, best: (u32::MAX, "\"\"".into()) },
+            TD_Opaque,
+        ))
     }
 }
 
 struct LongestJob {
     early: bool,
-    best: String,
+    /// With its place, so that of two equally long ones the first wins.
+    best: (u32, String),
 }
 
 impl MergeJob for LongestJob {
     fn push(
         &mut self,
-        _: u32,
+        index: u32,
         _: RStr<'_>,
         result_json: RStr<'_>,
     ) -> RResult<ROption<RString>, AbiError> {
-        if result_json.len() > self.best.len() {
-            self.best = result_json.into();
+        let (place, best) = &self.best;
+        if (result_json.len(), *place) > (best.len(), index) {
+            self.best = (index, result_json.into());
         }
-        let answer = self.early.then(|| RString::from(self.best.as_str()));
+        let answer = self.early.then(|| RString::from(self.best.1.as_str()));
         RResult::ROk(answer.into())
     }
 
     fn finish(&mut self) -> Later {
-        let best = RString::from(self.best.as_str());
+        let best = RString::from(self.best.1.as_str());
         async { RResult::ROk(best) }.into_ffi()
     }
 }

@@ -40,6 +40,12 @@ fn a_whole_package_is_read() {
 }
 
 #[test]
+fn a_package_is_written_as_it_was_read() {
+    let package = parse(WHOLE).expect("nothing is wrong in it");
+    assert_eq!(parse(&package.to_toml()), Ok(package));
+}
+
+#[test]
 fn what_is_wrong_has_a_place() {
     refused(
         &WHOLE.replace("version =", "versoin ="),

@@ -1,0 +1,215 @@
+//! Everything that the contract asks, asked across the interface: what `offshoot plugin check` does.
+//!
+//! It runs in a process of its own, and each rule is announced before it is tried: a plugin that ends that process breaks
+//! the rule that was announced last.
+
+mod listener;
+mod merge;
+mod runtime;
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use offshoot_model::JsonText;
+use serde::{Deserialize, Serialize};
+
+use crate::error::PluginError;
+use crate::host::Surroundings;
+use crate::plugin::Plugin;
+use crate::search::Checked;
+use crate::trial::{Ended, Trier, child, mark, marked};
+
+/// What is to be checked.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Suite {
+    /// The settings of the plugin.
+    pub config: JsonText,
+    /// The runtimes, each with its settings.
+    pub runtimes: Vec<(String, JsonText)>,
+    /// The merges.
+    pub merges: Vec<String>,
+    /// A task that the runtimes complete by themselves.
+    pub task: String,
+    /// A task that they do not end before they are stopped.
+    pub hanging_task: Option<String>,
+}
+
+/// What came of one rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Whose it is: `runtime upper`.
+    pub subject: String,
+    /// The rule, as a sentence.
+    pub rule: String,
+    /// What came of it.
+    pub verdict: Verdict,
+}
+
+/// What came of a rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It holds.
+    Kept,
+    /// It does not, and this was seen instead.
+    Broken(String),
+    /// It could not be tried.
+    Skipped(String),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Order {
+    library: PathBuf,
+    suite: Suite,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Trying { subject: String, rule: String },
+    Found(Finding),
+    Unusable { message: String, hint: Option<String>, details: Option<String> },
+}
+
+/// Longer than all rules together take on a slow machine.
+const LIMIT: Duration = Duration::from_secs(300);
+/// No rule waits longer for anything: a plugin that answers later breaks it.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a plugin may take to end.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Checks a plugin in a process of its own.
+///
+/// # Errors
+/// Where it cannot even be loaded.
+pub async fn check(
+    trier: &Trier,
+    checked: &Checked,
+    suite: Suite,
+) -> Result<Vec<Finding>, PluginError> {
+    let path = || checked.path().to_owned();
+    let no_trial = |why: String| PluginError::NoTrial { path: path(), why };
+    let order = serde_json::to_vec(&Order { library: path(), suite });
+    let order = order.map_err(|error| no_trial(error.to_string()))?;
+    let Ended { stdout, stderr, how } = child(trier, checked.path(), order, LIMIT).await?;
+    let mut findings = Vec::new();
+    let mut trying = None;
+    for line in marked(&stdout) {
+        match serde_json::from_str(line).map_err(|error| no_trial(error.to_string()))? {
+            Line::Trying { subject, rule } => trying = Some((subject, rule)),
+            Line::Found(finding) => {
+                trying = None;
+                findings.push(finding);
+            }
+            Line::Unusable { message, hint, details } => {
+                return Err(PluginError::InTrial { message, hint, details });
+            }
+        }
+    }
+    match (how, trying) {
+        (None, _) => Ok(findings),
+        (Some(how), Some((subject, rule))) => {
+            let said =
+                if stderr.is_empty() { String::new() } else { format!("; it said: {stderr}") };
+            let verdict = Verdict::Broken(format!("it ended the process: {how}{said}"));
+            findings.push(Finding { subject, rule, verdict });
+            Ok(findings)
+        }
+        (Some(how), None) => Err(PluginError::Died { path: path(), how, stderr }),
+    }
+}
+
+/// Is the process that checks. Each line goes out before the next rule is tried.
+///
+/// # Errors
+/// Where the order is none.
+pub async fn suite(order: &[u8], mut out: impl FnMut(&str)) -> Result<(), serde_json::Error> {
+    let Order { library, suite } = serde_json::from_slice(order)?;
+    let mut book = Book { out: &mut out };
+    if let Err(error) = run(&library, &suite, &mut book).await {
+        book.write(&Line::Unusable {
+            message: error.to_string(),
+            hint: error.hint(),
+            details: error.details().map(str::to_owned),
+        });
+    }
+    Ok(())
+}
+
+async fn run(
+    library: &std::path::Path,
+    suite: &Suite,
+    book: &mut Book<'_>,
+) -> Result<(), PluginError> {
+    let checked = Checked::file(library)?;
+    let plugin = Arc::new(Plugin::open(&checked)?);
+    plugin.init(Surroundings::default(), &suite.config)?;
+    for (name, config) in &suite.runtimes {
+        runtime::check(&plugin, name, config, suite, book).await?;
+    }
+    for name in &suite.merges {
+        merge::check(&plugin, name, book).await?;
+    }
+    book.rule("the plugin", "it ends within its grace when it is asked to", async {
+        plugin.shutdown(GRACE).await.map_err(|error| error.to_string())
+    })
+    .await;
+    book.rule("the plugin", "it leaves no process behind", async { no_children() }).await;
+    Ok(())
+}
+
+/// Where findings are written.
+pub(crate) struct Book<'a> {
+    out: &'a mut dyn FnMut(&str),
+}
+
+impl Book<'_> {
+    /// Tries a rule: announced first, then what came of it.
+    pub(crate) async fn rule(
+        &mut self,
+        subject: &str,
+        rule: &str,
+        attempt: impl Future<Output = Result<(), String>>,
+    ) {
+        let (subject, rule) = (subject.to_owned(), rule.to_owned());
+        self.write(&Line::Trying { subject: subject.clone(), rule: rule.clone() });
+        let verdict = match attempt.await {
+            Ok(()) => Verdict::Kept,
+            Err(found) => Verdict::Broken(found),
+        };
+        self.write(&Line::Found(Finding { subject, rule, verdict }));
+    }
+
+    /// A rule that cannot be tried.
+    pub(crate) fn skip(&mut self, subject: &str, rule: &str, why: &str) {
+        let verdict = Verdict::Skipped(why.to_owned());
+        let (subject, rule) = (subject.to_owned(), rule.to_owned());
+        self.write(&Line::Found(Finding { subject, rule, verdict }));
+    }
+
+    fn write(&mut self, line: &Line) {
+        (self.out)(&mark(line).expect("findings are plain data"));
+    }
+}
+
+/// Waits for something, but not for ever.
+pub(crate) async fn soon<T>(what: &str, work: impl Future<Output = T>) -> Result<T, String> {
+    let late = |_| format!("{what} took longer than {} s", PATIENCE.as_secs());
+    tokio::time::timeout(PATIENCE, work).await.map_err(late)
+}
+
+/// Whether this process has children.
+fn no_children() -> Result<(), String> {
+    let tasks = fs::read_dir("/proc/self/task").map_err(|error| error.to_string())?;
+    let children =
+        tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let left: Vec<String> = children
+        .flat_map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    match left.as_slice() {
+        [] => Ok(()),
+        left => Err(format!("processes {} are left", left.join(", "))),
+    }
+}
