@@ -16,6 +16,8 @@ mod manual;
 mod map;
 mod mcp;
 mod merge;
+mod plugin;
+mod plugin_path;
 mod prune;
 mod report;
 mod resume;
@@ -42,6 +44,12 @@ pub(crate) use manual::ManualArguments;
 pub(crate) use map::MapArguments;
 pub(crate) use mcp::McpArguments;
 pub(crate) use merge::MergeArguments;
+pub(crate) use plugin::{
+    AddPluginArguments, CheckPluginArguments, ListPluginsArguments, NewPluginArguments,
+    OnePluginArguments, PluginArguments, PluginCommand, PluginSuiteArguments, PluginTrialArguments,
+    RemovePluginArguments, TrustPluginArguments,
+};
+pub(crate) use plugin_path::PluginPathArguments;
 pub(crate) use prune::PruneArguments;
 pub(crate) use report::ReportArguments;
 pub(crate) use resume::ResumeArguments;
@@ -80,7 +88,7 @@ Exit codes:
   2    bad usage, bad configuration, bad input, invalid request
   3    refused by policy
   4    a budget, a deadline or a breaker stopped what was running
-  5    a runtime cannot be used
+  5    a runtime or a plugin cannot be used
   130  interrupted
 
 Data is kept in .offshoot of the working directory, or in --data-dir, or in OFFSHOOT_DATA_DIR."
@@ -112,12 +120,17 @@ pub(crate) enum Command {
     Audit(AuditArguments),
     Prune(PruneArguments),
     Trust(TrustArguments),
+    Plugin(PluginArguments),
     Key(KeyArguments),
     Config(ConfigArguments),
     Completions(CompletionsArguments),
     Manual(ManualArguments),
     #[command(hide = true)]
     Keeper(KeeperArguments),
+    #[command(hide = true)]
+    PluginTrial(PluginTrialArguments),
+    #[command(hide = true)]
+    PluginSuite(PluginSuiteArguments),
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod map;
 mod mcp;
 mod merge;
 mod nested;
+mod plugin;
 mod prune;
 mod report;
 mod resume;
@@ -24,12 +25,13 @@ mod trust;
 mod wait;
 
 pub(crate) use key::malformed as malformed_key;
-pub(crate) use merge::strategy as merge_strategy;
 
 use clap::Parser;
 use offshoot_process::run_keeper;
 
-use crate::arguments::{Arguments, Command, KeeperArguments};
+use crate::arguments::{
+    Arguments, Command, KeeperArguments, PluginSuiteArguments, PluginTrialArguments,
+};
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -75,6 +77,9 @@ fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
         Command::Audit(arguments) => audit::run(&arguments, cx),
         Command::Prune(arguments) => prune::run(&arguments, cx),
         Command::Trust(arguments) => trust::run(&arguments, cx),
+        Command::Plugin(arguments) => plugin::run(arguments.command, cx),
+        Command::PluginTrial(PluginTrialArguments {}) => plugin::trial(cx),
+        Command::PluginSuite(PluginSuiteArguments {}) => plugin::suite(cx),
         Command::Key(arguments) => key::run(arguments.command, cx),
         Command::Config(arguments) => config::run(arguments.command, cx),
         Command::Completions(arguments) => completions::run(&arguments, cx),

@@ -15,6 +15,8 @@ pub(crate) struct Environment {
     pub(crate) config_home: Option<PathBuf>,
     /// The folder for what the user's programs remember; none where there is no home.
     pub(crate) state_home: Option<PathBuf>,
+    /// The folder for what the user's programs bring along; none where there is no home.
+    pub(crate) data_home: Option<PathBuf>,
     /// `XDG_RUNTIME_DIR`.
     pub(crate) runtime_folder: Option<PathBuf>,
     /// `OFFSHOOT_DATA_DIR`.
@@ -27,6 +29,10 @@ pub(crate) struct Environment {
 
 /// Where the machine's administrator puts configuration.
 pub(crate) const SYSTEM_FOLDER: &str = "/etc/offshoot";
+
+/// Where plugins of the machine are: those of its administrator, and those of its packages.
+pub(crate) const SYSTEM_PLUGINS: [&str; 2] =
+    ["/usr/local/lib/offshoot/plugins", "/usr/lib/offshoot/plugins"];
 
 /// Variables that begin so are settings.
 const SETTING_PREFIX: &str = "OFFSHOOT__";
@@ -50,6 +56,7 @@ impl Environment {
         Ok(Self {
             config_home: folder("XDG_CONFIG_HOME").or_else(|| below_home(".config")),
             state_home: folder("XDG_STATE_HOME").or_else(|| below_home(".local/state")),
+            data_home: folder("XDG_DATA_HOME").or_else(|| below_home(".local/share")),
             runtime_folder: folder("XDG_RUNTIME_DIR"),
             data_folder: value(&variables, "OFFSHOOT_DATA_DIR").map(PathBuf::from),
             working_folder,
@@ -85,6 +92,12 @@ impl Environment {
     /// A variable that is set to text.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         value(&self.variables, name)?.to_str()
+    }
+
+    /// The folders in `OFFSHOOT_PLUGIN_PATH`.
+    pub(crate) fn plugin_path(&self) -> Vec<PathBuf> {
+        let folders = value(&self.variables, "OFFSHOOT_PLUGIN_PATH").map(env::split_paths);
+        folders.into_iter().flatten().filter(|folder| !folder.as_os_str().is_empty()).collect()
     }
 
     /// `PATH`, for finding a program before it is started.

@@ -36,6 +36,9 @@ pub(crate) enum Trust {
 struct List {
     version: u32,
     projects: BTreeMap<PathBuf, ContentHash>,
+    /// Plugins by their folders.
+    #[serde(default)]
+    plugins: BTreeMap<PathBuf, ContentHash>,
 }
 
 const VERSION: u32 = 1;
@@ -92,6 +95,30 @@ impl Trusted {
     /// Trusts a project no longer. False where it was not trusted.
     pub(crate) fn remove(&mut self, folder: &Path) -> Result<bool, Failure> {
         let was_there = self.list.projects.remove(folder).is_some();
+        if was_there {
+            self.write()?;
+        }
+        Ok(was_there)
+    }
+
+    /// What was trusted of the plugin in this folder.
+    pub(crate) fn plugin(&self, folder: &Path) -> Option<ContentHash> {
+        self.list.plugins.get(folder).copied()
+    }
+
+    /// Trusts this very plugin.
+    pub(crate) fn add_plugin(
+        &mut self,
+        folder: PathBuf,
+        digest: ContentHash,
+    ) -> Result<(), Failure> {
+        self.list.plugins.insert(folder, digest);
+        self.write()
+    }
+
+    /// Trusts a plugin no longer. False where it was not trusted.
+    pub(crate) fn remove_plugin(&mut self, folder: &Path) -> Result<bool, Failure> {
+        let was_there = self.list.plugins.remove(folder).is_some();
         if was_there {
             self.write()?;
         }

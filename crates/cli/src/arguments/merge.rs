@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::PluginPathArguments;
+
 /// Make one answer of many results
 ///
 /// Results are JSON lines, each `{"key": …, "value": …}`, or stored results of runs.
@@ -14,7 +16,8 @@ Examples:
   offshoot merge --strategy structured results.jsonl
   offshoot merge --strategy sum --children 0198c7")]
 pub(crate) struct MergeArguments {
-    /// How: concatenate, structured, vote, summarize, sum, first, quorum:N
+    /// How: concatenate, structured, vote, summarize, sum, first, quorum:N, plugin:NAME,
+    /// plugin:NAME=PARAMETERS
     #[arg(long, value_name = "STRATEGY", default_value = "concatenate")]
     pub(crate) strategy: String,
 
@@ -29,4 +32,7 @@ pub(crate) struct MergeArguments {
     /// The stored results of everything that completed directly below RUN instead
     #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "result"])]
     pub(crate) children: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) plugins: PluginPathArguments,
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::LimitArguments;
+use super::{LimitArguments, PluginPathArguments};
 
 /// How agents are run.
 #[derive(Debug, Default, Args)]
@@ -13,7 +13,7 @@ pub(crate) struct WorkArguments {
     #[arg(long, value_name = "ID")]
     pub(crate) agent: Option<String>,
 
-    /// What runs the agent
+    /// What runs the agent: exec, claude, or a runtime of a plugin
     #[arg(long, value_name = "NAME")]
     pub(crate) runtime: Option<String>,
 
@@ -42,13 +42,17 @@ pub(crate) struct WorkArguments {
     pub(crate) auto_resume: bool,
 
     #[command(flatten)]
+    pub(crate) plugins: PluginPathArguments,
+
+    #[command(flatten)]
     pub(crate) limits: LimitArguments,
 }
 
 /// What becomes of many answers.
 #[derive(Debug, Args)]
 pub(crate) struct PieceArguments {
-    /// How the answers become one: concatenate, structured, vote, summarize, sum, first, quorum:N
+    /// How the answers become one: concatenate, structured, vote, summarize, sum, first, quorum:N, or a
+    /// plugin's merge: plugin:NAME, plugin:NAME=PARAMETERS
     #[arg(long, value_name = "STRATEGY", default_value = "concatenate")]
     pub(crate) merge: String,
 

@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, 
     let (config, prepared) = preflight::prepare(work, &arguments.command, cx)?;
     let files = context::look(&work.context, cx)?;
     let tasks = tasks(arguments)?;
-    let plan = Plan { tasks, ..Plan::of("fanout", &prepared, &work.limits, cx).merging(terms) };
+    let plan = Plan { tasks, ..Plan::of("fanout", &prepared, &work.limits, cx).merging(&terms) };
     if work.dry_run {
         let agents: Vec<PlannedAgent> = (1..)
             .zip(&plan.tasks)
@@ -37,9 +37,10 @@ pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, 
             .collect();
         return plan.dry_run(&agents, &config, cx);
     }
+    let custom = terms.merging.load(&prepared.plugins, cx)?;
     engine::block_on(async {
         let interrupts = Interrupts::listen()?;
-        let engine = Engine::start(config, engine::data_folder(cx)?, &prepared.work, cx).await?;
+        let engine = Engine::start(config, engine::data_folder(cx)?, &prepared, cx).await?;
         let context = context::store(files, &*engine.store).await?;
         let plan = Plan { context, ..plan };
         let order = Order {
@@ -49,6 +50,7 @@ pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, 
             prepared,
             plan,
             terms,
+            custom,
         };
         let root = resume::same(&engine, &order.plan, work, cx)?;
         pieces::run(&engine, order, root, interrupts, cx).await

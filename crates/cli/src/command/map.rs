@@ -42,11 +42,12 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
                 bytes: piece.range.length,
             })
             .collect();
-        return plan(&prepared, split, &cut, terms, work, cx).dry_run(&agents, &config, cx);
+        return plan(&prepared, split, &cut, &terms, work, cx).dry_run(&agents, &config, cx);
     }
+    let custom = terms.merging.load(&prepared.plugins, cx)?;
     engine::block_on(async {
         let interrupts = Interrupts::listen()?;
-        let engine = Engine::start(config, engine::data_folder(cx)?, &prepared.work, cx).await?;
+        let engine = Engine::start(config, engine::data_folder(cx)?, &prepared, cx).await?;
         let cut = match spool {
             Some(spool) => {
                 let unnamed = spool.path().to_owned();
@@ -55,7 +56,7 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
             None => cut,
         };
         let context = context::store(files, &*engine.store).await?;
-        let plan = Plan { context, ..plan(&prepared, split, &cut, terms, work, cx) };
+        let plan = Plan { context, ..plan(&prepared, split, &cut, &terms, work, cx) };
         let order = Order {
             label: work.label.as_deref().map(Into::into),
             pieces: input::pieces(cut, &task, &plan),
@@ -63,6 +64,7 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
             prepared,
             plan,
             terms,
+            custom,
         };
         let root = resume::same(&engine, &order.plan, work, cx)?;
         pieces::run(&engine, order, root, interrupts, cx).await
@@ -73,7 +75,7 @@ fn plan(
     prepared: &Prepared,
     split: split::Split,
     cut: &Cut,
-    terms: Terms,
+    terms: &Terms,
     work: &WorkArguments,
     cx: &Invocation,
 ) -> Plan {

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::sync::Arc;
 
-use offshoot_merge::{Answer, Fold, LineError, Lines, NothingStored, OnFailure, Strategy, Values};
+use offshoot_merge::{Answer, LineError, Lines, NothingStored, Values};
 use offshoot_model::{Ending, Payload};
 use offshoot_spawner::StoredValues;
 
@@ -14,11 +14,11 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::{self, Record, failed};
+use crate::work::folding::Folding;
 
 /// Merges results that are given, or that are stored.
 pub(crate) fn run(arguments: &MergeArguments, cx: &Invocation) -> Result<Exit, Failure> {
-    let strategy = strategy(&arguments.strategy)?;
-    let fold = Fold::new(strategy, OnFailure::Fail);
+    let fold = Folding::begin(arguments, cx)?;
     let children = arguments.children.as_deref();
     let (answer, values): (Answer, Box<dyn Values>) =
         match children.or(arguments.result.first().map(String::as_str)) {
@@ -36,11 +36,6 @@ pub(crate) fn run(arguments: &MergeArguments, cx: &Invocation) -> Result<Exit, F
     Ok(Exit::Done)
 }
 
-/// A strategy by its name.
-pub(crate) fn strategy(name: &str) -> Result<Strategy, Failure> {
-    name.parse().map_err(|error| Failure::of(Exit::BadInput, &error))
-}
-
 /// Prints an answer and a newline.
 pub(crate) fn print(answer: &Answer, values: &dyn Values, cx: &Invocation) -> Result<(), Failure> {
     cx.output.stream(|out| {
@@ -49,7 +44,7 @@ pub(crate) fn print(answer: &Answer, values: &dyn Values, cx: &Invocation) -> Re
     })
 }
 
-fn lines(file: &Path, fold: Fold) -> Result<Answer, Failure> {
+fn lines(file: &Path, fold: Folding) -> Result<Answer, Failure> {
     if file == Path::new("-") {
         return read(file, std::io::stdin().lock(), fold);
     }
@@ -57,7 +52,7 @@ fn lines(file: &Path, fold: Fold) -> Result<Answer, Failure> {
     read(file, BufReader::new(open), fold)
 }
 
-fn read(file: &Path, input: impl BufRead, mut fold: Fold) -> Result<Answer, Failure> {
+fn read(file: &Path, input: impl BufRead, mut fold: Folding) -> Result<Answer, Failure> {
     let mut count = 0;
     for line in Lines::new(input) {
         let line = line.map_err(|error| match &error {
@@ -65,33 +60,33 @@ fn read(file: &Path, input: impl BufRead, mut fold: Fold) -> Result<Answer, Fail
             LineError::Invalid { .. } => Failure::of(Exit::BadInput, &error)
                 .hint("a line is an object with a `key` and a `value`"),
         })?;
-        fold.push(count, line.key, Ok(line.value));
+        fold.push(count, line.key, line.value, None)?;
         count += 1;
     }
-    finish(fold, count)
+    fold.finish(count)
 }
 
-fn of_runs(record: &Record, runs: &[String], mut fold: Fold) -> Result<Answer, Failure> {
+fn of_runs(record: &Record, runs: &[String], mut fold: Folding) -> Result<Answer, Failure> {
     for (place, text) in (0..).zip(runs) {
         let found = record.find(text)?;
         let ending = record.store().ending(found.run).map_err(|error| failed(&error))?;
         match ending {
             Some(Ending { output: Some(output), .. }) => {
                 let value = scalar(record, &output)?;
-                fold.push(place, found.run.to_string().into(), Ok(value));
+                fold.push(place, found.run.to_string().into(), value, Some(&**record.store()))?;
             }
             Some(_) => return Err(Failure::input(format_args!("run {} has no result", found.run))),
             None => return Err(Failure::input(format_args!("run {} is not over", found.run))),
         }
     }
-    finish(fold, u32::try_from(runs.len()).unwrap_or(u32::MAX))
+    fold.finish(u32::try_from(runs.len()).unwrap_or(u32::MAX))
 }
 
 /// What completed below a run. What did not is counted, not hidden.
 fn of_children(
     record: &Record,
     text: &str,
-    mut fold: Fold,
+    mut fold: Folding,
     cx: &Invocation,
 ) -> Result<Answer, Failure> {
     let found = record.find(text)?;
@@ -106,7 +101,7 @@ fn of_children(
             Some(Ending { output: Some(output), .. }) if child.status.is_success() => {
                 let key =
                     child.label.clone().unwrap_or_else(|| (count + others + 1).to_string().into());
-                fold.push(count, key, Ok(scalar(record, &output)?));
+                fold.push(count, key, scalar(record, &output)?, Some(&**record.store()))?;
                 count += 1;
             }
             _ => others += 1,
@@ -118,7 +113,7 @@ fn of_children(
             count + others
         ));
     }
-    finish(fold, count)
+    fold.finish(count)
 }
 
 /// Strategies that look into values need those that are small at hand.
@@ -129,8 +124,4 @@ fn scalar(record: &Record, output: &Payload) -> Result<Payload, Failure> {
     } else {
         Ok(output.clone())
     }
-}
-
-fn finish(fold: Fold, count: u32) -> Result<Answer, Failure> {
-    fold.finish(count).map_err(|error| Failure::of(Exit::BadInput, &error).maybe_hint(error.hint()))
 }

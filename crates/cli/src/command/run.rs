@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &RunArguments, cx: &Invocation) -> Result<Exit, Fai
     }
     engine::block_on(async {
         let interrupts = Interrupts::listen()?;
-        let engine = Engine::start(config, engine::data_folder(cx)?, &prepared.work, cx).await?;
+        let engine = Engine::start(config, engine::data_folder(cx)?, &prepared, cx).await?;
         let context = context::store(files, &*engine.store).await?;
         let plan = Plan { context, ..plan };
         let root = resume::same(&engine, &plan, work, cx)?;

@@ -1,9 +1,11 @@
 //! The engine with everything it stands on: data folder, record, runtime.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use offshoot_config::Config;
 use offshoot_door::{Client, Server};
+use offshoot_plugin_host::shutdown_all;
 use offshoot_process::{KeeperCommand, MARK_VARIABLE, Options, Processes};
 use offshoot_runtime_claude::ClaudeRuntime;
 use offshoot_runtime_exec::{ExecOptions, ExecRuntime};
@@ -13,13 +15,16 @@ use offshoot_store::{DataFolder, SqliteStore, Store};
 use super::claude::{self, CLAUDE};
 use super::leftovers;
 use super::openai::{self, OPENAI};
-use super::preflight::EXEC;
+use super::preflight::{EXEC, Prepared};
 use crate::door::{Door, refused};
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::failed;
+
+/// How long plugins may take to end what is left of their work. Their runs are over by then.
+const PLUGIN_GRACE: Duration = Duration::from_secs(2);
 
 /// All that a tree needs.
 pub(crate) struct Engine {
@@ -36,13 +41,14 @@ impl Engine {
     pub(crate) async fn start(
         config: Config,
         folder: DataFolder,
-        work: &Work,
+        prepared: &Prepared,
         cx: &Invocation,
     ) -> Result<Self, Failure> {
         let store: Arc<dyn Store> =
             Arc::new(SqliteStore::open(&folder).map_err(|error| failed(&error))?);
         leftovers::see_to(&folder, &*store, cx)?;
-        let processes = processes(cx)?;
+        let work = &prepared.work;
+        let processes = prepared.plugins.processes(cx)?;
         let claude = claude(&config, &processes, work, cx).await?;
         let door = Door::bind(&folder, &cx.environment)?;
         let mut builder = Spawner::builder().runtime(exec(&config, processes, cx));
@@ -51,6 +57,9 @@ impl Engine {
         }
         if work.runtime.as_deref() == Some(OPENAI) || openai::is_wanted(&config) {
             builder = builder.runtime(openai::runtime(&config, cx)?);
+        }
+        for runtime in prepared.plugins.runtimes() {
+            builder = builder.runtime(runtime.clone());
         }
         let spawner = builder
             .config(config)
@@ -90,7 +99,7 @@ pub(crate) fn data_folder(cx: &Invocation) -> Result<DataFolder, Failure> {
 }
 
 /// What starts programs, with a keeper that outlives us by a moment.
-fn processes(cx: &Invocation) -> Result<Processes, Failure> {
+pub(crate) fn processes(cx: &Invocation) -> Result<Processes, Failure> {
     let program = cx.environment.executable.clone();
     let keeper = KeeperCommand { program, args: vec!["keeper".into()] };
     let inherited_mark = cx.environment.text(MARK_VARIABLE).map(str::to_owned);
@@ -133,14 +142,22 @@ async fn claude(
     Ok(Some(runtime))
 }
 
-/// Runs the one future of this process to its end.
+/// Runs the one future of this process to its end, and ends its plugins.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| {
-            Failure::new(Exit::NoRuntime, "the system has no threads left for us")
-                .caused_by(Some(&error))
-        })?;
-    runtime.block_on(work)
+    threads()?.block_on(async {
+        let result = work.await;
+        // Without this, what plugins have started would stay behind. One that does not end in time is left to the keeper.
+        shutdown_all(PLUGIN_GRACE).await;
+        result
+    })
+}
+
+/// Threads for asynchronous work.
+pub(crate) fn threads() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| {
+        Failure::new(Exit::NoRuntime, "the system has no threads left for us")
+            .caused_by(Some(&error))
+    })
 }
 
 /// A tree that could not be held.

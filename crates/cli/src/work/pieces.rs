@@ -2,27 +2,27 @@
 
 use std::sync::Arc;
 
-use offshoot_merge::{OnFailure, Strategy};
+use offshoot_merge::OnFailure;
 use offshoot_model::RootId;
-use offshoot_spawner::{FanOut, Piece, RootKind, RootSpec, SpawnerError};
+use offshoot_spawner::{CustomMerge, FanOut, Piece, RootKind, RootSpec, SpawnerError};
 
 use super::engine::{Engine, broken};
 use super::interrupt::Interrupts;
+use super::merging::Merging;
 use super::plan::Plan;
 use super::preflight::Prepared;
 use super::progress;
 use super::report;
 use crate::arguments::{OnFailureArgument, PieceArguments};
-use crate::command::merge_strategy;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
 /// What becomes of many answers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Terms {
     /// How they become one.
-    pub(crate) strategy: Strategy,
+    pub(crate) merging: Merging,
     /// What a piece that did not complete means.
     pub(crate) on_failure: OnFailure,
     /// After how many failures the rest is cancelled.
@@ -44,13 +44,15 @@ pub(crate) struct Order {
     pub(crate) pieces: Vec<Piece>,
     /// What becomes of the answers.
     pub(crate) terms: Terms,
+    /// The plugin's merge, where a plugin merges.
+    pub(crate) custom: Option<CustomMerge>,
 }
 
 impl Terms {
     /// As the flags have it.
     pub(crate) fn of(arguments: &PieceArguments) -> Result<Self, Failure> {
         Ok(Self {
-            strategy: merge_strategy(&arguments.merge)?,
+            merging: Merging::parse(&arguments.merge)?,
             on_failure: match arguments.on_failure {
                 OnFailureArgument::Fail => OnFailure::Fail,
                 OnFailureArgument::Skip => OnFailure::Skip,
@@ -69,7 +71,7 @@ pub(crate) async fn run(
     mut interrupts: Interrupts,
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
-    let Order { prepared, label, task, plan, pieces, terms } = order;
+    let Order { prepared, label, task, plan, pieces, terms, custom } = order;
     let plan = Some(plan.recorded()?);
     let context = Vec::new();
     let spec = RootSpec {
@@ -94,8 +96,8 @@ pub(crate) async fn run(
         let order = FanOut {
             work: None,
             pieces,
-            strategy: terms.strategy,
-            custom: None,
+            strategy: terms.merging.strategy(),
+            custom,
             on_failure: terms.on_failure,
             max_fail: terms.max_fail,
         };
@@ -117,7 +119,7 @@ pub(crate) async fn run(
     };
     door.stop().await;
     // An answer that could not be recorded is still an answer: it is printed before that is said.
-    let exit = report::pieces(engine, root, &answer, terms, interrupts.interrupted(), cx)?;
+    let exit = report::pieces(engine, root, &answer, &terms, interrupts.interrupted(), cx)?;
     concluded.map_err(|error| broken(&error))?;
     Ok(exit)
 }

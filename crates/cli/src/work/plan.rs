@@ -13,11 +13,11 @@ use offshoot_spawner::split::InputFile;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::merging::Merging;
 use super::pieces::Terms;
 use super::preflight::{EXEC, Prepared};
 use super::task::Task;
-use crate::arguments::{LimitArguments, OutputArgument, WorkArguments};
-use crate::command::merge_strategy;
+use crate::arguments::{LimitArguments, OutputArgument, PluginPathArguments, WorkArguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -42,6 +42,9 @@ pub(crate) struct Plan {
     /// The configuration file of the command line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) config: Option<PathBuf>,
+    /// Where plugins were looked for first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) plugin_path: Vec<PathBuf>,
     /// Exit codes that mean success.
     pub(crate) ok_exit: Arc<[i32]>,
     /// How an answer is read.
@@ -108,15 +111,16 @@ impl Plan {
         limits: &LimitArguments,
         cx: &Invocation,
     ) -> Self {
-        let Prepared { agent, work, runtime, command: program } = prepared;
+        let Prepared { agent, work, runtime, command: program, plugins } = prepared;
         Self {
             command: command.into(),
             agent: agent.clone(),
-            runtime: (*runtime).into(),
+            runtime: Arc::clone(runtime),
             program: Arc::clone(program),
             working_folder: Arc::clone(&work.working_folder),
             opened_in: Arc::new(cx.environment.working_folder.clone()),
             config: cx.global.config.as_ref().map(|config| cx.absolute(config)),
+            plugin_path: plugins.named().to_vec(),
             ok_exit: Arc::clone(&work.ok_exit),
             output: match work.output {
                 OutputFormat::Text => "text".into(),
@@ -134,9 +138,9 @@ impl Plan {
     }
 
     /// With what becomes of many answers.
-    pub(crate) fn merging(self, terms: Terms) -> Self {
+    pub(crate) fn merging(self, terms: &Terms) -> Self {
         Self {
-            merge: Some(terms.strategy.to_string()),
+            merge: Some(terms.merging.to_string()),
             on_failure: Some(terms.on_failure.to_string()),
             max_fail: terms.max_fail,
             ..self
@@ -153,6 +157,7 @@ impl Plan {
                 JSON => OutputArgument::Json,
                 _ => OutputArgument::Text,
             },
+            plugins: PluginPathArguments { plugin_path: self.plugin_path.clone() },
             limits: self.limits.clone(),
             ..WorkArguments::default()
         }
@@ -164,7 +169,7 @@ impl Plan {
             return Ok(None);
         };
         Ok(Some(Terms {
-            strategy: merge_strategy(merge)?,
+            merging: Merging::parse(merge)?,
             on_failure: on_failure.parse().map_err(|error| Failure::of(Exit::BadInput, &error))?,
             max_fail: self.max_fail,
         }))

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use offshoot_config::{AgentDefinition, Config, Loader};
 use offshoot_model::AgentId;
+use offshoot_plugin_host::{Checked, PluginError};
 use offshoot_process::resolve_program;
 use offshoot_runtime::{CostKnowledge, OutputFormat, Runtime};
 use offshoot_spawner::Work;
@@ -17,10 +18,14 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::load;
+use crate::plugins::{self, Plugins};
 use crate::wording;
 
 /// The runtime for programs.
 pub(crate) const EXEC: &str = "exec";
+
+/// The runtimes that need no plugin.
+const BUILT_IN: [&str; 3] = [CLAUDE, EXEC, OPENAI];
 
 /// What is to run.
 #[derive(Clone, Debug)]
@@ -30,9 +35,11 @@ pub(crate) struct Prepared {
     /// How.
     pub(crate) work: Work,
     /// What runs it.
-    pub(crate) runtime: &'static str,
+    pub(crate) runtime: Arc<str>,
     /// The program and its arguments, for people and for the record.
     pub(crate) command: Arc<[String]>,
+    /// The plugins that can be found, and those that were loaded for it.
+    pub(crate) plugins: Plugins,
 }
 
 impl Prepared {
@@ -67,6 +74,8 @@ pub(crate) fn prepare(
         )));
     }
     let runtime = choose(arguments, command, &config, &agent)?;
+    let runtime: &str = &runtime;
+    let mut plugins = Plugins::new(&arguments.plugins.plugin_path, &config, cx)?;
     let mut cost = CostKnowledge::None;
     let program: Arc<[String]> = match runtime {
         EXEC => program(command, &config, &agent, &folder, cx)?,
@@ -76,7 +85,7 @@ pub(crate) fn prepare(
             cost = runtime.abilities().cost;
             [OPENAI.to_owned()].into()
         }
-        _ => {
+        CLAUDE => {
             cost = CostKnowledge::Reported;
             let options = claude::options(&config, cx)?;
             claude::find(&options, &folder, cx).map_err(|error| {
@@ -89,10 +98,25 @@ pub(crate) fn prepare(
             })?;
             [options.command].into()
         }
+        name => {
+            let checked = find_plugin(&plugins, name, cx)?;
+            // What is only planned is not loaded.
+            if !arguments.dry_run {
+                let runtime = plugins.load_runtime(name, &checked, cx)?;
+                cost = runtime.abilities().cost;
+            }
+            match command {
+                [] => [name.to_owned()].into(),
+                command => command.into(),
+            }
+        }
     };
+    if !arguments.dry_run {
+        load_others(&mut plugins, runtime, &config, cx);
+    }
     let work = Work {
         runtime: Some(runtime.into()),
-        command: (runtime == EXEC).then(|| Arc::clone(&program)),
+        command: (runtime == EXEC || !command.is_empty()).then(|| Arc::clone(&program)),
         ok_exit: arguments.ok_exit.as_slice().into(),
         output: match arguments.output {
             OutputArgument::Text => OutputFormat::Text,
@@ -112,7 +136,7 @@ pub(crate) fn prepare(
             config
         }
     };
-    Ok((config, Prepared { agent, work, runtime, command: program }))
+    Ok((config, Prepared { agent, work, runtime: runtime.into(), command: program, plugins }))
 }
 
 /// The runtime: what the command line says, then the agent, then Claude Code.
@@ -121,12 +145,12 @@ fn choose(
     command: &[String],
     config: &Config,
     agent: &AgentId,
-) -> Result<&'static str, Failure> {
+) -> Result<Arc<str>, Failure> {
     let definition = config.agent(agent);
     let configured = definition.and_then(|agent| agent.runtime.as_ref());
     let own = definition.and_then(|agent| agent.command.as_ref());
     let name = match (&arguments.runtime, command.is_empty()) {
-        (Some(name), false) if name != EXEC => {
+        (Some(name), false) if [CLAUDE, OPENAI].contains(&name.as_str()) => {
             return Err(Failure::input(format_args!(
                 "a command after `--` is run by the runtime `{EXEC}`, not by `{name}`"
             ))
@@ -136,11 +160,45 @@ fn choose(
         (None, false) => Some(EXEC),
         (None, true) => configured.map(|name| name.value.as_str()).or(own.map(|_| EXEC)),
     };
-    match name {
-        Some(EXEC) => Ok(EXEC),
-        Some(CLAUDE) | None => Ok(CLAUDE),
-        Some(OPENAI) => Ok(OPENAI),
-        Some(other) => Err(no_runtime(format_args!("there is no runtime `{other}` here"))),
+    Ok(name.unwrap_or(CLAUDE).into())
+}
+
+/// A runtime that is not built in. Where no plugin has it, all that there are are named.
+fn find_plugin(plugins: &Plugins, name: &str, cx: &Invocation) -> Result<Checked, Failure> {
+    match plugins.search().runtime(name) {
+        Ok(candidate) => plugins.check(candidate, cx),
+        Err(PluginError::NotFound { known, unreadable, .. }) => {
+            let names: Vec<&str> =
+                BUILT_IN.into_iter().chain(known.iter().map(String::as_str)).collect();
+            let message = format!("there is no runtime `{name}` here");
+            let unusable = unreadable.iter().map(|why| format!("; unusable: {why}"));
+            Err(Failure::new(Exit::NoRuntime, message).hint(format_args!(
+                "runtimes: {}; `offshoot plugin list` shows where plugins are looked for{}",
+                names.join(", "),
+                unusable.collect::<String>()
+            )))
+        }
+        Err(error) => Err(plugins::unusable(&error, cx)),
+    }
+}
+
+/// Loads what agents that may be spawned are run by. One that cannot be used is told, and is missing when it is asked
+/// for.
+fn load_others(plugins: &mut Plugins, loaded: &str, config: &Config, cx: &Invocation) {
+    let mut seen = BUILT_IN.to_vec();
+    seen.push(loaded);
+    for agent in config.agents() {
+        let Some(name) = agent.runtime.as_ref().map(|name| name.value.as_str()) else { continue };
+        if seen.contains(&name) {
+            continue;
+        }
+        seen.push(name);
+        let found = plugins.find_runtime(name, cx);
+        let usable = found.and_then(|checked| plugins.load_runtime(name, &checked, cx).map(drop));
+        if let Err(failure) = usable {
+            let why = failure.complaints.first().map_or("", |complaint| &complaint.message);
+            cx.output.warning(format_args!("the agent `{}` cannot be run: {why}", agent.id()));
+        }
     }
 }
 

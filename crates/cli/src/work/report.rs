@@ -64,7 +64,7 @@ pub(crate) fn pieces(
     engine: &Engine,
     root: RootId,
     answer: &FanAnswer,
-    terms: Terms,
+    terms: &Terms,
     interrupted: Interrupted,
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
@@ -199,7 +199,7 @@ fn tell_what_is_missing(answer: &FanAnswer, cx: &Invocation) {
 }
 
 /// Says what did not go well, and what to do about it.
-fn tell_what_failed(answer: &FanAnswer, terms: Terms, cx: &Invocation) {
+fn tell_what_failed(answer: &FanAnswer, terms: &Terms, cx: &Invocation) {
     let (failed, total) = (answer.failures.len() + answer.refused.len(), answer.total);
     // Progress has named what ended badly, but for advice. What was refused never ran.
     let named = cx.output.names_failures(total);
@@ -240,7 +240,7 @@ fn tell_what_failed(answer: &FanAnswer, terms: Terms, cx: &Invocation) {
 /// Names the tree, and after an interruption what can be done with it.
 fn tell_how_to_go_on(
     answer: &FanAnswer,
-    terms: Terms,
+    terms: &Terms,
     interrupted: Interrupted,
     id: RunId,
     cx: &Invocation,
@@ -249,7 +249,7 @@ fn tell_how_to_go_on(
     let word = if interrupted == Interrupted::Yes { "interrupted: " } else { "" };
     cx.output.note(format_args!("{word}{completed} of {total} pieces completed, tree {id}"));
     if interrupted == Interrupted::Yes {
-        let strategy = terms.strategy;
+        let strategy = &terms.merging;
         let merge = match completed {
             0 => String::new(),
             _ => format!(", `offshoot merge --strategy {strategy} --children {id}` merges it"),
@@ -258,7 +258,7 @@ fn tell_how_to_go_on(
     }
 }
 
-fn exit(answer: &FanAnswer, terms: Terms, interrupted: Interrupted) -> Exit {
+fn exit(answer: &FanAnswer, terms: &Terms, interrupted: Interrupted) -> Exit {
     if interrupted == Interrupted::Yes {
         return Exit::Interrupted;
     }

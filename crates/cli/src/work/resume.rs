@@ -43,15 +43,18 @@ pub(crate) fn resume(root: RootId, cx: &Invocation) -> Result<Exit, Failure> {
     let program: &[String] = if &*plan.runtime == preflight::EXEC { &plan.program } else { &[] };
     let (config, prepared) = preflight::prepare(&plan.arguments(), program, cx)?;
     let (config, prepared) = as_it_was(config, prepared, &plan, &admitted, cx)?;
+    let terms = plan.terms()?;
+    let merging = terms.as_ref().map(|terms| &terms.merging);
+    let custom = merging.map(|merging| merging.load(&prepared.plugins, cx)).transpose()?.flatten();
     engine::block_on(async {
         let interrupts = Interrupts::listen()?;
-        let engine = Engine::start(config, engine::data_folder(cx)?, &prepared.work, cx).await?;
+        let engine = Engine::start(config, engine::data_folder(cx)?, &prepared, cx).await?;
         if over(&engine, root)? {
             return finished(&engine, root, interrupts, cx);
         }
         cx.output.note(format_args!("resuming tree {root}"));
         let label = admitted.label.clone();
-        let Some(terms) = plan.terms()? else {
+        let Some(terms) = terms else {
             let spec = RootSpec {
                 kind: RootKind::Run,
                 agent: prepared.agent,
@@ -68,7 +71,7 @@ pub(crate) fn resume(root: RootId, cx: &Invocation) -> Result<Exit, Failure> {
             None => task::pieces(&plan),
         };
         compare(&*store, root, &pieces)?;
-        let order = Order { prepared, label, task, plan, pieces, terms };
+        let order = Order { prepared, label, task, plan, pieces, terms, custom };
         pieces::run(&engine, order, Some(root), interrupts, cx).await
     })
 }

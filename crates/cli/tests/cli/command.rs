@@ -151,6 +151,11 @@ impl Outcome {
         self
     }
 
+    /// With something that differs from machine to machine called otherwise in the messages.
+    pub(crate) fn calling(self, what: &str, name: &str) -> Self {
+        Self { stderr: self.stderr.replace(what, name), ..self }
+    }
+
     /// Without the result, where that is not what the test is about.
     pub(crate) fn messages(self) -> Self {
         Self { stdout: Vec::new(), ..self }

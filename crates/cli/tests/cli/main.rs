@@ -22,6 +22,7 @@ mod mcp;
 mod merge;
 mod openai;
 mod orphans;
+mod plugin;
 mod prune;
 mod readme;
 mod recursion;

@@ -87,7 +87,7 @@ impl OwnTree {
         cx: &Invocation,
     ) -> Result<(Self, Client), Failure> {
         let interrupts = Interrupts::listen()?;
-        let engine = Engine::start(config, data_folder(cx)?, &prepared.work, cx).await?;
+        let engine = Engine::start(config, data_folder(cx)?, prepared, cx).await?;
         let spec = RootSpec {
             kind: RootKind::Mcp,
             agent: prepared.agent.clone(),

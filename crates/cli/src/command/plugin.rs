@@ -1,0 +1,103 @@
+//! `offshoot plugin`: one file for each of its commands.
+
+mod add;
+mod check;
+mod inspect;
+mod list;
+mod new;
+mod remove;
+mod trust;
+
+use std::io::Read;
+use std::path::Path;
+
+use offshoot_plugin_host::{Candidate, Checked, PACKAGE_FILE, PlaceOrigin};
+
+use crate::arguments::{LimitArguments, PluginCommand, PluginPathArguments};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::load;
+use crate::plugins::{Plugins, unusable};
+
+pub(super) use check::suite;
+
+/// Does what is asked about plugins.
+pub(super) fn run(command: PluginCommand, cx: &Invocation) -> Result<Exit, Failure> {
+    match command {
+        PluginCommand::List(arguments) => list::run(&arguments, cx),
+        PluginCommand::Inspect(arguments) => inspect::run(&arguments, cx),
+        PluginCommand::New(arguments) => new::run(&arguments, cx),
+        PluginCommand::Check(arguments) => check::run(&arguments, cx),
+        PluginCommand::Trust(arguments) => trust::run(&arguments, cx),
+        PluginCommand::Add(arguments) => add::run(&arguments, cx),
+        PluginCommand::Remove(arguments) => remove::run(&arguments, cx),
+    }
+}
+
+/// Is the process in which a library is opened for the first time.
+pub(super) fn trial(cx: &Invocation) -> Result<Exit, Failure> {
+    let order = standard_input()?;
+    let report = offshoot_plugin_host::trial(&order).map_err(|error| Failure::input(&error))?;
+    cx.output.bytes(report.as_bytes())?;
+    Ok(Exit::Done)
+}
+
+/// The plugins that can be found.
+fn plugins(path: &PluginPathArguments, cx: &Invocation) -> Result<Plugins, Failure> {
+    let config = load::config(cx, &LimitArguments::default())?;
+    Plugins::new(&path.plugin_path, &config, cx)
+}
+
+/// A plugin by its name or its folder; a bare library by its file.
+enum Meant {
+    Plugin(Box<Candidate>),
+    File(Box<Checked>),
+}
+
+impl Meant {
+    fn of(text: &str, plugins: &Plugins, cx: &Invocation) -> Result<Self, Failure> {
+        let path = cx.absolute(text);
+        let is_path = text.contains('/') || text == "." || text == "..";
+        if is_path || path.join(PACKAGE_FILE).is_file() || path.is_file() {
+            return Self::at(&path, cx);
+        }
+        let candidate = plugins.search().plugin(text).map_err(|error| unusable(&error, cx))?;
+        Ok(Self::Plugin(Box::new(candidate)))
+    }
+
+    /// What the user has named by its place is the user's own choice.
+    fn at(path: &Path, cx: &Invocation) -> Result<Self, Failure> {
+        if path.is_dir() {
+            return Ok(Self::Plugin(Box::new(folder(path)?)));
+        }
+        Checked::file(path).map(Box::new).map(Self::File).map_err(|error| unusable(&error, cx))
+    }
+
+    fn check(self, plugins: &Plugins, cx: &Invocation) -> Result<Checked, Failure> {
+        match self {
+            Self::Plugin(candidate) => plugins.check(*candidate, cx),
+            Self::File(checked) => Ok(*checked),
+        }
+    }
+}
+
+/// The plugin in this folder.
+fn folder(path: &Path) -> Result<Candidate, Failure> {
+    let real = path.canonicalize().map_err(|error| Failure::file("find", path, &error))?;
+    if !real.join(PACKAGE_FILE).is_file() {
+        return Err(Failure::new(
+            Exit::NoRuntime,
+            format_args!("there is no {PACKAGE_FILE} in {}", real.display()),
+        )
+        .hint("a plugin is a folder with one; `offshoot plugin new` makes one"));
+    }
+    Ok(Candidate::read(real, PlaceOrigin::Flag))
+}
+
+fn standard_input() -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().read_to_end(&mut bytes);
+    read.map_err(|error| Failure::file("read", Path::new("-"), &error))?;
+    Ok(bytes)
+}

@@ -1,0 +1,89 @@
+//! `offshoot plugin check`.
+
+use offshoot_model::JsonText;
+use offshoot_plugin_host::{Checked, Extent, Finding, Suite, Verdict};
+
+use super::{Meant, standard_input};
+use crate::arguments::CheckPluginArguments;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::plugins::{Plugins, unusable};
+use crate::work::engine;
+
+/// Runs a plugin through the contract, in a process of its own.
+pub(super) fn run(arguments: &CheckPluginArguments, cx: &Invocation) -> Result<Exit, Failure> {
+    let plugins = super::plugins(&arguments.one.path, cx)?;
+    let checked = Meant::of(&arguments.one.plugin, &plugins, cx)?.check(&plugins, cx)?;
+    let suite = order(arguments, &checked, &plugins, cx)?;
+    let trier = plugins.trier("plugin-suite", cx)?;
+    let findings =
+        engine::threads()?.block_on(offshoot_plugin_host::check(&trier, &checked, suite));
+    let findings = findings.map_err(|error| unusable(&error, cx))?;
+    if cx.output.wants_json() {
+        cx.output.json(&findings)?;
+    } else {
+        print(&findings, cx)?;
+    }
+    let broken = findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Broken(_)));
+    match broken.count() {
+        0 => Ok(Exit::Done),
+        broken => Err(Failure::new(
+            Exit::NoRuntime,
+            format_args!("{} breaks {broken} of {} rules", checked.path().display(), findings.len()),
+        )
+        .hint("the rules are those of docs/plugins.md; `cargo test` with check_contract finds most of them sooner")),
+    }
+}
+
+/// Is the process that checks.
+pub(crate) fn suite(cx: &Invocation) -> Result<Exit, Failure> {
+    let order = standard_input()?;
+    let print = |line: &str| {
+        // Whoever does not read on has seen enough.
+        let _ = cx.output.stream(|out| out.write_all(line.as_bytes()));
+    };
+    let suite = offshoot_plugin_host::suite(&order, print);
+    engine::threads()?.block_on(suite).map_err(|error| Failure::input(&error))?;
+    Ok(Exit::Done)
+}
+
+/// What the plugin says that it offers is checked, with the settings of the configuration.
+fn order(
+    arguments: &CheckPluginArguments,
+    checked: &Checked,
+    plugins: &Plugins,
+    cx: &Invocation,
+) -> Result<Suite, Failure> {
+    let manifest = plugins.describe(checked, &Extent::default(), cx)?.manifest;
+    let runtimes = manifest.runtimes.into_iter().map(|entry| {
+        let settings = plugins.runtime_settings(&entry.name);
+        (entry.name, settings)
+    });
+    Ok(Suite {
+        config: plugins.settings(checked),
+        runtimes: runtimes.collect::<Vec<(String, JsonText)>>(),
+        merges: manifest.merges.into_iter().map(|entry| entry.name).collect(),
+        task: arguments.task.clone(),
+        hanging_task: arguments.hanging_task.clone(),
+    })
+}
+
+fn print(findings: &[Finding], cx: &Invocation) -> Result<(), Failure> {
+    cx.output.stream(|out| {
+        let mut subject = "";
+        for finding in findings {
+            if finding.subject != subject {
+                subject = &finding.subject;
+                writeln!(out, "{subject}")?;
+            }
+            let rule = &finding.rule;
+            match &finding.verdict {
+                Verdict::Kept => writeln!(out, "  kept     {rule}")?,
+                Verdict::Broken(found) => writeln!(out, "  BROKEN   {rule}: {found}")?,
+                Verdict::Skipped(why) => writeln!(out, "  skipped  {rule}: {why}")?,
+            }
+        }
+        Ok(())
+    })
+}

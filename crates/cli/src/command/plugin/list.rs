@@ -1,0 +1,113 @@
+//! `offshoot plugin list`.
+
+use std::path::PathBuf;
+
+use offshoot_plugin_host::{Candidate, PlaceOrigin, PluginError, PluginName};
+use serde::Serialize;
+
+use crate::arguments::ListPluginsArguments;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::plugins::trusted;
+
+/// A plugin that was found.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Found {
+    name: String,
+    version: Option<String>,
+    abi: Option<String>,
+    runtimes: Vec<PluginName>,
+    merges: Vec<PluginName>,
+    folder: PathBuf,
+    origin: PlaceOrigin,
+    state: State,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shadowed_by: Option<PathBuf>,
+    /// Why it cannot be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    Usable,
+    Shadowed,
+    NotTrusted,
+    Changed,
+    Unusable,
+}
+
+/// Lists what there is. Nothing is loaded.
+pub(super) fn run(arguments: &ListPluginsArguments, cx: &Invocation) -> Result<Exit, Failure> {
+    let plugins = super::plugins(&arguments.path, cx)?;
+    let all = plugins.search().all().map_err(|error| Failure::of(Exit::NoRuntime, &error))?;
+    let found = all.into_iter().map(|candidate| judge(candidate, cx));
+    let found = found.collect::<Result<Vec<Found>, Failure>>()?;
+    if cx.output.wants_json() {
+        cx.output.json(&found)?;
+        return Ok(Exit::Done);
+    }
+    if found.is_empty() {
+        cx.output.note("there is no plugin in any of these folders:");
+        for place in plugins.search().places() {
+            cx.output.note(format_args!("  {} ({})", place.folder.display(), place.origin));
+        }
+    }
+    let row = |found: &Found| {
+        let offers = found.runtimes.iter().map(|name| format!("runtime {name}"));
+        let offers = offers.chain(found.merges.iter().map(|name| format!("merge {name}")));
+        [
+            found.name.clone(),
+            found.version.clone().unwrap_or_default(),
+            offers.collect::<Vec<_>>().join(", "),
+            format!("{} ({})", found.folder.display(), found.origin),
+            remark(found),
+        ]
+    };
+    cx.output.table(&found.iter().map(row).collect::<Vec<_>>())?;
+    Ok(Exit::Done)
+}
+
+fn judge(candidate: Candidate, cx: &Invocation) -> Result<Found, Failure> {
+    let package = candidate.package.as_ref().ok();
+    let mut found = Found {
+        name: candidate.name.clone(),
+        version: package.map(|package| package.version.clone()),
+        abi: package.map(|package| package.abi.to_string()),
+        runtimes: package.map(|package| package.runtimes.clone()).unwrap_or_default(),
+        merges: package.map(|package| package.merges.clone()).unwrap_or_default(),
+        folder: candidate.folder.clone(),
+        origin: candidate.origin,
+        state: State::Usable,
+        shadowed_by: candidate.shadowed_by.clone(),
+        reason: None,
+    };
+    if found.shadowed_by.is_some() {
+        found.state = State::Shadowed;
+        return Ok(found);
+    }
+    let trusted = trusted(&candidate, cx)?;
+    if let Err(error) = candidate.check(trusted) {
+        found.state = match error {
+            PluginError::NotTrusted { .. } => State::NotTrusted,
+            PluginError::Changed { .. } => State::Changed,
+            _ => State::Unusable,
+        };
+        found.reason = Some(error.to_string());
+    }
+    Ok(found)
+}
+
+fn remark(found: &Found) -> String {
+    match (found.state, &found.shadowed_by, &found.reason) {
+        (State::Usable, ..) => String::new(),
+        (State::Shadowed, Some(by), _) => format!("shadowed by {}", by.display()),
+        (State::NotTrusted, ..) => "not trusted, so it is ignored".to_owned(),
+        (State::Changed, ..) => "changed since it was trusted, so it is ignored".to_owned(),
+        (_, _, Some(reason)) => format!("unusable: {}", reason.lines().next().unwrap_or_default()),
+        (_, _, None) => "unusable".to_owned(),
+    }
+}

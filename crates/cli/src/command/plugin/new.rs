@@ -1,0 +1,132 @@
+//! `offshoot plugin new`: a crate outside any workspace, which builds, with a test and a README.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use offshoot_plugin_host::{PACKAGE_FILE, PluginName, abi_version, target};
+use serde::Serialize;
+
+use crate::arguments::NewPluginArguments;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+
+/// The SDK of the source tree that this command was built from.
+const BUILT_FROM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../plugin-sdk");
+
+const MANIFEST: &str = include_str!("template/Cargo.toml.in");
+const PACKAGE: &str = include_str!("template/plugin.toml.in");
+const RUNTIME: (&str, &str) =
+    (include_str!("template/runtime.rs.in"), include_str!("template/runtime.md.in"));
+const MERGE: (&str, &str) =
+    (include_str!("template/merge.rs.in"), include_str!("template/merge.md.in"));
+
+/// A plugin that was made.
+#[derive(Serialize)]
+struct Made<'a> {
+    folder: &'a Path,
+    files: &'a [&'static str],
+}
+
+/// Makes the folder.
+pub(super) fn run(arguments: &NewPluginArguments, cx: &Invocation) -> Result<Exit, Failure> {
+    let (name, kind, (code, readme)) = match (&arguments.runtime, &arguments.merge) {
+        (Some(name), _) => (name, "runtimes", RUNTIME),
+        (None, Some(name)) => (name, "merges", MERGE),
+        (None, None) => unreachable!("the command line asks for one of them"),
+    };
+    let name = PluginName::parse(name).map_err(|error| Failure::of(Exit::BadInput, &error))?;
+    let sdk = sdk(arguments, cx)?;
+    let folder = cx.environment.working_folder.join(name.as_str());
+    if folder.exists() {
+        return Err(Failure::input(format_args!("there is {} already", folder.display()))
+            .hint("choose another name, or another folder"));
+    }
+    // Only one of the two lists has the name.
+    let other = if kind == "runtimes" { "merges" } else { "runtimes" };
+    let filled = |text: &str| {
+        text.replace("{{name}}", name.as_str())
+            .replace("{{library}}", &name.as_str().replace('-', "_"))
+            .replace("{{type}}", &type_name(name.as_str()))
+            .replace("{{kind}}", kind)
+            .replace("{{other}}", other)
+            .replace("{{abi}}", &abi_version().to_string())
+            .replace("{{target}}", &target())
+            .replace("{{sdk}}", &toml_text(&sdk))
+    };
+    let files: [(&'static str, String); 5] = [
+        ("Cargo.toml", filled(MANIFEST)),
+        (PACKAGE_FILE, filled(PACKAGE)),
+        ("README.md", filled(readme)),
+        (".gitignore", "/target\n".to_owned()),
+        ("src/lib.rs", filled(code)),
+    ];
+    let write = || {
+        fs::create_dir_all(folder.join("src"))?;
+        files.iter().try_for_each(|(path, text)| fs::write(folder.join(path), text))
+    };
+    write().map_err(|error| Failure::file("write", &folder, &error))?;
+    let files = files.map(|(path, _)| path);
+    if cx.output.wants_json() {
+        cx.output.json(&Made { folder: &folder, files: &files })?;
+    } else {
+        cx.output.line(format_args!("made {}", folder.display()))?;
+        files.iter().try_for_each(|file| cx.output.line(format_args!("  {file}")))?;
+        cx.output.hint(format_args!(
+            "cd {name} && cargo test && cargo build --release && offshoot plugin check ."
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+/// The source folder of the SDK.
+fn sdk(arguments: &NewPluginArguments, cx: &Invocation) -> Result<PathBuf, Failure> {
+    let folder = match &arguments.sdk {
+        Some(folder) => cx.absolute(folder),
+        None => PathBuf::from(BUILT_FROM),
+    };
+    let found = folder.canonicalize().ok().filter(|folder| folder.join("Cargo.toml").is_file());
+    found.ok_or_else(|| {
+        Failure::input(format_args!("there is no SDK in {}", folder.display()))
+            .hint("name the folder crates/plugin-sdk of a source tree with --sdk PATH")
+    })
+}
+
+/// `my-agent` as a type: `MyAgent`.
+fn type_name(name: &str) -> String {
+    let words = name.split(['-', '_']).filter(|word| !word.is_empty());
+    let capital = |word: &str| {
+        let (first, rest) = word.split_at(1);
+        first.to_ascii_uppercase() + rest
+    };
+    let name: String = words.map(capital).collect();
+    // A type cannot begin with a digit, and must not be called like what it implements.
+    match name.as_str() {
+        "Runtime" | "Merge" | "MergeFn" | "Plugin" | "Settings" => format!("The{name}"),
+        _ if name.starts_with(|c: char| c.is_ascii_digit()) => format!("Plugin{name}"),
+        _ => name,
+    }
+}
+
+/// A path within a TOML text.
+fn toml_text(path: &Path) -> String {
+    path.display().to_string().replace('\\', "\\\\").replace('"', "\\\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_types() {
+        for (name, expected) in [
+            ("upper", "Upper"),
+            ("my-agent_2", "MyAgent2"),
+            ("3d", "Plugin3d"),
+            ("runtime", "TheRuntime"),
+            ("a--b", "AB"),
+        ] {
+            assert_eq!(type_name(name), expected);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! `offshoot plugin trust`.
+
+use std::path::Path;
+
+use offshoot_model::ContentHash;
+use serde::Serialize;
+
+use super::Meant;
+use crate::arguments::TrustPluginArguments;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::plugins::{real, unusable};
+use crate::trusted::Trusted;
+
+/// A plugin that has just been trusted.
+#[derive(Serialize)]
+struct Added<'a> {
+    name: &'a str,
+    folder: &'a Path,
+    digest: ContentHash,
+}
+
+/// Trusts a plugin as it is now, or no longer.
+pub(super) fn run(arguments: &TrustPluginArguments, cx: &Invocation) -> Result<Exit, Failure> {
+    let plugins = super::plugins(&arguments.one.path, cx)?;
+    let Meant::Plugin(candidate) = Meant::of(&arguments.one.plugin, &plugins, cx)? else {
+        return Err(Failure::input("only a folder with a plugin.toml can be trusted")
+            .hint("a file is looked into with `offshoot plugin inspect`"));
+    };
+    let mut trusted = Trusted::read(&cx.environment)?;
+    let folder = real(&candidate.folder);
+    if arguments.remove {
+        return match trusted.remove_plugin(&folder)? {
+            true => {
+                cx.output.note(format_args!("no longer trusted: {}", folder.display()));
+                Ok(Exit::Done)
+            }
+            false => Err(Failure::input(format_args!("{} is not trusted", folder.display()))
+                .hint("`offshoot plugin list` shows what is")),
+        };
+    }
+    // Everything but trust has to be in order: nobody trusts what cannot be used.
+    let digest = candidate.digest().map_err(|error| unusable(&error, cx))?;
+    trusted.add_plugin(folder.clone(), digest)?;
+    if cx.output.wants_json() {
+        cx.output.json(&Added { name: &candidate.name, folder: &folder, digest })?;
+    } else {
+        cx.output.line(format_args!("trusted {} in {}", candidate.name, folder.display()))?;
+    }
+    Ok(Exit::Done)
+}

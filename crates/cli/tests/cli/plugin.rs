@@ -1,0 +1,242 @@
+//! `offshoot plugin`, and plugins at work: found, judged, tried, loaded, merged by, or told why not.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use offshoot_test_support::plugin_library;
+
+use crate::command::{Outcome, Place, check};
+
+/// A plugin in a folder of this place, whose library is one of the awkward ones.
+fn plugin(place: &Place, folder: &str, name: &str, library: &str) -> PathBuf {
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let text = format!(
+        "name = \"{name}\"\nversion = \"0.1.0\"\nabi = \"1.0\"\nlicense = \"MIT\"\nruntimes = [\"upper\"]\n\
+         merges = [\"longest\"]\n\n[files.{target}]\npath = \"libx.so\"\n"
+    );
+    let file = place.file(&format!("{folder}/{name}/plugin.toml"), text);
+    let folder = file.parent().expect("a file is in a folder").to_owned();
+    fs::copy(plugin_library(library), folder.join("libx.so")).expect("there is room");
+    for path in
+        [file.as_path(), &folder, folder.parent().expect("it has one"), &folder.join("libx.so")]
+    {
+        fs::set_permissions(path, Permissions::from_mode(0o755)).expect("it is ours");
+    }
+    folder
+}
+
+/// What differs from one machine or build to another.
+fn plain(outcome: Outcome) -> Outcome {
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    outcome.calling(&target, "TARGET")
+}
+
+#[test]
+fn a_runtime_and_a_merge_of_a_plugin_run_in_a_tree() {
+    let place = Place::new();
+    plugin(&place, "plugins", "raw", "raw");
+    let run = place.run(&["run", "--plugin-path", "plugins", "--runtime", "upper", "hello"]);
+    assert_eq!(run.expect_code(0).stdout(), "HELLO\n");
+    let run = ["run", "--plugin-path", "plugins", "--runtime", "upper", "--json", "x"];
+    assert_eq!(place.run(&run).expect_code(0).json()["data"], "X");
+    let fanout = |merge: &str| {
+        let tasks = ["--task", "one", "--task", "three", "--merge", merge];
+        let how = ["fanout", "--plugin-path", "plugins", "--runtime", "upper"];
+        place.run(&[&how[..], &tasks].concat())
+    };
+    assert_eq!(fanout("concatenate").expect_code(0).stdout(), "ONE\n---\nTHREE\n");
+    assert_eq!(fanout("plugin:longest").expect_code(0).stdout(), "THREE\n");
+    let early = fanout("plugin:longest=early").expect_code(0);
+    assert!(["ONE\n", "THREE\n"].contains(&early.stdout()), "{}", early.stdout());
+    check("plugin_refuses_parameters", &fanout("plugin:longest=refuse"));
+    // In one tree with programs: a shell that asks for an agent of the plugin.
+    place.file(
+        "both.toml",
+        "[plugins]\npath = [\"plugins\"]\n[agents.defaults.subagents]\nallowAgents = [\"*\"]\n\
+         [[agents.list]]\nid = \"loud\"\nruntime = \"upper\"\n",
+    );
+    let script = "\"$OFFSHOOT\" spawn --agent loud --wait 'from the plugin'; echo from a shell";
+    let both = place.run(&["run", "--config", "both.toml", "x", "--", "sh", "-c", script]);
+    assert_eq!(both.expect_code(0).stdout(), "FROM THE PLUGIN\nfrom a shell\n");
+}
+
+#[test]
+fn a_plugin_merges_lines_too() {
+    let place = Place::new();
+    plugin(&place, "plugins", "raw", "raw");
+    let lines = "{\"key\":\"a\",\"value\":\"short\"}\n{\"key\":\"b\",\"value\":\"much longer\"}\n";
+    let merged =
+        place.feed(&["merge", "--plugin-path", "plugins", "--strategy", "plugin:longest"], lines);
+    assert_eq!(merged.expect_code(0).stdout(), "much longer\n");
+}
+
+#[test]
+fn a_runtime_that_hangs_can_be_stopped() {
+    let place = Place::new();
+    plugin(&place, "plugins", "raw", "raw");
+    let run = place.run(&[
+        "run",
+        "--plugin-path",
+        "plugins",
+        "--runtime",
+        "upper",
+        "--timeout",
+        "1",
+        "hang",
+    ]);
+    assert!(run.expect_code(1).stderr.contains("time"));
+}
+
+#[test]
+fn what_there_is_can_be_listed_and_looked_into() {
+    let place = Place::new();
+    check("plugin_list_empty", &plain(place.run(&["plugin", "list"])));
+    plugin(&place, "one", "raw", "raw");
+    plugin(&place, "two", "raw", "raw");
+    let broken = plugin(&place, "two", "broken", "raw");
+    fs::write(broken.join("plugin.toml"), "name = \"broken\"\nversoin = \"1\"\n")
+        .expect("there is room");
+    let paths = ["--plugin-path", "one", "--plugin-path", "two"];
+    check("plugin_list", &plain(place.run(&[&["plugin", "list"], &paths[..]].concat())));
+    let json =
+        place.run(&[&["plugin", "list", "--json"], &paths[..]].concat()).expect_code(0).json();
+    let states: Vec<_> =
+        json.as_array().expect("a list").iter().map(|found| &found["state"]).collect();
+    assert_eq!(states, ["usable", "unusable", "shadowed"]);
+    check("plugin_inspect", &place.run(&["plugin", "inspect", "raw", "--plugin-path", "one"]));
+    let file = place.run(&["plugin", "inspect", "one/raw/libx.so", "--json"]).expect_code(0).json();
+    assert_eq!((&file["name"], &file["abi"]), (&"raw".into(), &"1.0".into()));
+    check("plugin_inspect_broken", &place.run(&["plugin", "inspect", "two/broken"]));
+    check(
+        "plugin_inspect_unknown",
+        &place.run(&["plugin", "inspect", "nothing", "--plugin-path", "one"]),
+    );
+}
+
+/// Every way in which a plugin cannot be used: message with file, versions and what to do, exit 5, and no tree.
+#[test]
+fn what_cannot_be_used_is_told_and_no_tree_dies_of_it() {
+    let place = Place::new();
+    let run = |name: &str| {
+        let folder = format!("plugins-{name}");
+        place.run(&["run", "--plugin-path", &folder, "--runtime", "upper", "hello"])
+    };
+    for name in ["other-layout", "other-major", "no-plugin", "panic-aborts", "aborts"] {
+        plugin(&place, &format!("plugins-{name}"), name, name);
+        check(&format!("plugin_{}", name.replace('-', "_")), &run(name));
+    }
+    let file = |name: &str| plugin(&place, &format!("plugins-{name}"), name, "raw").join("libx.so");
+    let text = file("text");
+    fs::write(&text, "no library at all\n").expect("there is room");
+    check("plugin_text", &run("text"));
+    fs::remove_file(file("missing")).expect("it was there");
+    check("plugin_missing", &run("missing"));
+    let machine = file("machine");
+    let mut bytes = fs::read(&machine).expect("it is there");
+    // An s390x, which nobody who runs this has.
+    bytes[18] = 22;
+    fs::write(&machine, &bytes).expect("there is room");
+    check("plugin_machine", &run("machine").calling(std::env::consts::ARCH, "OURS"));
+    chmod(&file("writable"), 0o757);
+    check("plugin_writable", &run("writable"));
+    let owner = file("owner");
+    if std::os::unix::fs::chown(&owner, Some(12_345), None).is_ok() {
+        check("plugin_owner", &run("owner"));
+    }
+    let name = file("name");
+    let folder = name.parent().expect("it has one");
+    fs::rename(folder, folder.with_file_name("other")).expect("it is ours");
+    check("plugin_folder_name", &run("name"));
+    let disagrees = plugin(&place, "plugins-disagrees", "disagrees", "raw");
+    assert!(disagrees.exists());
+    check("plugin_disagrees", &run("disagrees"));
+    check("plugin_unknown_runtime", &place.run(&["run", "--runtime", "upper", "hello"]));
+    let merge = ["fanout", "--merge", "plugin:nothing", "--task", "a", "--", "cat"];
+    assert_eq!(place.run(&merge).code, 5);
+    assert!(!place.path().join(".offshoot").exists(), "nothing was opened");
+}
+
+#[test]
+fn a_project_is_asked_for_trust() {
+    let place = Place::new();
+    let folder = plugin(&place, ".offshoot/plugins", "raw", "raw");
+    let run = || place.run(&["run", "--runtime", "upper", "-q", "hello"]);
+    check("plugin_not_trusted", &run());
+    check("plugin_trust", &place.run(&["plugin", "trust", "raw", "-q"]));
+    assert_eq!(run().expect_code(0).stdout(), "HELLO\n");
+    // One byte more at the end is another library.
+    let library = folder.join("libx.so");
+    let mut bytes = fs::read(&library).expect("it is there");
+    bytes.push(0);
+    replace(&library, &bytes);
+    check("plugin_changed", &run());
+    place.run(&["plugin", "trust", "raw", "-q"]).expect_code(0);
+    run().expect_code(0);
+    place.run(&["plugin", "trust", "raw", "-q", "--remove"]).expect_code(0);
+    run().expect_code(5);
+    // Whoever trusts the whole project trusts its plugins.
+    place.run(&["trust", "-q"]).expect_code(0);
+    assert_eq!(run().expect_code(0).stdout(), "HELLO\n");
+}
+
+#[test]
+fn a_plugin_is_taken_in_and_removed() {
+    let place = Place::new();
+    let folder = plugin(&place, "made", "raw", "raw");
+    check("plugin_add", &place.run(&["plugin", "add", "made/raw"]));
+    check("plugin_add_again", &place.run(&["plugin", "add", "made/raw"]));
+    place.run(&["plugin", "add", "made/raw", "--replace"]).expect_code(0);
+    fs::remove_dir_all(folder).expect("it is ours");
+    let run = || place.run(&["run", "--runtime", "upper", "hello"]);
+    assert_eq!(run().expect_code(0).stdout(), "HELLO\n");
+    let library = place.path().join("home/.local/share/offshoot/plugins/raw/libx.so");
+    let mut bytes = fs::read(&library).expect("it was copied");
+    bytes.push(0);
+    replace(&library, &bytes);
+    assert!(run().expect_code(5).stderr.contains("is not what its plugin.toml says"));
+    check("plugin_remove", &place.run(&["plugin", "remove", "raw"]));
+    check("plugin_remove_again", &place.run(&["plugin", "remove", "raw"]));
+    run().expect_code(5);
+}
+
+#[test]
+fn a_library_is_tried_out_once() {
+    let place = Place::new();
+    plugin(&place, "plugins", "raw", "raw");
+    let run =
+        || place.run(&["run", "-v", "--plugin-path", "plugins", "--runtime", "upper", "hello"]);
+    assert!(run().expect_code(0).stderr.contains("trying out"));
+    assert!(!run().expect_code(0).stderr.contains("trying out"));
+}
+
+#[test]
+fn the_contract_is_checked_across_the_interface() {
+    let place = Place::new();
+    plugin(&place, "plugins", "raw", "raw");
+    let checked = place.run(&[
+        "plugin",
+        "check",
+        "raw",
+        "--plugin-path",
+        "plugins",
+        "--hanging-task",
+        "hang",
+    ]);
+    check("plugin_check", &checked);
+    plugin(&place, "plugins", "aborts", "aborts");
+    let checked = place.run(&["plugin", "check", "aborts", "--plugin-path", "plugins"]);
+    assert!(checked.expect_code(5).stderr.contains("SIGABRT"));
+}
+
+fn chmod(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is ours");
+}
+
+/// By rename, as everything that may be mapped.
+fn replace(path: &Path, bytes: &[u8]) {
+    let new = path.with_extension("new");
+    fs::write(&new, bytes).expect("there is room");
+    chmod(&new, 0o755);
+    fs::rename(&new, path).expect("it is ours");
+}
