@@ -43,7 +43,8 @@ pub(crate) fn check(
         (_, None) => "delivered to a parent that it does not have",
         (Handed::Over { .. }, Some(State::Ended)) => "delivered to a parent that is over",
         (Handed::Over { .. }, Some(State::Queued)) => "delivered to a parent that never started",
-        (Handed::ToNobody, Some(state)) if state != State::Ended => {
+        // One that begins anew has forgotten what it asked for.
+        (Handed::ToNobody, Some(state)) if !matches!(state, State::Ended | State::Interrupted) => {
             "undelivered although its parent is there"
         }
         _ => match (before, how) {

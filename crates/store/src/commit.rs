@@ -28,11 +28,13 @@ impl Commit {
         }
     }
 
-    pub(crate) fn ready(result: Result<(), StoreError>) -> Self {
+    /// An answer that is there at once.
+    pub fn ready(result: Result<(), StoreError>) -> Self {
         Self(State::Ready(Some(result)))
     }
 
-    pub(crate) fn waiting(answer: oneshot::Receiver<Result<(), StoreError>>) -> Self {
+    /// An answer that somebody sends. One who hangs up without a word has kept nothing.
+    pub fn waiting(answer: oneshot::Receiver<Result<(), StoreError>>) -> Self {
         Self(State::Waiting(answer))
     }
 }

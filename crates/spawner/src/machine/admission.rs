@@ -170,6 +170,7 @@ pub(super) fn live(key: SessionKey, admission: &Admission, phase: Phase) -> Live
         mail: None,
         takes_turns: false,
         announces: false,
+        earlier_children: 0,
         earlier: None,
         stopping: None,
     }

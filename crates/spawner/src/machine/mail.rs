@@ -191,7 +191,11 @@ impl Machine {
         let is_held =
             |child: RunIndex| held.unwrap_or_default().iter().any(|(run, _)| *run == child);
         let lives = |child: RunIndex| self.runs[child.get()].live().is_some();
-        entry.children.iter().copied().filter(|&child| lives(child) || is_held(child)).collect()
+        self.own_children(run)
+            .iter()
+            .copied()
+            .filter(|&child| lives(child) || is_held(child))
+            .collect()
     }
 
     fn undelivered(

@@ -140,7 +140,12 @@ impl Recall {
                     about.started = true;
                 }
             }
-            EventKind::Resumed { attempt, .. } => {
+            EventKind::Resumed { attempt, continues } => {
+                let entry = &mut self.machine.runs[run.get()];
+                let earlier = entry.children.len();
+                if let Some(live) = entry.live_mut().filter(|_| !continues) {
+                    live.earlier_children = u32::try_from(earlier).expect("fewer than runs");
+                }
                 if let Some(about) = self.about.get_mut(&run) {
                     (about.started, about.attempt) = (false, attempt);
                 }
@@ -203,26 +208,31 @@ impl Recall {
             machine.timers.arm(now.plus(left), Due::Deadline);
         }
         let fates = fates(&machine, &about);
-        let living: Vec<RunIndex> = fates.keys().copied().collect();
-        let mut waiting = Vec::new();
-        let mut doomed = Vec::new();
-        let mut order = living;
+        let mut order: Vec<RunIndex> = fates.keys().copied().collect();
         order.sort_unstable();
+        // Leaves first, so that whoever is over has nothing below it that is not.
+        for &run in order.iter().rev().filter(|run| fates[run] == Fate::Ends) {
+            let live = machine.runs[run.get()].live().expect("it lives");
+            let reason = live.stopping.as_deref().cloned().unwrap_or(Reason::Interrupted);
+            let (usage, cost) = about.get(&run).and_then(|about| about.used).unwrap_or_default();
+            let ending = Ending { usage, cost, ..Ending::of(reason) };
+            machine.finished(now, run, ending, &mut effects);
+        }
+        let mut waiting = Vec::new();
         for run in order {
+            if matches!(fates[&run], Fate::Holds | Fate::Ends) {
+                continue;
+            }
             let About { admitted, attempt, used, .. } =
                 about.remove(&run).expect("whoever lives was told of");
-            let continues = fates[&run] == Fate::Again { continues: true };
-            match fates[&run] {
-                Fate::Holds => continue,
-                Fate::Ends => {
-                    doomed.push((run, used));
-                    continue;
+            let mut continues = false;
+            if let Fate::Again { continues: goes_on } = fates[&run] {
+                continues = goes_on;
+                if !continues {
+                    machine.begin_anew(now, run, &mut effects);
                 }
-                Fate::WaitsInLine => {}
-                Fate::Again { continues } => {
-                    let kind = EventKind::Resumed { attempt: attempt + 1, continues };
-                    machine.record(now, run, kind, &mut effects);
-                }
+                let kind = EventKind::Resumed { attempt: attempt + 1, continues };
+                machine.record(now, run, kind, &mut effects);
             }
             let live = machine.runs[run.get()].live_mut().expect("it lives");
             (live.phase, live.started_at) = (Phase::Queued, None);
@@ -236,14 +246,6 @@ impl Recall {
                 Origin::Root | Origin::Agent => machine.stand_in_line(run),
             }
             waiting.push(Waiting { run, admitted, continues });
-        }
-        // Leaves first, so that whoever is over has nothing below it that is not.
-        for (run, used) in doomed.into_iter().rev() {
-            let live = machine.runs[run.get()].live().expect("it lives");
-            let reason = live.stopping.as_deref().cloned().unwrap_or(Reason::Interrupted);
-            let (usage, cost) = used.unwrap_or_default();
-            let ending = Ending { usage, cost, ..Ending::of(reason) };
-            machine.finished(now, run, ending, &mut effects);
         }
         machine.schedule(now, &mut effects);
         Recalled { machine, effects, waiting, ended }
@@ -367,6 +369,16 @@ fn fates(machine: &Machine, about: &HashMap<RunIndex, About>) -> HashMap<RunInde
 }
 
 impl Machine {
+    /// A run begins anew: what its earlier attempt had asked for is nothing to it any more.
+    fn begin_anew(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
+        let entry = &mut self.runs[run.get()];
+        let earlier_children = entry.children.len();
+        let Some(live) = entry.live_mut() else { return };
+        live.earlier_children = u32::try_from(earlier_children).expect("fewer than runs");
+        let mail = live.mail.take();
+        self.return_mail(now, mail, out);
+    }
+
     /// A piece that was read back, and whose owner has said what it takes to run it, takes its place in line.
     pub(super) fn claimed(&mut self, run: RunIndex) {
         let entry = &self.runs[run.get()];

@@ -63,6 +63,8 @@ pub(crate) struct Live {
     pub(super) takes_turns: bool,
     /// Whether its result goes to the session that asked for it.
     pub(super) announces: bool,
+    /// How many of its children an attempt asked for that was interrupted: they are nothing to this one.
+    pub(crate) earlier_children: u32,
     /// What it used in attempts that were interrupted. What it reports counts from the beginning of this one.
     pub(crate) earlier: Option<Box<(Usage, Cost)>>,
     /// What its ending will say, once it was asked to stop.

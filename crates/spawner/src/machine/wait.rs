@@ -49,7 +49,7 @@ impl Machine {
     pub(super) fn wait(&mut self, now: Timestamp, wait: NewWait, out: &mut Vec<Effect>) {
         let NewWait { id, caller, runs, mode, until } = wait;
         let targets: Vec<RunIndex> = if runs.is_empty() {
-            self.runs[caller.get()].children.clone()
+            self.own_children(caller).to_vec()
         } else {
             runs.iter()
                 .filter_map(|run| self.find(*run))
@@ -167,6 +167,13 @@ impl Machine {
         self.deliver(now, id, caller, &over, out);
         let ended = over.into_iter().map(|run| self.id(run)).collect();
         out.push(Effect::Resolve { wait: id, ended, pending });
+    }
+
+    /// The children that this attempt of a run has asked for.
+    pub(super) fn own_children(&self, run: RunIndex) -> &[RunIndex] {
+        let entry = &self.runs[run.get()];
+        let earlier = entry.live().map_or(0, |live| live.earlier_children);
+        &entry.children[earlier as usize..]
     }
 
     /// Whether a run is blocked on others.

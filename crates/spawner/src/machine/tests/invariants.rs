@@ -21,6 +21,8 @@ pub(super) struct Ledger {
     reported: HashMap<RunId, u64>,
     stopping: BTreeSet<RunId>,
     handed_over: BTreeSet<RunId>,
+    /// Those that a new supervisor has not taken up again.
+    interrupted: BTreeSet<RunId>,
     spawns: u32,
     /// All of the record.
     pub(super) events: Vec<Event>,
@@ -46,6 +48,7 @@ impl Ledger {
             reported: HashMap::new(),
             stopping: BTreeSet::new(),
             handed_over: BTreeSet::new(),
+            interrupted: BTreeSet::new(),
             spawns: 0,
             events: Vec::new(),
             deepest: 0,
@@ -107,6 +110,7 @@ impl Ledger {
                 assert!(before.is_none(), "a run is admitted once");
             }
             EventKind::Starting => {
+                self.interrupted.remove(&run);
                 let cap = self.limits.max_concurrent as usize;
                 assert!(self.holding.len() < cap, "nobody starts at the cap");
                 let depth = self.admitted[&run].depth;
@@ -126,7 +130,14 @@ impl Ledger {
             EventKind::Stopping { .. } => {
                 self.stopping.insert(run);
             }
-            EventKind::Reopened => self.holding.clear(),
+            EventKind::Reopened => {
+                self.holding.clear();
+                let lives = |run: &&RunId| !self.ended.contains_key(run);
+                self.interrupted = self.admitted.keys().filter(lives).copied().collect();
+            }
+            EventKind::Resumed { .. } => {
+                self.interrupted.remove(&run);
+            }
             EventKind::Delivered { .. } => self.hand_over(run, true),
             EventKind::Undelivered { .. } => self.hand_over(run, false),
             EventKind::Used { usage, .. } => self.spend(run, usage),
@@ -148,7 +159,8 @@ impl Ledger {
     fn hand_over(&mut self, run: RunId, delivered: bool) {
         assert!(self.announces(run), "pieces are followed by their owner");
         let parent = self.admitted[&run].parent.expect("a root has nobody to tell");
-        assert_eq!(delivered, !self.ended.contains_key(&parent), "told while somebody listens");
+        let listens = !self.ended.contains_key(&parent) && !self.interrupted.contains(&parent);
+        assert_eq!(delivered, listens, "told while somebody listens");
         assert!(self.handed_over.insert(run), "no result is handed over twice");
     }
 

@@ -330,7 +330,13 @@ impl World {
                 let live = run.live()?;
                 // What holds pieces is not stopped by being asked; whoever takes it over decides anew.
                 let stopping = live.stopping.clone().filter(|_| live.phase != Phase::Holder);
-                Some((live.live_children, live.announces, live.takes_turns, stopping))
+                Some((
+                    live.live_children,
+                    live.earlier_children,
+                    live.announces,
+                    live.takes_turns,
+                    stopping,
+                ))
             };
             assert_eq!(of(read), of(was));
         }

@@ -1,0 +1,253 @@
+//! A supervisor that is killed at every single write, just before it and just after, and the tree that goes on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use futures_util::future::BoxFuture;
+use offshoot_audit::Audit;
+use offshoot_config::Loader;
+use offshoot_model::{
+    Admitted, Ending, Event, EventKind, Payload, RootId, RunId, SpawnRequest, VariableRef,
+};
+use offshoot_runtime::{Finished, FnRuntime, NextTurn, WaitFor};
+use offshoot_spawner::{FanOut, Piece, RootSpec, Session, Spawner, SpawnerError};
+use offshoot_store::{
+    Commit, DataFolder, Events, Found, MemoryStore, NewValue, RootSummary, Store, StoreError,
+};
+use tokio::sync::{Notify, oneshot};
+
+/// What the last write comes to before everything is gone.
+#[derive(Clone, Copy, Debug)]
+enum Last {
+    /// Nothing of it is on disk.
+    Lost,
+    /// It is, and nobody was told.
+    Untold,
+}
+
+/// A store whose process dies at a certain write: from then on nothing is written and nobody is answered.
+struct Dying {
+    inner: Arc<MemoryStore>,
+    left: AtomicI64,
+    last: Last,
+    dead: Arc<Notify>,
+    /// The answers that never come.
+    never: Mutex<Vec<oneshot::Sender<Result<(), StoreError>>>>,
+}
+
+impl Dying {
+    fn never(&self) -> Commit {
+        let (answer, commit) = oneshot::channel();
+        self.never.lock().expect("one at a time").push(answer);
+        self.dead.notify_one();
+        Commit::waiting(commit)
+    }
+}
+
+impl Store for Dying {
+    fn append(&self, events: Vec<Event>) -> Commit {
+        match (self.left.fetch_sub(1, Ordering::SeqCst), self.last) {
+            (2.., _) => self.inner.append(events),
+            (1, Last::Untold) => {
+                drop(self.inner.append(events));
+                self.never()
+            }
+            _ => self.never(),
+        }
+    }
+
+    fn put(&self, value: NewValue) -> BoxFuture<'static, Result<VariableRef, StoreError>> {
+        self.inner.put(value)
+    }
+
+    fn path(&self, reference: &VariableRef) -> Result<PathBuf, StoreError> {
+        self.inner.path(reference)
+    }
+
+    fn read(&self, reference: &VariableRef) -> Result<Vec<u8>, StoreError> {
+        self.inner.read(reference)
+    }
+
+    fn verify(&self, reference: &VariableRef) -> Result<(), StoreError> {
+        self.inner.verify(reference)
+    }
+
+    fn events(&self, root: RootId, after: u64) -> Events {
+        self.inner.events(root, after)
+    }
+
+    fn all_events(&self) -> Events {
+        self.inner.all_events()
+    }
+
+    fn roots(&self) -> Result<Vec<RootSummary>, StoreError> {
+        self.inner.roots()
+    }
+
+    fn find(&self, text: &str) -> Result<Vec<Found>, StoreError> {
+        self.inner.find(text)
+    }
+
+    fn admitted(&self, run: RunId) -> Result<Option<Admitted>, StoreError> {
+        self.inner.admitted(run)
+    }
+
+    fn ending(&self, run: RunId) -> Result<Option<Ending>, StoreError> {
+        self.inner.ending(run)
+    }
+}
+
+/// How often each run was started.
+type Starts = Arc<Mutex<BTreeMap<RunId, u32>>>;
+
+/// Agents that always answer the same: some ask for two children and wait, some for two and end their turn.
+fn agents(starts: &Starts) -> FnRuntime {
+    let starts = Arc::clone(starts);
+    let agents = FnRuntime::new("agents", move |launch, mut cx| {
+        let starts = Arc::clone(&starts);
+        async move {
+            *starts.lock().expect("one at a time").entry(launch.run).or_default() += 1;
+            let task = launch.task.to_string();
+            let mut answer = task.clone();
+            let children = || ["x", "y"].map(|part| format!("leaf {part} of {task}"));
+            if task.starts_with("wait") {
+                for child in children() {
+                    cx.host.spawn(ask(&child)).await.expect("there is room");
+                }
+                for ended in cx.host.wait(WaitFor::default()).await.ended {
+                    answer = format!("{answer}, {}", text(ended.data.as_ref()));
+                }
+            } else if task.starts_with("turn") {
+                for child in children() {
+                    cx.host.spawn(ask(&child)).await.expect("there is room");
+                }
+                while let NextTurn::Go(prompt) = cx.turns.ended(None).await {
+                    let leaves = prompt.lines().filter(|line| line.starts_with("leaf"));
+                    answer = leaves.fold(answer, |answer, leaf| format!("{answer}, {leaf}"));
+                }
+            }
+            Finished::text(answer)
+        }
+    });
+    agents.with_turns()
+}
+
+fn ask(task: &str) -> SpawnRequest {
+    SpawnRequest { task: task.into(), ..SpawnRequest::default() }
+}
+
+fn text(data: Option<&Payload>) -> &str {
+    match data {
+        Some(Payload::Text(text)) => text,
+        other => panic!("a short text, not {other:?}"),
+    }
+}
+
+fn spawner(store: Arc<dyn Store>, folder: &Arc<DataFolder>, starts: &Starts) -> Spawner {
+    let flag = |loader: Loader, (key, value): (&str, &str)| {
+        loader.flag(format!("agents.defaults.subagents.{key}"), value, "test")
+    };
+    let settings =
+        [("allowRecursiveSpawn", "true"), ("maxConcurrent", "2"), ("budget.tokens", "100000")];
+    let config = settings.into_iter().fold(Loader::new(), flag).load().expect("within bounds");
+    let builder = Spawner::builder().config(config).store(store).folder(Arc::clone(folder));
+    builder.runtime(agents(starts)).build().expect("a spawner")
+}
+
+/// Every piece does something else.
+fn order() -> FanOut {
+    FanOut::new(["plain", "wait a", "turn b", "plain c", "wait d"].map(Piece::task))
+}
+
+async fn answered(session: Session) -> Result<Payload, SpawnerError> {
+    let answer = session.fan_out(order()).await?.answer().await?;
+    session.conclude(&answer).await?;
+    Ok(answer.answer.to_payload().expect("a short text"))
+}
+
+fn world() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+/// Runs the tree, kills it at this write and goes on. Answers whether it got that far.
+fn killed_at(write: i64, last: Last, expected: &Payload) -> bool {
+    let home = tempfile::tempdir().expect("a folder for the test");
+    let folder = Arc::new(DataFolder::open(home.path()).expect("a data folder"));
+    let inner = Arc::new(MemoryStore::new());
+    let dead = Arc::new(Notify::new());
+    let dying = Dying {
+        inner: Arc::clone(&inner),
+        left: AtomicI64::new(write),
+        last,
+        dead: Arc::clone(&dead),
+        never: Mutex::default(),
+    };
+    let before = Starts::default();
+    let first = world();
+    let (root, survived) = first.block_on(async {
+        let spawner = spawner(Arc::new(dying), &folder, &before);
+        let session = spawner.open(RootSpec::new("all")).await.expect("a root");
+        let root = session.root();
+        let survived = tokio::select! {
+            answer = answered(session) => Some(answer.expect("a whole record")),
+            () = dead.notified() => None,
+        };
+        (root, survived)
+    });
+    drop(first);
+    if let Some(answer) = survived {
+        assert_eq!(answer, *expected);
+        return false;
+    }
+    let ended = ended(&*inner, root);
+    if inner.admitted(root.run()).expect("a record").is_none() {
+        assert!(before.lock().expect("nobody runs").is_empty(), "recorded before it is begun");
+        return true;
+    }
+    let after = Starts::default();
+    let answer = world().block_on(async {
+        let spawner = spawner(Arc::<MemoryStore>::clone(&inner), &folder, &after);
+        match spawner.resume(root, RootSpec::new("all")).await {
+            Ok(session) => answered(session).await.expect("a whole record"),
+            Err(SpawnerError::Over) => {
+                let ending = inner.ending(root.run()).expect("a record").expect("it is over");
+                ending.output.expect("an answer")
+            }
+            Err(error) => panic!("{error}"),
+        }
+    });
+    assert_eq!(answer, *expected, "killed at write {write}, {last:?}");
+    for (run, starts) in &*after.lock().expect("nobody runs any more") {
+        assert!(!ended.contains(run), "what had ended is not run again");
+        assert_eq!(*starts, 1);
+    }
+    let events: Vec<Event> =
+        inner.events(root, 0).map(|event| event.expect("a whole record")).collect();
+    let findings = Audit::of(&events);
+    assert!(findings.breaches.is_empty(), "{write}, {last:?}: {:?}", findings.breaches);
+    assert_eq!(findings.unfinished, 0);
+    true
+}
+
+fn ended(store: &MemoryStore, root: RootId) -> BTreeSet<RunId> {
+    let events = store.events(root, 0).map(|event| event.expect("a whole record"));
+    events
+        .filter(|event| matches!(event.kind, EventKind::Ended(_)))
+        .map(|event| event.run)
+        .collect()
+}
+
+#[test]
+fn a_tree_survives_its_supervisor_at_every_write() {
+    let expected = Payload::text(
+        "plain\n---\nwait a, leaf x of wait a, leaf y of wait a\n---\n\
+         turn b, leaf x of turn b, leaf y of turn b\n---\nplain c\n---\n\
+         wait d, leaf x of wait d, leaf y of wait d",
+    );
+    for last in [Last::Lost, Last::Untold] {
+        let killed = (1..).take_while(|&write| killed_at(write, last, &expected)).count();
+        assert!(killed > 10, "a tree of eleven runs has more writes than {killed}");
+    }
+}
