@@ -92,6 +92,12 @@ impl Failure {
         }
     }
 
+    /// Whether another model may answer where this one has not: it is not there, or does not come to itself.
+    pub fn is_of_the_model(&self) -> bool {
+        let missing = matches!(self, Self::Refused { status: 404, .. });
+        missing || self.is_retryable() && !matches!(self, Self::Unreachable { .. })
+    }
+
     /// Whether the conversation has grown beyond what the model can read.
     pub fn is_overflow(&self) -> bool {
         let (Self::Refused { error, .. } | Self::GaveUp { error }) = self else { return false };

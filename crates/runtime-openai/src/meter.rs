@@ -42,12 +42,12 @@ pub(crate) enum Pricing {
 /// The account of one run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meter {
+    /// Of the model that is asked now.
     pricing: Pricing,
     usage: Usage,
+    cost: Cost,
     /// Whether a call has been asked for and not been accounted for.
     open: bool,
-    /// Whether the model has seen any call.
-    seen: bool,
 }
 
 impl Tokens {
@@ -70,8 +70,8 @@ impl Tokens {
 
 impl Price {
     /// Rounded up to the next millionth of a dollar: an estimate that errs, errs upwards.
-    fn of(self, tokens: (u64, u64, u64)) -> MicroUsd {
-        let (input, output, cache_read) = tokens;
+    fn of(self, tokens: Tokens) -> MicroUsd {
+        let Tokens { input, output, cache_read } = tokens;
         let cached = self.cache_read_per_million.unwrap_or(self.input_per_million);
         let rows = [
             (input, self.input_per_million),
@@ -84,9 +84,27 @@ impl Price {
     }
 }
 
+impl Pricing {
+    /// Of one call; without numbers nobody knows.
+    fn of(self, tokens: Option<Tokens>) -> Cost {
+        match (self, tokens) {
+            (Self::Free, _) => Cost::NONE,
+            (Self::Known(price), Some(tokens)) => {
+                Cost { estimated_usd: price.of(tokens), ..Cost::NONE }
+            }
+            (Self::Known(_) | Self::Unknown, _) => Cost::unknown(),
+        }
+    }
+}
+
 impl Meter {
     pub(crate) fn new(pricing: Pricing) -> Self {
-        Self { pricing, usage: Usage::default(), open: false, seen: false }
+        Self { pricing, usage: Usage::default(), cost: Cost::NONE, open: false }
+    }
+
+    /// Another model is asked from now on.
+    pub(crate) fn goes_on_with(&mut self, pricing: Pricing) {
+        self.pricing = pricing;
     }
 
     /// A call was sent.
@@ -102,7 +120,7 @@ impl Meter {
     /// It is over. Without numbers nobody knows what it used.
     pub(crate) fn call_ended(&mut self, tokens: Option<Tokens>) {
         self.open = false;
-        self.seen = true;
+        self.cost = plus(self.cost, self.pricing.of(tokens));
         self.usage = self.usage
             + tokens.map_or(Usage::UNKNOWN, |Tokens { input, output, cache_read }| Usage {
                 input: TokenCount::Known(input),
@@ -119,20 +137,14 @@ impl Meter {
 
     /// Money so far.
     pub(crate) fn cost(&self) -> Cost {
-        let Usage { input, output, cache_read, .. } = self.usage();
-        match self.pricing {
-            Pricing::Free => Cost::NONE,
-            _ if !self.open && !self.seen => Cost::NONE,
-            Pricing::Unknown => Cost::unknown(),
-            Pricing::Known(price) => match (input.known(), output.known(), cache_read.known()) {
-                (Some(input), Some(output), Some(cache_read)) => {
-                    let estimated_usd = price.of((input, output, cache_read));
-                    Cost { estimated_usd, ..Cost::NONE }
-                }
-                _ => Cost::unknown(),
-            },
-        }
+        if self.open { plus(self.cost, self.pricing.of(None)) } else { self.cost }
     }
+}
+
+/// What two calls of one run cost: it is one run that nobody can price, however many calls of it.
+fn plus(one: Cost, other: Cost) -> Cost {
+    let both = one + other;
+    Cost { unknown_runs: both.unknown_runs.min(1), ..both }
 }
 
 #[cfg(test)]
@@ -197,8 +209,14 @@ mod tests {
         meter.call_began();
         meter.call_ended(Some(Tokens { input: 1000, output: 100, cache_read: 1000 }));
         assert_eq!(meter.cost().estimated_usd, MicroUsd::from_micros(150 + 60 + 75));
+        meter.goes_on_with(Pricing::Free);
+        meter.call_ended(tokens(1000, 1000));
+        let known = Cost { estimated_usd: MicroUsd::from_micros(285), ..Cost::NONE };
+        assert_eq!(meter.cost(), known);
+        meter.goes_on_with(Pricing::Known(price));
         meter.call_ended(None);
-        assert_eq!(meter.cost(), Cost::unknown());
+        meter.call_ended(None);
+        assert_eq!(meter.cost(), Cost { unknown_runs: 1, ..known }, "one run, however many calls");
         let mut unknown = Meter::new(Pricing::Unknown);
         assert_eq!(unknown.cost(), Cost::NONE);
         unknown.call_began();

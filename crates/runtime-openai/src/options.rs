@@ -7,6 +7,7 @@ use offshoot_model::AgentId;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::meter::Pricing;
 use crate::{Compaction, Price, Pruning, Retries};
 
 /// What holds for all runs. From configuration: `runtimes.openai.options`.
@@ -19,6 +20,8 @@ pub struct OpenAiOptions {
     pub key_variable: Option<String>,
     /// The model where a run names none.
     pub model: Option<String>,
+    /// Models to go on with, in this order, where one is not there or does not come to itself.
+    pub fallback_models: Vec<String>,
     /// Further fields of each request, such as `temperature` or `max_tokens`.
     pub request: Map<String, Value>,
     /// Whether the endpoint may be asked to say what was used; some refuse a request that does.
@@ -56,6 +59,8 @@ pub struct OpenAiOptions {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct AgentOptions {
+    /// Instead of those of all.
+    pub fallback_models: Option<Vec<String>>,
     /// Instead of that of all.
     pub compaction: Option<Compaction>,
     /// Instead of that of all.
@@ -80,6 +85,7 @@ impl Default for OpenAiOptions {
             base_url: "http://127.0.0.1:11434/v1".to_owned(),
             key_variable: None,
             model: None,
+            fallback_models: Vec::new(),
             request: Map::new(),
             ask_usage: true,
             plain_http: false,
@@ -100,6 +106,21 @@ impl Default for OpenAiOptions {
 }
 
 impl OpenAiOptions {
+    /// The models that stand in for an agent's own.
+    pub(crate) fn fallback_models(&self, agent: &AgentId) -> &[String] {
+        let own = self.agents.get(agent.as_str()).and_then(|agent| agent.fallback_models.as_ref());
+        own.unwrap_or(&self.fallback_models)
+    }
+
+    /// What is known of the price of a model.
+    pub(crate) fn pricing(&self, model: &str) -> Pricing {
+        match (self.cost, self.prices.get(model)) {
+            (CostOption::None, _) => Pricing::Free,
+            (CostOption::Unknown, Some(price)) => Pricing::Known(*price),
+            (CostOption::Unknown, None) => Pricing::Unknown,
+        }
+    }
+
     /// How an agent's conversation is summed up.
     pub(crate) fn compaction(&self, agent: &AgentId) -> &Compaction {
         let own = self.agents.get(agent.as_str()).and_then(|agent| agent.compaction.as_ref());

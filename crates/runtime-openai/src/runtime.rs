@@ -17,11 +17,10 @@ use crate::compaction::Due;
 use crate::endpoint::EndpointError;
 use crate::history::History;
 use crate::meter::{Meter, Pricing};
-use crate::options::CostOption;
 use crate::pressure::Pressure;
 use crate::service::Service;
 use crate::session::Session;
-use crate::{OpenAiOptions, context, tools};
+use crate::{CostOption, OpenAiOptions, context, tools};
 
 /// Runs models behind a chat endpoint. Cheap to clone; all runs share what its connections and its service's requests to
 /// slow down are.
@@ -55,15 +54,6 @@ impl OpenAiRuntime {
         self.inner.service.as_ref().map(drop).map_err(Clone::clone)
     }
 
-    fn pricing(&self, model: &str) -> Pricing {
-        let options = &self.inner.options;
-        match (options.cost, options.prices.get(model)) {
-            (CostOption::None, _) => Pricing::Free,
-            (_, Some(price)) => Pricing::Known(*price),
-            (CostOption::Unknown, None) => Pricing::Unknown,
-        }
-    }
-
     /// One run; an error is the reason why nothing was asked.
     async fn run(&self, launch: Launch, cx: RunContext) -> Result<Finished, Reason> {
         let Inner { options, service, pressure, .. } = &*self.inner;
@@ -94,7 +84,8 @@ impl OpenAiRuntime {
             compaction,
             pruning: options.pruning(&launch.agent),
             due: Due::new(compaction.limit()),
-            meter: Meter::new(self.pricing(model)),
+            meter: Meter::new(options.pricing(model)),
+            models: options.fallback_models(&launch.agent).iter().cloned().collect(),
             chance: chance(&launch),
             said: String::new(),
             counted: None,
@@ -118,7 +109,7 @@ impl Runtime for OpenAiRuntime {
 
     fn abilities(&self) -> Abilities {
         let options = &self.inner.options;
-        let cost = match options.model.as_deref().map(|model| self.pricing(model)) {
+        let cost = match options.model.as_deref().map(|model| options.pricing(model)) {
             Some(Pricing::Known(_)) => CostKnowledge::Reported,
             _ if options.cost == CostOption::None => CostKnowledge::None,
             _ => CostKnowledge::Unknown,

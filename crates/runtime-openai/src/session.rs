@@ -1,5 +1,6 @@
 //! The loop of one run: ask, use tools, ask again, until an answer stands; then perhaps a further turn.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,6 +41,8 @@ pub(crate) struct Session<'r> {
     pub(crate) pruning: &'r Pruning,
     pub(crate) due: Due,
     pub(crate) meter: Meter,
+    /// Models that stand in for the one that is asked, in this order.
+    pub(crate) models: VecDeque<String>,
     /// From 0 to 1; another one for each run.
     pub(crate) chance: f64,
     /// What it said last: its answer once a turn has ended, and part of one before.
@@ -156,7 +159,7 @@ impl Session<'_> {
 
     /// Calls the service until it answers, or must be given up.
     async fn ask(&mut self, messages: Vec<Message>, purpose: Purpose) -> Result<Reply, Failure> {
-        let request = self.request(&messages, purpose);
+        let mut request = self.request(&messages, purpose);
         let mut failed = 0;
         loop {
             self.pressure.passes(self.chance).await;
@@ -179,7 +182,16 @@ impl Session<'_> {
                 true => retries.wait(failed, failure.after(), self.chance),
                 false => None,
             };
-            let Some(wait) = wait else { return Err(failure) };
+            let Some(wait) = wait else {
+                let stand_in = self.models.pop_front_if(|_| failure.is_of_the_model());
+                let Some(model) = stand_in else { return Err(failure) };
+                self.tell(format!("{}; goes on with {model}", failure.explain()));
+                self.meter.goes_on_with(self.options.pricing(&model));
+                self.fields.insert("model".to_owned(), model.into());
+                request = self.request(&messages, purpose);
+                failed = 0;
+                continue;
+            };
             let (why, seconds, most) = (failure.explain(), wait.as_secs_f64(), retries.count);
             self.tell(format!("{why}; tries again in {seconds:.1} s ({failed} of {most})"));
             if failure.is_pressure() {

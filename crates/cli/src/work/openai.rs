@@ -56,7 +56,10 @@ fn options(config: &Config) -> Result<OpenAiOptions, Failure> {
     for agent in agents {
         let compaction = config.compaction(agent);
         let pruning = config.context_pruning(agent);
+        let model = config.agent(agent).and_then(|agent| agent.model.as_ref());
+        let stand_ins = model.map(|model| model.value.fallbacks.clone());
         let own = AgentOptions {
+            fallback_models: stand_ins.filter(|models| !models.is_empty()),
             compaction: compaction
                 .map(|table| self::table(&format!("compaction of the agent {agent}"), table))
                 .transpose()?,

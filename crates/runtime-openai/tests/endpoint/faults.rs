@@ -292,3 +292,30 @@ async fn a_run_that_is_dropped_closes_its_connection() {
     let mut rest = Vec::new();
     connection.read_to_end(&mut rest).await.expect("the connection ends in peace");
 }
+
+#[tokio::test]
+async fn another_model_goes_on() {
+    let model = |name: &str| Condition::Model(name.into());
+    let missing = ApiError::new(404, "model_not_found", "no such model");
+    let place = Place::with(
+        [
+            Rule::when(model("small"), Reply::Error(missing)),
+            Rule::when(model("busy"), Reply::overloaded()),
+            Rule::when(model("large"), Reply::text("I am here")),
+        ],
+        |options| options.fallback_models = vec!["busy".into(), "large".into(), "never".into()],
+    );
+    let (finished, events) = place.run("go").await;
+    assert_eq!(text(&finished), "I am here");
+    let asked: Vec<_> = place.api.conversations().into_iter().map(|seen| seen.model).collect();
+    assert_eq!(asked, ["small", "busy", "busy", "busy", "large"]);
+    let expected = "the service answered 404: no such model; goes on with busy";
+    assert_eq!(progress(&events)[0], expected);
+    assert_eq!(finished.usage.total().known(), Some(15));
+    // What is wrong with the request would be wrong with any model.
+    let wrong = Place::with([Rule::always(Reply::invalid("bad"))], |options| {
+        options.fallback_models = vec!["large".into()];
+    });
+    wrong.run("go").await;
+    assert_eq!(wrong.api.requests().len(), 1);
+}

@@ -76,7 +76,7 @@ async fn one_that_the_service_refuses_is_summed_up_too() {
 async fn an_agent_may_have_its_own_settings() {
     let off = AgentOptions {
         compaction: Some(Compaction { mode: Some("off".into()), ..Compaction::default() }),
-        context_pruning: None,
+        ..AgentOptions::default()
     };
     let place = Place::with(
         [
