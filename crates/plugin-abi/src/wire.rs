@@ -10,6 +10,7 @@ pub mod group;
 pub mod launch;
 pub mod manifest;
 pub mod merge;
+pub mod orphans;
 pub mod shutdown;
 pub mod spawn;
 pub mod turn;
@@ -36,6 +37,8 @@ pub mod op {
     pub const LETTER: &str = "letter";
     /// `Host`: a group of processes. See [`group`](super::group).
     pub const GROUP: &str = "group";
+    /// `Host`: children that are nobody's program. See [`orphans`](super::orphans).
+    pub const ORPHANS: &str = "orphans";
 }
 
 /// A document that says which version it is.

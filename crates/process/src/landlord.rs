@@ -24,4 +24,16 @@ pub trait Landlord: fmt::Debug + Send + Sync {
 
     /// Its group is gone, and it is about to be reaped.
     fn ended(&self, leader: Identity);
+
+    /// What has come to this process of all that was started in it, if orphans come to it.
+    fn orphans(&self) -> Option<Adopted>;
+}
+
+/// Children of this process that are nobody's program: what some program has left behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Adopted {
+    /// Their numbers.
+    pub pids: Vec<u32>,
+    /// Whether none of them can be a program that is just being started.
+    pub quiet: bool,
 }

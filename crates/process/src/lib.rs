@@ -74,7 +74,7 @@ pub use error::{KeeperError, ProcessesError, ProgramError, StartError};
 pub use finished::{Exit, Finished, Kept, Output};
 pub use identity::Identity;
 pub use keeper::{KeeperCommand, run_keeper};
-pub use landlord::Landlord;
+pub use landlord::{Adopted, Landlord};
 pub use leftovers::{Leftover, Wanted, end_leftovers, leftovers};
 pub use lines::Lines;
 pub use processes::{MARK_VARIABLE, Options, Processes};

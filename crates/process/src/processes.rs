@@ -18,7 +18,7 @@ use crate::reaper::Reaper;
 use crate::sys::{self, ChildList, ProcessId};
 use crate::watch::watch;
 use crate::{
-    Child, Exit, Identity, KeeperCommand, KeeperError, Landlord, ProcessesError, Program,
+    Adopted, Child, Exit, Identity, KeeperCommand, KeeperError, Landlord, ProcessesError, Program,
     ProgramError, StartError, capture, input,
 };
 
@@ -69,6 +69,8 @@ pub(crate) struct Inner {
     children: Option<ChildList>,
     pub(crate) reaper: Reaper,
     landlord: Option<Arc<dyn Landlord>>,
+    /// Whether orphans come to the landlord, which is to say, to this process.
+    landlord_adopts: bool,
     /// Shared rather than sent to a task of its own, because reaping one child, listing all and telling the keeper must
     /// not overlap, and each takes a few microseconds. Only replacing a dead keeper takes longer.
     state: Mutex<State>,
@@ -126,6 +128,7 @@ impl Processes {
             inherited_mark,
             children,
             reaper,
+            landlord_adopts: landlord.as_ref().is_some_and(|landlord| landlord.orphans().is_some()),
             landlord,
             state,
         })))
@@ -186,7 +189,7 @@ impl Processes {
 impl Inner {
     /// Whether orphans come to us.
     pub(crate) fn adopts(&self) -> bool {
-        self.children.is_some()
+        self.children.is_some() || self.landlord_adopts
     }
 
     /// Ends the account of a leader that has ended, unless there are orphans to be looked at first. The leader is
@@ -220,6 +223,9 @@ impl Inner {
     }
 
     fn list(&self, state: &mut State) -> io::Result<Orphans> {
+        if let Some(landlord) = self.landlord.as_ref().filter(|_| self.landlord_adopts) {
+            return Ok(Self::list_of(&**landlord, state));
+        }
         let State { live, starting, strangers, keeper, .. } = state;
         let keeper = keeper.as_ref().map(Link::pid);
         let (mut pids, mut present) = (Vec::new(), 0);
@@ -241,6 +247,16 @@ impl Inner {
             strangers.retain(|&pid, reap| !(*reap && !live.contains_key(&pid) && ended(pid)));
         }
         Ok(Orphans { pids, quiet: *starting == 0 })
+    }
+
+    /// As [`Self::list`], of a landlord, who knows which children are whose program. It reaps what is nobody's.
+    fn list_of(landlord: &dyn Landlord, state: &mut State) -> Orphans {
+        let Some(Adopted { mut pids, quiet }) = landlord.orphans() else {
+            return Orphans { pids: Vec::new(), quiet: true };
+        };
+        state.strangers.retain(|pid, _| pids.contains(pid));
+        pids.retain(|pid| !state.strangers.contains_key(pid) && !state.live.contains_key(pid));
+        Orphans { pids, quiet }
     }
 
     fn reap(&self, state: &mut State, leader: Identity) -> Exit {

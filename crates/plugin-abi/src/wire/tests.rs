@@ -225,6 +225,10 @@ fn the_rest_arrives() {
     ] {
         assert_eq!(group::decode(&group::encode(change)), Ok(change));
     }
+    let adopted = orphans::Orphans { pids: vec![5, 6], quiet: true };
+    for orphans in [None, Some(adopted)] {
+        assert_eq!(orphans::decode_answer(&orphans::encode_answer(orphans.clone())), Ok(orphans));
+    }
     assert_eq!(shutdown::decode(&shutdown::encode(3)), Ok(3));
     assert_eq!(shutdown::decode(NOTHING), Ok(0));
     for mark in [None, Some("0a.1;".to_owned())] {

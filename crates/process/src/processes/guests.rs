@@ -1,10 +1,10 @@
 //! Groups that other code in this process starts: a plugin has a copy of this crate of its own.
 //!
 //! What it starts are children of this process all the same. Here they are told to the keeper, and known as nobody's
-//! orphans, so that their starter alone signals and reaps them.
+//! orphans, so that their starter alone signals and reaps them. What they leave behind is the starter's business too.
 
-use super::{Processes, State, enter};
-use crate::{Identity, KeeperError};
+use super::{Orphans, Processes, State, enter};
+use crate::{Adopted, Identity, KeeperError};
 
 impl Processes {
     /// Somebody else is about to start a process. [`guest_started`](Self::guest_started) or
@@ -42,6 +42,15 @@ impl Processes {
         if let Some(keeper) = &mut state.keeper {
             let _ = keeper.remove(leader);
         }
+    }
+}
+
+impl Processes {
+    /// What has come to this process and is nobody's program, where orphans come to it: of a guest's programs too, which
+    /// knows them by its marks.
+    pub fn guest_orphans(&self) -> Option<Adopted> {
+        let Orphans { pids, quiet } = self.0.children.as_ref().and(self.0.orphans().ok())?;
+        Some(Adopted { pids, quiet })
     }
 }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex};
 
 use offshoot_process::{
-    Exit, Identity, Landlord, MARK_VARIABLE, NeverStop, Options, Processes, StartError,
+    Adopted, Exit, Identity, Landlord, MARK_VARIABLE, NeverStop, Options, Processes, StartError,
 };
 use offshoot_test_support::Watched;
 
@@ -58,6 +58,10 @@ impl Landlord for Between {
     fn ended(&self, leader: Identity) {
         self.note("ended");
         self.host.guest_ended(leader);
+    }
+
+    fn orphans(&self) -> Option<Adopted> {
+        self.host.guest_orphans()
     }
 }
 

@@ -1,0 +1,47 @@
+//! Children of the process that are nobody's program: the operation `orphans` of `Host`.
+//!
+//! A host may adopt what its children leave behind. Then what a plugin's program has left is found among these, by whoever
+//! knows its mark: the plugin.
+
+use serde::{Deserialize, Serialize};
+
+use super::{V, from_json, to_json, versioned};
+use crate::AbiError;
+
+/// What a host has adopted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Orphans {
+    /// Their numbers.
+    pub pids: Vec<u32>,
+    /// Whether none of them can be a program that somebody is just starting.
+    pub quiet: bool,
+}
+
+/// The document of an answer; of a host that adopts nobody where there is none.
+pub fn encode_answer(orphans: Option<Orphans>) -> String {
+    let (pids, quiet) = match orphans {
+        Some(Orphans { pids, quiet }) => (Some(pids), quiet),
+        None => (None, false),
+    };
+    to_json(&Document { v: V, pids, quiet }, "answer to orphans").expect("numbers are always JSON")
+}
+
+/// The answer of a document.
+///
+/// # Errors
+/// [`AbiError::INVALID`] where it is none.
+pub fn decode_answer(json: &str) -> Result<Option<Orphans>, AbiError> {
+    let Document { pids, quiet, .. } = from_json(json, "answer to orphans")?;
+    Ok(pids.map(|pids| Orphans { pids, quiet }))
+}
+
+#[derive(Serialize, Deserialize)]
+struct Document {
+    v: u32,
+    #[serde(default)]
+    pids: Option<Vec<u32>>,
+    #[serde(default)]
+    quiet: bool,
+}
+
+versioned!(Document);
