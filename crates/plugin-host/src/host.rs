@@ -6,11 +6,11 @@ use std::sync::Arc;
 use offshoot_plugin_abi::abi_stable::sabi_trait::TD_Opaque;
 use offshoot_plugin_abi::abi_stable::std_types::{RResult, RStr, RString};
 use offshoot_plugin_abi::async_ffi::FutureExt;
-use offshoot_plugin_abi::wire::{event, group, op, spawn, turn, wait};
+use offshoot_plugin_abi::wire::{event, group, op, orphans, spawn, turn, wait};
 use offshoot_plugin_abi::{
     AbiError, Answer, Host, Host_TO, HostRef, Later, RunHost, RunHost_TO, RunHostRef, event as kind,
 };
-use offshoot_process::Processes;
+use offshoot_process::{Adopted, Processes};
 use offshoot_runtime::{Ruling, StopSignal};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
@@ -80,6 +80,7 @@ impl Host for PluginsHost {
     fn call(&self, name: RStr<'_>, args_json: RStr<'_>) -> Answer {
         match name.as_str() {
             op::GROUP => caught(|| self.group(args_json.as_str())).into(),
+            op::ORPHANS => caught(|| Ok(self.orphans())).into(),
             unknown => RResult::RErr(AbiError::unsupported(unknown)),
         }
     }
@@ -100,6 +101,14 @@ impl PluginsHost {
             }
         }
         Ok(group::encode_answer(mark).into())
+    }
+}
+
+impl PluginsHost {
+    fn orphans(&self) -> RString {
+        let adopted = self.0.processes.as_ref().and_then(Processes::guest_orphans);
+        let adopted = adopted.map(|Adopted { pids, quiet }| orphans::Orphans { pids, quiet });
+        orphans::encode_answer(adopted).into()
     }
 }
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use offshoot_model::ProcessIdentity;
 use offshoot_plugin_abi::wire::group::{self, Change};
-use offshoot_plugin_abi::wire::op;
-use offshoot_process::{Identity, Landlord, Options, Processes};
+use offshoot_plugin_abi::wire::orphans::{self, Orphans};
+use offshoot_plugin_abi::wire::{NOTHING, op};
+use offshoot_process::{Adopted, Identity, Landlord, Options, Processes};
 
 use crate::{Error, PluginHost, Setup};
 
@@ -51,6 +52,12 @@ impl Landlord for PluginHost {
     fn ended(&self, leader: Identity) {
         // It is over, whoever hears of it.
         let _ = self.tell(Change::Ended(named(leader)));
+    }
+
+    fn orphans(&self) -> Option<Adopted> {
+        let answer = self.call(op::ORPHANS, NOTHING).ok()?;
+        let Orphans { pids, quiet } = orphans::decode_answer(&answer).ok()??;
+        Some(Adopted { pids, quiet })
     }
 }
 

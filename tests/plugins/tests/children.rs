@@ -85,6 +85,18 @@ fn they_go_with_a_supervisor_that_is_killed() {
 }
 
 #[test]
+fn what_a_program_leaves_behind_goes_with_it() {
+    for flags in [&["--setsid"][..], &["--setsid", "--hold-stdout"], &[]] {
+        let actions = [&["fork-grandchild"], flags, &["exit", "7"]].concat();
+        let mut supervisor = Supervisor::start(&actions);
+        let child = supervisor.child();
+        let grandchild = supervisor.grandchild();
+        assert_eq!(supervisor.line(), "exited with code 7", "{actions:?}");
+        assert!(child.is_gone() && grandchild.is_gone(), "{actions:?}");
+    }
+}
+
+#[test]
 fn they_go_with_a_supervisor_that_ends_in_order() {
     let mut supervisor = Supervisor::start(&["fork-grandchild", "hang"]);
     let child = supervisor.child();
