@@ -21,7 +21,9 @@ use crate::work::task::{self, Task};
 /// Runs the tasks, merges the answers.
 pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, Failure> {
     let work = &arguments.work;
-    nested::refuse("fanout", work, cx)?;
+    if let Some(exit) = nested::fanout(arguments, || tasks(arguments), cx)? {
+        return Ok(exit);
+    }
     let terms = Terms::of(&arguments.pieces)?;
     let (config, prepared) = preflight::prepare(work, &arguments.command, cx)?;
     let files = context::look(&work.context, cx)?;

@@ -1,16 +1,20 @@
 //! `run`, `map` and `fanout` inside an agent: no trees of their own, but children of that agent, under its limits.
 
-use offshoot_door::Spawn;
+use offshoot_door::{Client, MergeOrder, Spawn, SpawnMany, SpawnedMany, Wait};
 use offshoot_model::{AgentId, BudgetRequest};
 
-use super::spawn::child;
-use crate::arguments::{OutputArgument, RunArguments, WorkArguments};
+use super::spawn::{call, child, hand_in};
+use super::wait::print_value;
+use crate::arguments::{
+    FanoutArguments, OnFailureArgument, OutputArgument, RunArguments, WorkArguments,
+};
 use crate::door::{above, may_be_below};
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
 use crate::work::engine::block_on;
 use crate::work::preflight::EXEC;
+use crate::work::task::Task;
 
 /// Asks for the child, where this process runs inside an agent, and waits for its answer. None where it does not.
 pub(super) fn run(arguments: &RunArguments, cx: &Invocation) -> Result<Option<Exit>, Failure> {
@@ -24,6 +28,92 @@ pub(super) fn run(arguments: &RunArguments, cx: &Invocation) -> Result<Option<Ex
         let spawn = Spawn { command: Some(command.clone()), ..request(task, work)? };
         child(&supervisor, spawn, &work.context, true, cx).await.map(Some)
     })
+}
+
+/// Asks for a child for each task, where this process runs inside an agent, and prints what their answers make.
+pub(super) fn fanout(
+    arguments: &FanoutArguments,
+    tasks: impl FnOnce() -> Result<Vec<Task>, Failure>,
+    cx: &Invocation,
+) -> Result<Option<Exit>, Failure> {
+    let FanoutArguments { pieces, work, command, .. } = arguments;
+    if work.dry_run || !may_be_below(cx) {
+        return Ok(None);
+    }
+    block_on(async {
+        let Some(supervisor) = above(cx).await? else { return Ok(None) };
+        if pieces.max_fail.is_some() {
+            return Err(of_the_root("--max-fail"));
+        }
+        let template = request("", work)?;
+        if template.budget.is_some() {
+            return Err(of_the_root("a budget"));
+        }
+        let template = Spawn {
+            context: hand_in(&supervisor, &work.context, cx).await?,
+            command: (!command.is_empty()).then(|| command.clone()),
+            cwd: cx.environment.working_folder.to_str().map(str::to_owned),
+            ..template
+        };
+        let child = |task: Task| Spawn {
+            task: task.task,
+            label: task.label,
+            agent: task.agent.or_else(|| template.agent.clone()),
+            run_timeout_seconds: task.timeout.or(template.run_timeout_seconds),
+            ..template.clone()
+        };
+        let children = tasks()?.into_iter().map(child).collect();
+        let on_failure = match pieces.on_failure {
+            OnFailureArgument::Fail => "fail",
+            OnFailureArgument::Skip => "skip",
+            OnFailureArgument::Include => "include",
+        };
+        let order =
+            MergeOrder { strategy: pieces.merge.clone(), on_failure: Some(on_failure.to_owned()) };
+        let wait = Some(Wait { merge: Some(order), ..Wait::default() });
+        let many = SpawnMany { children, wait, ..SpawnMany::default() };
+        let answer = call(&supervisor, many).await?;
+        report(&supervisor, answer, cx).await.map(Some)
+    })
+}
+
+/// Prints what several children have made together, and says what is missing.
+async fn report(
+    supervisor: &Client,
+    SpawnedMany { children, waited }: SpawnedMany,
+    cx: &Invocation,
+) -> Result<Exit, Failure> {
+    let mut exit = Exit::Done;
+    let waited = waited.unwrap_or_default();
+    let merged = waited.merged;
+    if cx.output.wants_json() {
+        cx.output.json(&merged)?;
+    } else if let Some(merged) = &merged {
+        let text = merged.data.as_ref().and_then(|data| serde_json::from_str(data.as_str()).ok());
+        match (text, &merged.name, &merged.data) {
+            (Some::<String>(text), _, _) => cx.output.line(text)?,
+            (None, Some(name), _) => print_value(supervisor, name.clone(), cx).await?,
+            (None, None, Some(data)) => cx.output.line(data.as_str())?,
+            (None, None, None) => {}
+        }
+    }
+    for outcome in &waited.ended {
+        if let Some(error) = &outcome.error {
+            cx.output.note(format_args!("run {}: {}", outcome.run_id, error.message));
+        }
+    }
+    let complain = |message: &str| {
+        cx.output.error(&Complaint { message: message.to_owned(), causes: Vec::new(), hint: None });
+    };
+    if let Some(error) = merged.and_then(|merged| merged.error) {
+        complain(&error);
+        exit = Exit::AgentFailed;
+    }
+    for refusal in children.into_iter().filter_map(|child| child.refusal) {
+        complain(&refusal.message);
+        exit = Exit::Refused;
+    }
+    Ok(exit)
 }
 
 /// Refuses a command that has no way to be children of an agent.

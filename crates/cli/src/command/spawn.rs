@@ -36,18 +36,8 @@ pub(super) async fn child(
     wait: bool,
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
-    let mut context = Vec::with_capacity(files.len());
-    for ContextArgument { name, path } in files {
-        let path = cx.environment.working_folder.join(path);
-        let text = path.to_str().ok_or_else(|| {
-            Failure::input(format_args!("the path {} is not UTF-8", path.display()))
-        })?;
-        let value = Value::Path(text.to_owned());
-        call(supervisor, ContextPut::new(name, value)).await?;
-        context.push(ContextGrant { name: name.clone(), from: None });
-    }
     let spawn = Spawn {
-        context,
+        context: hand_in(supervisor, files, cx).await?,
         command: spawn.command.filter(|command| !command.is_empty()),
         cwd: cx.environment.working_folder.to_str().map(str::to_owned),
         ..spawn
@@ -66,6 +56,25 @@ pub(super) async fn child(
         cx.output.line(run_id)?;
     }
     Ok(Exit::Done)
+}
+
+/// Hands in files as values of the session, for its children.
+pub(super) async fn hand_in(
+    supervisor: &Client,
+    files: &[ContextArgument],
+    cx: &Invocation,
+) -> Result<Vec<ContextGrant>, Failure> {
+    let mut context = Vec::with_capacity(files.len());
+    for ContextArgument { name, path } in files {
+        let path = cx.environment.working_folder.join(path);
+        let text = path.to_str().ok_or_else(|| {
+            Failure::input(format_args!("the path {} is not UTF-8", path.display()))
+        })?;
+        let value = Value::Path(text.to_owned());
+        call(supervisor, ContextPut::new(name, value)).await?;
+        context.push(ContextGrant { name: name.clone(), from: None });
+    }
+    Ok(context)
 }
 
 /// One question; a refusal is exit 3.

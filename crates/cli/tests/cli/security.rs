@@ -47,10 +47,12 @@ fn a_tree_that_an_agent_opens_by_hand_is_a_child_of_it() {
              env -i PATH="$PATH" "$OFFSHOOT" -q --data-dir elsewhere run --allow-recursive-spawn 3 -- cat 2>/dev/null; echo $?'
            by_hand run --max-depth 9 4 -- cat; echo $?
            by_hand map /etc/passwd -- cat; echo $?
-           by_hand fanout --task 5 -- cat; echo $?"#,
+           by_hand fanout --task 5 --task 6 --merge sum -- sh -c 'read n; echo $n'; echo $?
+           by_hand fanout --max-concurrent 99 --task 7 -- cat; echo $?"#,
     );
-    assert_eq!(outcome.expect_code(0).stdout(), "1\ndepth 1\n3\n3\n2\n3\n3\n");
-    assert_eq!(runs(&place), [("one".to_owned(), 1), ("two".to_owned(), 1)]);
+    assert_eq!(outcome.expect_code(0).stdout(), "1\ndepth 1\n3\n3\n2\n3\n11\n0\n2\n");
+    let expected = [("one", 1), ("two", 1), ("", 1), ("", 1)];
+    assert_eq!(runs(&place), expected.map(|(label, depth)| (label.to_owned(), depth)));
     assert!(!place.path().join("elsewhere").exists(), "nobody has opened a tree there");
 }
 
