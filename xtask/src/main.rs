@@ -13,6 +13,7 @@ mod cargo;
 mod ci;
 mod make_log;
 mod regenerate;
+mod soak;
 mod test;
 mod tidy;
 mod workspace;
@@ -34,6 +35,7 @@ Usage: cargo xtask <CHORE>
   tidy                    the rules of the project that no compiler knows
   regenerate [--check]    write what is made from the code, or compare it
   bench [ARGUMENTS]       offshoot beside its peers, in release
+  soak [POINTS]           kills supervisors at so many random moments (500) and resumes their trees
   make-log --bytes SIZE [--seed N] FILE
                           a log of exactly that size (512k, 64m, 1g), the same for the same seed
 ";
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         ["regenerate"] => regenerate::write(),
         ["regenerate", "--check"] => regenerate::check(),
         ["bench", rest @ ..] => bench::run(rest),
+        ["soak", rest @ ..] => soak::run(rest),
         ["make-log", rest @ ..] => make_log::run(rest),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

@@ -1,0 +1,217 @@
+//! Kills the supervisor of a real tree of 200 programs at a moment that a seed chooses, resumes it, and compares.
+//!
+//! ```text
+//!  offshoot map ── SIGKILL at a random moment ──▶ the record as it is
+//!                                                   │ what had ended, what ran how often
+//!  offshoot resume ──▶ the answer of an undisturbed tree; nothing that had ended was run again; the audit holds;
+//!                      no process is left
+//! ```
+//!
+//! Promise: a seed chooses the same share of the tree's time again. The moment itself is the machine's, so that many
+//! seeds on different machines try many moments.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use offshoot_test_support::offshoot;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use tempfile::TempDir;
+
+/// Runs of one tree.
+pub const RUNS: u32 = 200;
+
+/// Each run notes that it has run, under its line, and answers.
+const WORK: &str = "read line; echo ran >> ran/$line; echo done $line";
+
+/// What came of one kill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Survived {
+    /// Nothing had been recorded: there was no tree yet.
+    BeforeItBegan,
+    /// The tree went on, with so many runs that had ended before.
+    Resumed {
+        /// Runs whose end was on record.
+        ended: u32,
+    },
+    /// The tree was over before the moment came.
+    AfterItEnded,
+}
+
+/// How long an undisturbed tree takes here, and with that the moments to choose from.
+///
+/// # Errors
+///
+/// In words, where it does not come out as it should.
+pub fn undisturbed() -> Result<Duration, String> {
+    let place = Place::new();
+    let began = Instant::now();
+    let child = place.map();
+    let outcome = place.finish(child)?;
+    place.compare(&outcome)?;
+    Ok(began.elapsed())
+}
+
+/// Kills a tree at the moment that a seed chooses within so much time, and goes on with it.
+///
+/// # Errors
+///
+/// In words, what was lost, run again, left behind or different.
+pub fn kill(seed: u64, within: Duration) -> Result<Survived, String> {
+    let place = Place::new();
+    let mut child = place.map();
+    // A twentieth more, so that the very end is tried too.
+    let moment = within.mul_f64(share(seed) * 1.05);
+    if ends_within(&child, moment) {
+        let outcome = place.finish(child)?;
+        place.compare(&outcome)?;
+        return Ok(Survived::AfterItEnded);
+    }
+    let id = i32::try_from(child.id()).expect("ids are small");
+    assert!(id > 1, "a process of our own");
+    let dead = kill_process(Pid::from_raw(id).expect("not zero"), Signal::KILL);
+    dead.map_err(|error| format!("it cannot be killed: {error}"))?;
+    child.wait().map_err(|error| error.to_string())?;
+
+    let before = place.record()?;
+    let Some((root, ended)) = before else {
+        return Ok(Survived::BeforeItBegan);
+    };
+    let ran: BTreeMap<u32, usize> = ended.iter().map(|line| (*line, place.ran(*line))).collect();
+    let outcome = place.run(&["resume", &root])?;
+    place.compare(&outcome)?;
+    for (line, times) in ran {
+        if place.ran(line) != times {
+            return Err(format!("line {line} had ended, and was run again"));
+        }
+    }
+    place.run(&["audit", &root])?;
+    match place.left_behind() {
+        0 => Ok(Survived::Resumed { ended: ended.len() as u32 }),
+        left => Err(format!("{left} processes were left behind")),
+    }
+}
+
+/// Where a tree lives.
+struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("the system has room for a folder");
+        let input: String = (1..=RUNS).map(|line| format!("{line}\n")).collect();
+        fs::write(folder.path().join("in"), input).expect("there is room");
+        fs::create_dir(folder.path().join("ran")).expect("there is room");
+        Self { folder }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().to_owned()
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the test starts the program it tests")]
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(offshoot());
+        command
+            .args(arguments)
+            .current_dir(self.path())
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("HOME", self.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn map(&self) -> Child {
+        let map = ["map", "--quiet", "--split", "lines:1", "in", "--", "sh", "-c", WORK];
+        // What it says goes into files: a pipe that nobody reads would hold it up.
+        let file = |name: &str| fs::File::create(self.path().join(name)).expect("there is room");
+        let mut command = self.command(&map);
+        command.stdout(file("stdout")).stderr(file("stderr"));
+        command.spawn().expect("it was built for this test")
+    }
+
+    fn finish(&self, mut child: Child) -> Result<String, String> {
+        let status = child.wait().map_err(|error| error.to_string())?;
+        let read = |name: &str| fs::read_to_string(self.path().join(name)).unwrap_or_default();
+        if !status.success() {
+            return Err(format!("map: {status}: {}", read("stderr")));
+        }
+        Ok(read("stdout"))
+    }
+
+    fn run(&self, arguments: &[&str]) -> Result<String, String> {
+        let outcome = self.command(arguments).output().map_err(|error| error.to_string())?;
+        if !outcome.status.success() {
+            let said = String::from_utf8_lossy(&outcome.stderr);
+            return Err(format!("{}: {}: {said}", arguments.join(" "), outcome.status));
+        }
+        Ok(String::from_utf8_lossy(&outcome.stdout).into_owned())
+    }
+
+    /// The root of the tree and the lines whose runs have ended; none where nothing is on record.
+    fn record(&self) -> Result<Option<(String, Vec<u32>)>, String> {
+        let listed = self.run(&["list", "--all", "--json"])?;
+        let runs: serde_json::Value =
+            serde_json::from_str(&listed).map_err(|error| error.to_string())?;
+        let runs = runs.as_array().ok_or("no list")?;
+        let Some(root) = runs.iter().find(|run| run["depth"] == 0) else { return Ok(None) };
+        let root = root["runId"].as_str().ok_or("no id")?.to_owned();
+        let ended = runs.iter().filter(|run| run["status"] == "completed");
+        let line =
+            |run: &serde_json::Value| run["label"].as_str()?.strip_prefix("in:")?.parse().ok();
+        Ok(Some((root, ended.filter_map(line).collect())))
+    }
+
+    fn compare(&self, outcome: &str) -> Result<(), String> {
+        let expected: Vec<String> = (1..=RUNS).map(|line| format!("done {line}")).collect();
+        let expected = expected.join("\n---\n") + "\n";
+        (outcome == expected).then_some(()).ok_or_else(|| format!("another answer: {outcome}"))
+    }
+
+    fn ran(&self, line: u32) -> usize {
+        let log = fs::read_to_string(self.path().join("ran").join(line.to_string()));
+        log.unwrap_or_default().lines().count()
+    }
+
+    /// Processes that were started by an agent's supervisor of this place.
+    fn left_behind(&self) -> usize {
+        let home = format!("HOME={}", self.path().display());
+        let of_this_place = |environment: Vec<u8>| {
+            let has = |what: &[u8]| environment.split(|byte| *byte == 0).any(|one| one == what);
+            has(home.as_bytes())
+        };
+        let processes = fs::read_dir("/proc").expect("the system tells of its processes");
+        // One that is gone by now, or is somebody else's, has nothing to read.
+        let environment = |entry: fs::DirEntry| read_environment(&entry.path());
+        processes.flatten().filter_map(environment).filter(|it| of_this_place(it.clone())).count()
+    }
+}
+
+fn read_environment(process: &Path) -> Option<Vec<u8>> {
+    fs::read(process.join("environ")).ok()
+}
+
+/// Waits for the end of a process, at most so long.
+fn ends_within(child: &Child, moment: Duration) -> bool {
+    let id = i32::try_from(child.id()).expect("ids are small");
+    let pid = Pid::from_raw(id).expect("a process has a number");
+    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
+    let timeout = Timespec::try_from(moment).expect("a moment is short");
+    let mut handles = [PollFd::new(&handle, PollFlags::IN)];
+    poll(&mut handles, Some(&timeout)).expect("the handle is open") > 0
+}
+
+/// A number between 0 and 1 of a seed, by SplitMix64.
+fn share(seed: u64) -> f64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (z ^ (z >> 31)) as f64 / u64::MAX as f64
+}

@@ -1,0 +1,38 @@
+//! `cargo xtask soak`: many kills, and how many were survived.
+
+#![expect(clippy::print_stdout, reason = "a chore talks to whoever runs it")]
+
+use std::process::ExitCode;
+
+use offshoot_kills::{Survived, kill, undisturbed};
+
+/// As the specification asks.
+const POINTS: u64 = 500;
+
+fn main() -> ExitCode {
+    let points = std::env::args().nth(1).and_then(|many| many.parse().ok()).unwrap_or(POINTS);
+    let within = match undisturbed() {
+        Ok(within) => within,
+        Err(error) => {
+            println!("an undisturbed tree: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    println!("an undisturbed tree takes {} ms here", within.as_millis());
+    let (mut before, mut resumed, mut after, mut failed) = (0_u64, 0_u64, 0_u64, 0_u64);
+    for seed in 0..points {
+        match kill(seed, within) {
+            Ok(Survived::BeforeItBegan) => before += 1,
+            Ok(Survived::Resumed { .. }) => resumed += 1,
+            Ok(Survived::AfterItEnded) => after += 1,
+            Err(error) => {
+                failed += 1;
+                println!("seed {seed}: {error}");
+            }
+        }
+    }
+    println!(
+        "{points} points tried: {resumed} resumed, {before} before anything was on record, {after} after the end, {failed} failed"
+    );
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
