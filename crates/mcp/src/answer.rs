@@ -32,6 +32,13 @@ pub(crate) fn answer(result: Result<JsonText, CallFailure>) -> CallToolResult {
     }
 }
 
+/// A result as text alone: Claude Code takes the answer of its permission tool in no other form.
+pub(crate) fn text(result: Result<JsonText, CallFailure>) -> CallToolResult {
+    let mut answer = answer(result);
+    answer.structured_content = None;
+    answer
+}
+
 /// An answer of the door, as it is on the wire.
 pub(crate) fn json(answer: &impl Serialize) -> JsonText {
     JsonText::of(answer).expect("answers are plain data")

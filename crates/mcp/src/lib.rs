@@ -40,6 +40,7 @@ pub use entrance::{Entrance, Opener, Opening};
 pub use options::Options;
 pub use reference::{tools_json, tools_markdown};
 pub use serve::{ServeError, serve, serve_stdio};
+pub use tool::RightsOf;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -2,18 +2,23 @@
 
 use std::time::Duration;
 
+use crate::RightsOf;
+
 /// How patient the model's program is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// The longest that a call blocks. A wait that takes longer is answered with what is still pending.
     pub patience: Duration,
     /// How often a call that blocks shows a sign of life, where the caller asked for progress. Not zero.
     pub pulse: Duration,
+    /// Whether there is a tool `permission`, which answers a program that asks before it uses one of its own tools: the
+    /// rights by which each of these can be permitted.
+    pub permission: Option<RightsOf>,
 }
 
 impl Default for Options {
     /// 45 seconds, since clients commonly give up after 60; a pulse of 5, so that several fit into any of their limits.
     fn default() -> Self {
-        Self { patience: Duration::from_secs(45), pulse: Duration::from_secs(5) }
+        Self { patience: Duration::from_secs(45), pulse: Duration::from_secs(5), permission: None }
     }
 }

@@ -30,6 +30,10 @@ impl Patience {
         Self { options, listener }
     }
 
+    pub(crate) const fn options(&self) -> &Options {
+        &self.options
+    }
+
     /// Waits at most as long as asked and as the client is patient.
     pub(crate) async fn wait(
         &self,

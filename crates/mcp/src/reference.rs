@@ -5,18 +5,19 @@ use std::fmt::Write;
 use offshoot_model::JsonText;
 use serde_json::Value;
 
+use crate::Options;
 use crate::answer::json;
 use crate::tool::ToolKind;
 
 /// All tools as a model is told of them: a list of `name`, `description` and `inputSchema`.
 pub fn tools_json() -> JsonText {
-    json(&ToolKind::ALL.iter().map(|tool| tool.definition()).collect::<Vec<_>>())
+    json(&for_models().map(ToolKind::definition).collect::<Vec<_>>())
 }
 
 /// All tools as Markdown.
 pub fn tools_markdown() -> String {
     let mut page = String::new();
-    for tool in ToolKind::ALL {
+    for tool in for_models() {
         let definition = tool.definition();
         let schema = definition.schema_as_json_value();
         let words = definition.description.unwrap_or_default();
@@ -33,6 +34,10 @@ pub fn tools_markdown() -> String {
         page.push('\n');
     }
     page
+}
+
+fn for_models() -> impl Iterator<Item = ToolKind> {
+    ToolKind::ALL.iter().copied().filter(|tool| tool.is_there(&Options::default()))
 }
 
 /// One argument, or a field of one.
@@ -116,7 +121,7 @@ mod tests {
         ] {
             assert!(page.lines().any(|line| line == row), "{row}\n{page}");
         }
-        assert_eq!(page.matches("## `").count(), ToolKind::ALL.len());
+        assert_eq!(page.matches("## `").count(), for_models().count());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use crate::Options;
-use crate::answer::answer;
+use crate::answer::{answer, text};
 use crate::entrance::Doorway;
 use crate::patience::Patience;
 use crate::tool::ToolKind;
@@ -48,7 +48,10 @@ impl ServerHandler for SessionServer {
             // A root of its own, which always may.
             None => true,
         };
-        let usable = ToolKind::ALL.iter().filter(|tool| may_spawn || !tool.needs_children());
+        let usable = |tool: &&ToolKind| {
+            tool.is_there(&self.options) && (may_spawn || !tool.needs_children())
+        };
+        let usable = ToolKind::ALL.iter().filter(usable);
         Ok(ListToolsResult::with_all_items(usable.map(|tool| tool.definition()).collect()))
     }
 
@@ -60,7 +63,7 @@ impl ServerHandler for SessionServer {
         let name = request.name;
         let tool = ToolKind::ALL
             .iter()
-            .find(|tool| tool.name() == name)
+            .find(|tool| tool.name() == name && tool.is_there(&self.options))
             .ok_or_else(|| ErrorData::invalid_params(format!("there is no tool `{name}`"), None))?;
         let patience = Patience::new(self.options, &cx);
         let arguments = request.arguments.unwrap_or_default();
@@ -69,7 +72,10 @@ impl ServerHandler for SessionServer {
             tool.call(client, arguments, &patience).await
         };
         tokio::select! {
-            result = call => Ok(answer(result).into()),
+            result = call => Ok(match tool {
+                ToolKind::Permission => text(result),
+                _ => answer(result),
+            }.into()),
             // Nobody reads this answer.
             () = cx.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
         }

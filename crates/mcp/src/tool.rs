@@ -7,12 +7,15 @@ mod history;
 mod list;
 mod merge;
 mod merging;
+mod permission;
 mod report;
 mod send;
 mod spawn;
 mod spawn_many;
 mod status;
 mod wait;
+
+pub use self::permission::RightsOf;
 
 use std::any::Any;
 
@@ -23,6 +26,7 @@ use rmcp::model::{JsonObject, Tool};
 use rmcp::schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
+use crate::Options;
 use crate::answer::CallFailure;
 use crate::patience::Patience;
 
@@ -42,6 +46,7 @@ pub(crate) enum ToolKind {
     ContextPut,
     ContextInfo,
     ContextRead,
+    Permission,
 }
 
 impl ToolKind {
@@ -60,6 +65,7 @@ impl ToolKind {
         Self::ContextPut,
         Self::ContextInfo,
         Self::ContextRead,
+        Self::Permission,
     ];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -77,7 +83,13 @@ impl ToolKind {
             Self::ContextPut => "context_put",
             Self::ContextInfo => "context_info",
             Self::ContextRead => "context_read",
+            Self::Permission => "permission",
         }
+    }
+
+    /// Whether it is there: one is for programs and not for models, and only where that was asked for.
+    pub(crate) const fn is_there(self, options: &Options) -> bool {
+        !matches!(self, Self::Permission) || options.permission.is_some()
     }
 
     /// Whether it is of no use to a session that can have no children.
@@ -86,7 +98,7 @@ impl ToolKind {
             Self::Spawn | Self::SpawnMany | Self::Wait | Self::Merge | Self::List => true,
             Self::History | Self::Send | Self::Cancel => true,
             Self::Report | Self::Status => false,
-            Self::ContextPut | Self::ContextInfo | Self::ContextRead => false,
+            Self::ContextPut | Self::ContextInfo | Self::ContextRead | Self::Permission => false,
         }
     }
 
@@ -106,6 +118,7 @@ impl ToolKind {
             Self::ContextPut => self.define::<context::PutArguments>(context::PUT_WORDS),
             Self::ContextInfo => self.define::<context::InfoArguments>(context::INFO_WORDS),
             Self::ContextRead => self.define::<context::ReadArguments>(context::READ_WORDS),
+            Self::Permission => self.define::<permission::Arguments>(permission::WORDS),
         }
     }
 
@@ -130,6 +143,10 @@ impl ToolKind {
             Self::ContextPut => context::put(client, parse(arguments)?).await,
             Self::ContextInfo => context::info(client, parse(arguments)?).await,
             Self::ContextRead => context::read(client, parse(arguments)?).await,
+            Self::Permission => {
+                let rights_of = patience.options().permission.expect("it is there only with these");
+                permission::call(client, parse(arguments)?, rights_of).await
+            }
         }
     }
 
@@ -154,7 +171,8 @@ mod tests {
             let definition = tool.definition();
             let schema = definition.schema_as_json_value();
             assert_eq!(schema["type"], "object", "{tool:?}");
-            assert_eq!(schema["additionalProperties"], false, "{tool:?} {schema}");
+            let strict = *tool != ToolKind::Permission;
+            assert_eq!(schema["additionalProperties"] == false, strict, "{tool:?} {schema}");
             assert!(definition.description.is_some_and(|words| !words.is_empty()), "{tool:?}");
             let properties = schema["properties"].as_object().cloned().unwrap_or_default();
             for (name, property) in properties {

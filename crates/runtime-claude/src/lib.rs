@@ -52,5 +52,5 @@ pub use options::{AgentOptions, ClaudeOptions, Compaction, OwnServer};
 pub use parking::Parking;
 pub use runtime::ClaudeRuntime;
 pub use talk::{Effect, Talk};
-pub use tools::{OWN_SERVER, Tools};
+pub use tools::{OWN_SERVER, Tools, rights_of};
 pub use usage::{Meter, Spent, Tokens};

@@ -95,6 +95,20 @@ impl Tools {
     }
 }
 
+/// The rights by which a tool of the program can be permitted, of which any will do: its own name, and the word of the
+/// vocabulary. None for its own ways to start agents, which are never.
+pub fn rights_of(tool: &str) -> Vec<String> {
+    if INNER_AGENTS.contains(&tool) {
+        return Vec::new();
+    }
+    let of_server = tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
+    if let Some((server, tool)) = of_server {
+        return vec![format!("mcp:{server}/{tool}"), format!("mcp:{server}")];
+    }
+    let word = VOCABULARY.iter().find(|(_, names)| names.contains(&tool)).map(|(word, _)| *word);
+    [Some(tool), word].into_iter().flatten().map(str::to_owned).collect()
+}
+
 /// Whether these rights permit anything of this server.
 pub(crate) fn permits_server(rights: &Rights, server: &str) -> bool {
     let whole = format!("mcp:{server}");
@@ -120,6 +134,19 @@ fn name(right: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tool_has_its_name_and_its_word() {
+        #[track_caller]
+        fn check(tool: &str, expected: &[&str]) {
+            assert_eq!(rights_of(tool), expected);
+        }
+        check("Bash", &["Bash", "exec"]);
+        check("Grep", &["Grep", "search"]);
+        check("Skill", &["Skill"]);
+        check("mcp__db__query", &["mcp:db/query", "mcp:db"]);
+        check("Agent", &[]);
+    }
 
     fn set(names: &[&str]) -> BTreeSet<String> {
         names.iter().map(ToString::to_string).collect()

@@ -23,6 +23,10 @@ pub(crate) struct McpArguments {
     #[arg(long, value_name = "SECONDS")]
     pub(crate) patience: Option<u64>,
 
+    /// Offer one tool more, `permission`, for Claude Code's --permission-prompt-tool: the rights of the session answer
+    #[arg(long)]
+    pub(crate) permission_tool: bool,
+
     /// Print the tools and what they take, and serve nobody
     #[arg(long)]
     pub(crate) list_tools: bool,
@@ -61,7 +65,16 @@ impl McpArguments {
 
     /// Whether something was given that only a root of its own has.
     pub(crate) fn is_for_a_root(&self) -> bool {
-        let Self { patience: _, list_tools: _, agent, runtime, label, limits, command } = self;
+        let Self {
+            patience: _,
+            permission_tool: _,
+            list_tools: _,
+            agent,
+            runtime,
+            label,
+            limits,
+            command,
+        } = self;
         let named = agent.is_some() || runtime.is_some() || label.is_some();
         named || !limits.flags().is_empty() || !command.is_empty()
     }

@@ -7,6 +7,8 @@ use std::time::Duration;
 use offshoot_door::ClientError;
 use offshoot_mcp::{Options, ServeError, serve_stdio, tools_json, tools_markdown};
 
+use offshoot_runtime_claude::rights_of;
+
 use crate::arguments::McpArguments;
 use crate::door::{above, may_be_below, refused};
 use crate::exit::Exit;
@@ -21,6 +23,7 @@ pub(crate) fn run(arguments: &McpArguments, cx: &Invocation) -> Result<Exit, Fai
         return list(cx);
     }
     let mut options = Options::default();
+    options.permission = arguments.permission_tool.then_some(rights_of);
     if let Some(seconds) = arguments.patience {
         options.patience = Duration::from_secs(seconds);
     }

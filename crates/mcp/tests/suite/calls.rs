@@ -187,3 +187,32 @@ async fn a_supervisor_that_is_gone_is_a_result() {
     let found = result.structured_content.expect("words");
     assert_eq!(found["message"], "the supervisor closed the connection");
 }
+
+#[tokio::test]
+async fn permission_is_asked_only_where_that_was_wanted() {
+    let question = json!({ "tool_name": "Bash", "input": { "command": "ls" }, "tool_use_id": "t" });
+    let house = House::new().await;
+    let error = house.client.call_tool(params("permission", question.clone())).await.unwrap_err();
+    assert!(error.to_string().contains("there is no tool `permission`"), "{error}");
+    house.close().await;
+
+    let rights_of = |tool: &str| match tool {
+        "Bash" => vec!["exec".to_owned()],
+        _ => vec![],
+    };
+    let options = Options { permission: Some(rights_of), ..Options::default() };
+    let house = House::with(false, options).await;
+    let tools = house.client.list_all_tools().await.expect("a list");
+    assert_eq!(tools.last().expect("tools").name, "permission");
+    // As text alone, and the answer no is an answer to the program.
+    let said = |result: CallToolResult| {
+        assert_eq!((result.is_error, result.structured_content), (Some(false), None));
+        let text = result.content[0].as_text().expect("a text").text.clone();
+        serde_json::from_str::<Json>(&text).expect("JSON")
+    };
+    let allowed = said(house.call("permission", question).await);
+    assert_eq!(allowed, json!({ "behavior": "allow", "updatedInput": { "command": "ls" } }));
+    let denied = json!({ "tool_name": "Agent", "input": {} });
+    assert_eq!(said(house.call("permission", denied).await)["behavior"], "deny");
+    house.close().await;
+}

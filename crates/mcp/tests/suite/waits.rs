@@ -8,8 +8,11 @@ use serde_json::json;
 use super::*;
 
 /// A client that loses its patience at once.
-const IMPATIENT: Options =
-    Options { patience: Duration::from_millis(20), pulse: Duration::from_secs(5) };
+const IMPATIENT: Options = Options {
+    patience: Duration::from_millis(20),
+    pulse: Duration::from_secs(5),
+    permission: None,
+};
 
 fn wait(runs: &[RunId], mode: WaitMode, timeout_ms: u64) -> Request {
     let runs = runs.iter().map(|run| RunName(run.to_string())).collect();
