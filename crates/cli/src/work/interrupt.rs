@@ -46,19 +46,25 @@ impl Interrupts {
     /// Passes what is heard on to the tree. Never ends by itself: select it beside the work.
     pub(crate) async fn pass_on(&mut self, stopper: &Stopper, output: Output) -> Infallible {
         loop {
-            self.pass_on_once(stopper, output).await;
+            self.hear().await;
+            self.tell(stopper, output);
         }
     }
 
-    /// Waits for one signal, and passes it on to the tree.
-    pub(crate) async fn pass_on_once(&mut self, stopper: &Stopper, output: Output) {
+    /// Waits for one signal, which counts as heard.
+    pub(crate) async fn hear(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
             _ = self.hang_up.recv() => {}
         }
         self.heard += 1;
+    }
+
+    /// Tells the tree what was heard last.
+    pub(crate) fn tell(&self, stopper: &Stopper, output: Output) {
         match self.heard {
+            0 => {}
             1 => {
                 stopper.stop_all(false);
                 output.note("stopping everything; once more kills it");

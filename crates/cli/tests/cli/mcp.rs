@@ -4,11 +4,14 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Stdio};
 
+use offshoot_fake_model_api::{Condition, Reply, Rule};
+use offshoot_real_clients::{Clients, install};
 use rustix::fs::{CWD, Mode};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::command::{Place, check};
+use crate::command::{Outcome, Place, check};
+use crate::stage::Stage;
 
 /// A client that says exactly what the test wants.
 struct Client {
@@ -158,4 +161,80 @@ fn a_tree_that_cannot_be_opened_is_told_to_the_model() {
         assert!(said.contains("file/below"), "{said}");
     }
     assert_eq!(client.leave().0, 0);
+}
+
+#[test]
+fn claude_code_of_the_users_own_has_children_of_its_kind() {
+    let test = "claude_code_of_the_users_own_has_children_of_its_kind";
+    let Some(clients) = install(test) else { return };
+    let prompt = |words: &str, reply| Rule::when(Condition::Prompt(words.into()), reply);
+    let spawn = "mcp__offshoot__sessions_spawn";
+    let arguments = json!({ "task": "name a fruit", "wait": true });
+    let stage = Stage::new(
+        clients,
+        [
+            prompt("go and ask", Reply::call(spawn, arguments)).and(Condition::Step(1)),
+            prompt("go and ask", Reply::text("it said {{result:/outcome/data}}")),
+            prompt("name a fruit", Reply::text("fig")),
+        ],
+    );
+    let claude = |arguments: &[&str]| claude(clients, &stage, arguments);
+    claude(&["mcp", "add-json", "offshoot", &server(&["mcp", "--budget-usd", "5"])]).expect_code(0);
+    let outcome = claude(&["-p", "go and ask", "--allowedTools", spawn]).expect_code(0);
+    assert_eq!(outcome.stdout(), "it said fig\n");
+    let trees = stage.place.run(&["tree", "--json"]).json();
+    let key = trees[0]["sessionKey"].as_str().expect("a key");
+    assert!(key.starts_with("agent:main:mcp:"), "{key}");
+    assert_eq!(trees[0]["status"], "completed");
+    assert_eq!(trees[0]["children"][0]["status"], "completed");
+    assert_eq!(stage.agents(), 0);
+}
+
+#[test]
+fn claude_code_asks_for_permission_and_the_rights_of_the_session_answer() {
+    let test = "claude_code_asks_for_permission_and_the_rights_of_the_session_answer";
+    let Some(clients) = install(test) else { return };
+    let touch = Reply::call("Bash", json!({ "command": "touch made", "description": "make it" }));
+    let rules =
+        [Rule::when(Condition::Step(1), touch), Rule::always(Reply::text("it said {{result}}"))];
+    let stage = Stage::new(clients, rules);
+    stage
+        .place
+        .file("strict.toml", "[[agents.list]]\nid = \"main\"\ntools = { deny = [\"exec\"] }\n");
+    let claude = |arguments: &[&str]| claude(clients, &stage, arguments);
+    let lax = server(&["mcp", "--permission-tool"]);
+    let strict = server(&["mcp", "--permission-tool", "--config", "strict.toml"]);
+    claude(&["mcp", "add-json", "lax", &lax]).expect_code(0);
+    claude(&["mcp", "add-json", "strict", &strict]).expect_code(0);
+    let made = stage.place.path().join("made");
+    let asks = |server: &str| {
+        let tool = format!("mcp__{server}__permission");
+        claude(&["-p", "make it", "--permission-prompt-tool", &tool]).expect_code(0)
+    };
+    let denied = asks("strict");
+    assert!(denied.stdout().contains("no right to use Bash"), "{}", denied.stdout());
+    assert!(!made.exists());
+    asks("lax");
+    assert!(made.exists());
+}
+
+/// Claude Code as its user starts it.
+fn claude(clients: &Clients, stage: &Stage, arguments: &[&str]) -> Outcome {
+    let ours = stage.command(&[]);
+    #[expect(clippy::disallowed_methods, reason = "the user starts it, not we")]
+    let mut command = std::process::Command::new(clients.claude());
+    let variables = ours.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    command.env_clear().envs(variables).current_dir(stage.place.path()).args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    stage.place.outcome(command, &[])
+}
+
+/// The entry of a server in its configuration.
+fn server(arguments: &[&str]) -> String {
+    let entry = json!({
+        "type": "stdio", "command": env!("CARGO_BIN_EXE_offshoot"), "args": arguments,
+        // Else its tools may stand behind a search, and the first prompt does not wait for them.
+        "alwaysLoad": true,
+    });
+    entry.to_string()
 }

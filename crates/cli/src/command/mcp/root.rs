@@ -115,11 +115,18 @@ impl OwnTree {
                 self.close(Ending::of(Reason::Completed { exit_code: None }), cx).await?;
                 ended(served)
             }
-            () = self.interrupts.pass_on_once(&stopper, cx.output) => {
-                let by = CancelledBy::Operator;
-                self.close(Ending::of(Reason::Cancelled { by }), cx).await?;
+            () = self.interrupts.hear() => {
+                // Some clients end their servers so. Where nothing runs below, nothing is cut short.
+                let (ending, exit) = if self.session.counts().await.live <= 1 {
+                    (Ending::of(Reason::Completed { exit_code: None }), Exit::Done)
+                } else {
+                    self.interrupts.tell(&stopper, cx.output);
+                    let by = CancelledBy::Operator;
+                    (Ending::of(Reason::Cancelled { by }), Exit::Interrupted)
+                };
+                self.close(ending, cx).await?;
                 // Not by returning: what reads standard input would be waited for, and the client may keep that open.
-                exit::end(Exit::Interrupted)
+                exit::end(exit)
             }
         }
     }
