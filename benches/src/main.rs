@@ -22,6 +22,7 @@ mod engine;
 mod inserts;
 mod log;
 mod outcome;
+mod plugins;
 mod programs;
 mod rows;
 mod setting;

@@ -9,6 +9,9 @@ mod hand_over;
 mod in_process;
 mod key;
 mod memory;
+mod plugin_event;
+mod plugin_load;
+mod plugin_run;
 mod process;
 mod recursion;
 mod reopen;
@@ -46,5 +49,8 @@ pub(crate) const ALL: &[Row] = &[
     vote::ROW,
     structured::ROW,
     key::ROW,
+    plugin_load::ROW,
+    plugin_event::ROW,
+    plugin_run::ROW,
     start_up::ROW,
 ];

@@ -1,0 +1,48 @@
+//! Events of a plugin's run, through to whoever hears them at the other end of a channel.
+
+use offshoot_plugin_host::{Checked, PluginRuntime};
+use offshoot_runtime::{RunEvent, Runtime};
+use tokio::sync::mpsc;
+
+use super::Row;
+use crate::Result;
+use crate::comparison::{Side, compare, timed};
+use crate::outcome::{Outcome, Unit};
+use crate::plugins::{context, copy, launch, load, settings};
+use crate::setting::Setting;
+
+pub(crate) const ROW: Row = Row {
+    name: "plugin-event",
+    what: "an event of a plugin, from its run through a channel to a listener",
+    measure,
+};
+
+fn measure(setting: &Setting) -> Result<Outcome> {
+    let events = setting.pick(1_000_000, 10_000);
+    let folder = setting.scratch()?;
+    let plugin = load(&Checked::file(&copy("misbehave", folder.path())?)?)?;
+    let flood = plugin.runtime("misbehave", &settings()?)?;
+    let ours = || ours(setting, &flood, events);
+    let samples = compare(setting, setting.rounds(), vec![Side::new("offshoot", ours)])?;
+    Ok(Outcome::new(Unit::Seconds("event"), samples).at_most("offshoot", 300e-9))
+}
+
+fn ours(setting: &Setting, flood: &PluginRuntime, events: u64) -> Result<f64> {
+    let (tx, mut rx) = mpsc::unbounded_channel();
+    let (seconds, heard) = timed(|| {
+        Ok(setting.runtime()?.block_on(async {
+            let run = flood.start(launch(&format!("flood {events}")), context(&tx));
+            drop(tx);
+            let hear = async {
+                let mut heard = 0;
+                while let Some(event) = rx.recv().await {
+                    heard += u64::from(matches!(event, RunEvent::Progress(_)));
+                }
+                heard
+            };
+            tokio::join!(run, hear).1
+        }))
+    })?;
+    assert_eq!(heard, events, "each is heard");
+    Ok(seconds / events as f64)
+}
