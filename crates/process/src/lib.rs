@@ -14,6 +14,7 @@
 //!   long as it kept its environment.
 //! - Whoever drops a child, or a future that waits for one, kills it.
 //! - If this process is killed, a [keeper](KeeperCommand) kills its children.
+//! - Two copies of this crate in one process do not meddle with each other, if one has the other for its [`Landlord`].
 //! - No wait hangs: not on a pipe that somebody holds open, not on a program that ignores everything, not on a process the
 //!   kernel does not let go (it is declared lost).
 //! - Nothing is polled, no thread is started while children do what is expected, and no start leaves `posix_spawn`.
