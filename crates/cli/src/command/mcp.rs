@@ -5,7 +5,7 @@ mod root;
 use std::time::Duration;
 
 use offshoot_door::ClientError;
-use offshoot_mcp::{Options, ServeError, serve_stdio, tools_json, tools_markdown};
+use offshoot_mcp::{Options, RightsOf, ServeError, serve_stdio, tools_json, tools_markdown};
 
 use offshoot_runtime_claude::rights_of;
 
@@ -22,8 +22,8 @@ pub(crate) fn run(arguments: &McpArguments, cx: &Invocation) -> Result<Exit, Fai
     if arguments.list_tools {
         return list(cx);
     }
-    let mut options = Options::default();
-    options.permission = arguments.permission_tool.then_some(rights_of);
+    let permission = arguments.permission_tool.then_some(rights_of as RightsOf);
+    let mut options = Options { permission, ..Options::default() };
     if let Some(seconds) = arguments.patience {
         options.patience = Duration::from_secs(seconds);
     }
