@@ -201,7 +201,7 @@ fn killed_at(write: i64, last: Last, expected: &Payload) -> bool {
         assert_eq!(answer, *expected);
         return false;
     }
-    let ended = ended(&*inner, root);
+    let ended = ended(&inner, root);
     if inner.admitted(root.run()).expect("a record").is_none() {
         assert!(before.lock().expect("nobody runs").is_empty(), "recorded before it is begun");
         return true;

@@ -46,6 +46,7 @@ pub enum Survived {
 /// # Errors
 ///
 /// In words, where it does not come out as it should.
+#[expect(clippy::disallowed_methods, reason = "it measures, and decides nothing")]
 pub fn undisturbed() -> Result<Duration, String> {
     let place = Place::new();
     let began = Instant::now();
@@ -73,8 +74,8 @@ pub fn kill(seed: u64, within: Duration) -> Result<Survived, String> {
     let id = i32::try_from(child.id()).expect("ids are small");
     assert!(id > 1, "a process of our own");
     let dead = kill_process(Pid::from_raw(id).expect("not zero"), Signal::KILL);
-    dead.map_err(|error| format!("it cannot be killed: {error}"))?;
     child.wait().map_err(|error| error.to_string())?;
+    dead.map_err(|error| format!("it cannot be killed: {error}"))?;
 
     let before = place.record()?;
     let Some((root, ended)) = before else {

@@ -14,7 +14,6 @@ use crate::command::Place;
 /// Kills one process that this test has started, or that was started for it.
 fn kill(pid: u32) {
     let pid = i32::try_from(pid).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw);
-    println!("killing {pid:?}");
     kill_process(pid.expect("a number of a process"), Signal::KILL).expect("it lives");
 }
 
