@@ -1,6 +1,7 @@
 //! Runtimes and their runs, as they cross.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::ready;
@@ -22,6 +23,9 @@ use crate::loaded::Loaded;
 use crate::run_host::Link;
 use crate::runs::Entry;
 
+/// The grace in seconds, should a run be asked to stop before its launch has been read.
+const UNTIL_READ: u64 = 5;
+
 /// A runtime as its host has it.
 pub(crate) struct RuntimeObject {
     loaded: &'static Loaded,
@@ -42,27 +46,35 @@ impl AbiRuntime for RuntimeObject {
         let stop = Arc::new(handle);
         let mut object = RunObject { outcome, stop: Arc::clone(&stop), running: None };
         let begun = guard::answer(|| {
-            let launch = wire::launch::decode(spec_json.as_str())?;
             let executor = self.loaded.executor.handle()?;
             let entry = self.loaded.runs.enter(Some(Arc::clone(&stop)))?;
             let id = entry.id();
 
-            let grace = Duration::from_secs(launch.grant.grace_seconds);
-            let please_stop = move || stop.stop(Stop::Soft { grace });
+            let grace = Arc::new(AtomicU64::new(UNTIL_READ));
+            let (granted, please_stop) = (Arc::clone(&grace), move || {
+                stop.stop(Stop::Soft { grace: Duration::from_secs(grace.load(Ordering::Relaxed)) });
+            });
             let link = Link::with_stop(host, please_stop);
             let host = RunHost::new(link.clone());
             let (letters, turns) = Turns::new(host.clone());
             let cx = RunContext { host, stop: signal, turns };
 
             let runtime = Arc::clone(self.runtime.as_ref().expect("it is not being dropped"));
-            // Not even the start is done here, in the host's thread: it is the author's.
-            let work = Guarded::new(async move { runtime.start(launch, cx).await });
+            let spec = spec_json.to_string();
+            // Neither reading nor starting is done here, in the host's thread: the one takes a while, and the other is the
+            // author's.
+            let work = Guarded::new(async move {
+                let launch = wire::launch::decode(&spec)?;
+                drop(spec);
+                granted.store(launch.grant.grace_seconds, Ordering::Relaxed);
+                Ok(runtime.start(launch, cx).await)
+            });
             let end = End { tx: tx.clone(), link, _entry: entry };
             let task = executor.spawn(async move {
                 // Declared first, so that it outlives the work wherever that is dropped.
                 let end = end;
-                let finished = work.await;
-                end.tell(finished.map(Arc::new).map_err(AbiError::from));
+                let finished = work.await.map_err(AbiError::from).flatten();
+                end.tell(finished.map(Arc::new));
             });
             self.loaded.runs.runs_as(id, task.abort_handle());
             Ok(Running { letters, task: task.abort_handle() })
