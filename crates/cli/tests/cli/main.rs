@@ -29,6 +29,7 @@ mod recursion;
 mod resume;
 mod run;
 mod security;
+mod sessions;
 mod slots;
 mod trust;
 mod usage;
