@@ -1,13 +1,16 @@
 //! The command line as types: one file for each command.
 
 mod age;
+mod agents;
 mod audit;
 mod cancel;
 mod completions;
 mod config;
+mod context;
 mod events;
 mod fanout;
 mod global;
+mod history;
 mod keeper;
 mod key;
 mod limits;
@@ -22,6 +25,7 @@ mod prune;
 mod report;
 mod resume;
 mod run;
+mod send;
 mod show;
 mod spawn;
 mod tree;
@@ -29,13 +33,19 @@ mod trust;
 mod wait;
 mod work;
 
+pub(crate) use agents::{AgentsArguments, AgentsCommand};
 pub(crate) use audit::AuditArguments;
 pub(crate) use cancel::CancelArguments;
 pub(crate) use completions::CompletionsArguments;
 pub(crate) use config::{ConfigArguments, ConfigCommand, InitArguments, ResolveArguments};
+pub(crate) use context::{
+    ContextArguments, ContextCommand, ContextGetArguments, ContextInfoArguments,
+    ContextPutArguments, KindArgument,
+};
 pub(crate) use events::EventsArguments;
 pub(crate) use fanout::FanoutArguments;
 pub(crate) use global::Global;
+pub(crate) use history::HistoryArguments;
 pub(crate) use keeper::KeeperArguments;
 pub(crate) use key::{KeyArguments, KeyCommand};
 pub(crate) use limits::LimitArguments;
@@ -54,6 +64,7 @@ pub(crate) use prune::PruneArguments;
 pub(crate) use report::ReportArguments;
 pub(crate) use resume::ResumeArguments;
 pub(crate) use run::RunArguments;
+pub(crate) use send::SendArguments;
 pub(crate) use show::ShowArguments;
 pub(crate) use spawn::SpawnArguments;
 pub(crate) use tree::TreeArguments;
@@ -110,17 +121,21 @@ pub(crate) enum Command {
     Spawn(SpawnArguments),
     Wait(WaitArguments),
     Report(ReportArguments),
+    Send(SendArguments),
     Cancel(CancelArguments),
+    Context(ContextArguments),
     Mcp(McpArguments),
     Merge(MergeArguments),
     Tree(TreeArguments),
     List(ListArguments),
     Show(ShowArguments),
+    History(HistoryArguments),
     Events(EventsArguments),
     Audit(AuditArguments),
     Prune(PruneArguments),
     Trust(TrustArguments),
     Plugin(PluginArguments),
+    Agents(AgentsArguments),
     Key(KeyArguments),
     Config(ConfigArguments),
     Completions(CompletionsArguments),

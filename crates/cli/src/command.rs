@@ -1,11 +1,14 @@
 //! The commands: one file for each, as in [`arguments`](crate::arguments).
 
+mod agents;
 mod audit;
 mod cancel;
 mod completions;
 mod config;
+mod context;
 mod events;
 mod fanout;
+mod history;
 mod key;
 mod list;
 mod manual;
@@ -18,6 +21,7 @@ mod prune;
 mod report;
 mod resume;
 mod run;
+mod send;
 mod show;
 mod spawn;
 mod tree;
@@ -66,6 +70,10 @@ fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
         Command::Resume(arguments) => resume::run(&arguments, cx),
         Command::Spawn(arguments) => spawn::run(&arguments, cx),
         Command::Wait(arguments) => wait::run(&arguments, cx),
+        Command::Send(arguments) => send::run(&arguments, cx),
+        Command::Context(arguments) => context::run(&arguments.command, cx),
+        Command::History(arguments) => history::run(&arguments, cx),
+        Command::Agents(arguments) => agents::run(&arguments.command, cx),
         Command::Report(arguments) => report::run(&arguments, cx),
         Command::Cancel(arguments) => cancel::run(&arguments, cx),
         Command::Mcp(arguments) => mcp::run(&arguments, cx),

@@ -9,12 +9,14 @@
 //! Who asks is known from the ticket and from the kernel; nothing here reads it from an argument.
 
 mod desk;
+mod picture;
 mod porter;
 mod visit;
 
-pub(crate) use desk::Desk;
+pub(crate) use desk::{Desk, history};
+pub(crate) use picture::{listed, pictured};
 pub(crate) use porter::Porter;
-pub(crate) use visit::{above, may_be_below, refused, visit};
+pub(crate) use visit::{above, may_be_below, reach, refused, visit};
 
 use offshoot_door::{DoorSocket, Limits, Registry, Server};
 use offshoot_spawner::Agents;

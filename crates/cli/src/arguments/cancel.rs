@@ -2,10 +2,13 @@
 
 use clap::Args;
 
-/// End a run below the caller, from inside an agent
+/// End a run with everything below it
+///
+/// Inside an agent: a run below it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  offshoot cancel 0198c7
     run=$(\"$OFFSHOOT\" spawn 'look for it' -- my-agent); \"$OFFSHOOT\" cancel $run")]
 pub(crate) struct CancelArguments {
     /// Which

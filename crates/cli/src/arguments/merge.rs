@@ -4,30 +4,37 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::OnFailureArgument;
 use super::PluginPathArguments;
 
 /// Make one answer of many results
 ///
-/// Results are JSON lines, each `{"key": …, "value": …}`, or stored results of runs.
+/// Results are JSON lines, each `{"key": …, "value": …}`, or stored results of runs. Inside an agent these are runs below
+/// it, and the answer is kept as a value of its own, by the name that --json tells.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   printf '%s\\n' '{\"key\":\"a\",\"value\":2}' '{\"key\":\"b\",\"value\":3}' | offshoot merge --strategy sum
   offshoot merge --strategy structured results.jsonl
-  offshoot merge --strategy sum --children 0198c7")]
+  offshoot merge --strategy sum --children 0198c7
+    \"$OFFSHOOT\" wait >/dev/null; \"$OFFSHOOT\" merge --strategy sum")]
 pub(crate) struct MergeArguments {
     /// How: concatenate, structured, vote, summarize, sum, first, quorum:N, plugin:NAME,
     /// plugin:NAME=PARAMETERS
     #[arg(long, value_name = "STRATEGY", default_value = "concatenate")]
     pub(crate) strategy: String,
 
-    /// A file of results; - is standard input
-    #[arg(value_name = "FILE", default_value = "-")]
-    pub(crate) file: PathBuf,
+    /// A file of results; - is standard input [default: standard input; inside an agent, all its children that have ended]
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
 
     /// The stored result of RUN instead: a run id, its unique beginning, or a session key; may be given more than once
     #[arg(long, value_name = "RUN", conflicts_with = "file")]
     pub(crate) result: Vec<String>,
+
+    /// Inside an agent: what a run that did not complete means [default: fail]
+    #[arg(long, value_name = "POLICY", value_enum)]
+    pub(crate) on_failure: Option<OnFailureArgument>,
 
     /// The stored results of everything that completed directly below RUN instead
     #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "result"])]

@@ -28,6 +28,10 @@ pub(crate) struct SpawnArguments {
     #[arg(long = "context", value_name = "NAME=FILE", value_parser = ContextArgument::parse)]
     pub(crate) context: Vec<ContextArgument>,
 
+    /// A value of this session that the child may read, or `sub-result-RUN`; may be given more than once
+    #[arg(long, value_name = "NAME")]
+    pub(crate) give: Vec<String>,
+
     /// Seconds it may run; never more than the session that asks
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<u64>,

@@ -2,6 +2,8 @@
 
 use clap::Args;
 
+use super::OnFailureArgument;
+
 /// Wait for children, from inside an agent
 ///
 /// Prints their answers in the order asked. The slot of the waiting agent is lent meanwhile, so a tree of any depth
@@ -21,6 +23,15 @@ pub(crate) struct WaitArguments {
     /// Until one of them has ended
     #[arg(long)]
     pub(crate) any: bool,
+
+    /// Print their answers as one: concatenate, structured, vote, summarize, sum, first, quorum:N; what first and quorum do
+    /// not need is cancelled
+    #[arg(long, value_name = "STRATEGY")]
+    pub(crate) merge: Option<String>,
+
+    /// With --merge: what a run that did not complete means
+    #[arg(long, value_name = "POLICY", value_enum, default_value = "fail", requires = "merge")]
+    pub(crate) on_failure: OnFailureArgument,
 
     /// Give up after so many seconds; the children go on
     #[arg(long, value_name = "SECONDS")]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use offshoot_merge::OnFailure;
 
 use super::{LimitArguments, PluginPathArguments};
 
@@ -74,6 +75,16 @@ pub(crate) enum OnFailureArgument {
     Skip,
     /// What came of it, error included, is its value
     Include,
+}
+
+impl From<OnFailureArgument> for OnFailure {
+    fn from(argument: OnFailureArgument) -> Self {
+        match argument {
+            OnFailureArgument::Fail => Self::Fail,
+            OnFailureArgument::Skip => Self::Skip,
+            OnFailureArgument::Include => Self::Include,
+        }
+    }
 }
 
 /// How an answer is read.

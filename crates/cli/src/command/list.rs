@@ -3,15 +3,19 @@
 use std::sync::Arc;
 
 use offshoot_display::{List, Style};
+use offshoot_door::{List as AskedList, RunNode};
 use offshoot_model::{AgentId, Cost, Node, RunId, RunStatus, SessionKey, Timestamp, Tree, Usage};
 use serde::Serialize;
 
+use super::spawn::call;
 use crate::arguments::ListArguments;
+use crate::door::{above, listed, may_be_below};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::{Archived, Record};
 use crate::wording;
+use crate::work::engine::block_on;
 
 /// One run, in a line.
 #[derive(Serialize)]
@@ -36,6 +40,11 @@ struct Listed {
 
 /// Lists runs, the oldest first.
 pub(crate) fn run(arguments: &ListArguments, cx: &Invocation) -> Result<Exit, Failure> {
+    if may_be_below(cx)
+        && let Some(runs) = block_on(inside(cx))?
+    {
+        return print_inside(&runs, cx);
+    }
     let mut tree = Tree::new();
     let exit = match Record::open(cx)? {
         Some(record) => record.read_all(Archived::of(arguments.all), &mut tree, cx)?,
@@ -71,4 +80,25 @@ fn list(tree: &Tree, node: &Node) -> Listed {
         subtree_usage,
         cost,
     }
+}
+
+/// The session that asks and all that is below it, as the door tells, where there is one.
+async fn inside(cx: &Invocation) -> Result<Option<Vec<RunNode>>, Failure> {
+    let Some(supervisor) = above(cx).await? else { return Ok(None) };
+    Ok(Some(call(&supervisor, AskedList { all: true, limit: None }).await?.runs))
+}
+
+fn print_inside(runs: &[RunNode], cx: &Invocation) -> Result<Exit, Failure> {
+    if cx.output.wants_json() {
+        let with_count = |node: &RunNode| {
+            let children = runs.iter().filter(|run| run.parent == Some(node.run_id)).count();
+            let mut value = serde_json::to_value(node).expect("a node is plain data");
+            value["children"] = children.into();
+            value
+        };
+        cx.output.json(&runs.iter().map(with_count).collect::<Vec<_>>())?;
+    } else {
+        cx.output.table(&runs.iter().map(listed).collect::<Vec<_>>())?;
+    }
+    Ok(Exit::Done)
 }

@@ -5,24 +5,41 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::sync::Arc;
 
-use offshoot_merge::{Answer, LineError, Lines, NothingStored, Values};
+use offshoot_door::{Client, Merge, MergeOrder, Merged, RunName, Tree};
+use offshoot_merge::{Answer, LineError, Lines, NothingStored, OnFailure, Values};
 use offshoot_model::{Ending, Payload};
 use offshoot_spawner::StoredValues;
 
+use super::spawn::call;
+use super::wait::print_value;
 use crate::arguments::MergeArguments;
+use crate::door::{above, may_be_below};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::{self, Record, failed};
+use crate::work::engine::block_on;
 use crate::work::folding::Folding;
 
 /// Merges results that are given, or that are stored.
 pub(crate) fn run(arguments: &MergeArguments, cx: &Invocation) -> Result<Exit, Failure> {
+    if arguments.file.is_none()
+        && may_be_below(cx)
+        && let Some(exit) = block_on(inside(arguments, cx))?
+    {
+        return Ok(exit);
+    }
+    if arguments.on_failure.is_some() {
+        return Err(Failure::input("--on-failure is for the runs of an agent, inside of it"));
+    }
     let fold = Folding::begin(arguments, cx)?;
     let children = arguments.children.as_deref();
     let (answer, values): (Answer, Box<dyn Values>) =
         match children.or(arguments.result.first().map(String::as_str)) {
-            None => (lines(&arguments.file, fold)?, Box::new(NothingStored)),
+            None => (
+                lines(arguments.file.as_deref().unwrap_or(Path::new("-")), fold)?,
+                Box::new(NothingStored),
+            ),
             Some(run) => {
                 let record = Record::open_for(cx, run)?;
                 let answer = match children {
@@ -34,6 +51,56 @@ pub(crate) fn run(arguments: &MergeArguments, cx: &Invocation) -> Result<Exit, F
         };
     print(&answer, &*values, cx)?;
     Ok(Exit::Done)
+}
+
+/// Results of runs below the agent that asks, where there is a door to ask at.
+async fn inside(arguments: &MergeArguments, cx: &Invocation) -> Result<Option<Exit>, Failure> {
+    let Some(supervisor) = above(cx).await? else { return Ok(None) };
+    let mut runs: Vec<RunName> = arguments.result.iter().cloned().map(RunName).collect();
+    if let Some(parent) = &arguments.children {
+        let asked = Tree { run: Some(RunName(parent.clone())) };
+        let roots = call(&supervisor, asked).await?.roots;
+        let children = roots.iter().flat_map(|root| &root.children);
+        runs.extend(children.filter(|run| run.status.is_terminal()).map(|run| run.run_id.into()));
+        if runs.is_empty() {
+            return Err(Failure::input(format_args!("nothing below {parent} has ended")));
+        }
+    }
+    let order = MergeOrder {
+        strategy: arguments.strategy.clone(),
+        on_failure: arguments.on_failure.map(|choice| OnFailure::from(choice).to_string()),
+    };
+    let merged = call(&supervisor, Merge { order, runs, results: Vec::new() }).await?;
+    print_merged(&supervisor, merged, cx).await.map(Some)
+}
+
+/// Prints a merged answer as it is; what stands in its way is exit 1.
+pub(super) async fn print_merged(
+    supervisor: &Client,
+    merged: Merged,
+    cx: &Invocation,
+) -> Result<Exit, Failure> {
+    if cx.output.wants_json() {
+        cx.output.json(&merged)?;
+    } else {
+        let text = merged.data.as_ref().and_then(|data| serde_json::from_str(data.as_str()).ok());
+        match (&merged.name, text, &merged.data) {
+            (_, Some(text), _) => {
+                let text: String = text;
+                cx.output.line(text)?;
+            }
+            (Some(name), None, _) => print_value(supervisor, name.clone(), cx).await?,
+            (None, None, Some(data)) => cx.output.line(data.as_str())?,
+            (None, None, None) => {}
+        }
+    }
+    match merged.error {
+        Some(error) => {
+            cx.output.note(error);
+            Ok(Exit::AgentFailed)
+        }
+        None => Ok(Exit::Done),
+    }
 }
 
 /// Prints an answer and a newline.

@@ -22,6 +22,7 @@ pub(crate) fn run(arguments: &SpawnArguments, cx: &Invocation) -> Result<Exit, F
             label: arguments.label.clone(),
             command: Some(arguments.command.clone()),
             run_timeout_seconds: arguments.timeout,
+            context: arguments.give.iter().cloned().map(given).collect(),
             ..Spawn::task(&arguments.task)
         };
         child(&supervisor, spawn, &arguments.context, arguments.wait, cx).await
@@ -36,8 +37,10 @@ pub(super) async fn child(
     wait: bool,
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
+    let mut context = hand_in(supervisor, files, cx).await?;
+    context.extend(spawn.context.iter().cloned());
     let spawn = Spawn {
-        context: hand_in(supervisor, files, cx).await?,
+        context,
         command: spawn.command.filter(|command| !command.is_empty()),
         cwd: cx.environment.working_folder.to_str().map(str::to_owned),
         ..spawn
@@ -75,6 +78,11 @@ pub(super) async fn hand_in(
         context.push(ContextGrant { name: name.clone(), from: None });
     }
     Ok(context)
+}
+
+/// A value under the name that it has.
+fn given(name: String) -> ContextGrant {
+    ContextGrant { name, from: None }
 }
 
 /// One question; a refusal is exit 3.

@@ -1,16 +1,31 @@
 //! `offshoot tree`.
 
 use offshoot_display::{Style, TreeText};
+use offshoot_door::{RunName, RunNode, Tree as AskedTree};
 use offshoot_model::{Node, Tree, TreeNode};
+use serde_json::Value;
 
+use super::spawn::call;
 use crate::arguments::TreeArguments;
+use crate::door::{above, may_be_below, pictured};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::{Archived, Record};
+use crate::work::engine::block_on;
 
-/// Shows one run with what is below it, or all trees.
+/// Shows one run with what is below it, or all trees; inside an agent, what is its own.
 pub(crate) fn run(arguments: &TreeArguments, cx: &Invocation) -> Result<Exit, Failure> {
+    if may_be_below(cx)
+        && let Some(nodes) = block_on(inside(arguments, cx))?
+    {
+        if cx.output.wants_json() {
+            cx.output.json(&nodes.iter().map(json).collect::<Vec<_>>())?;
+        } else {
+            nodes.iter().try_for_each(|node| cx.output.line(pictured(node)))?;
+        }
+        return Ok(Exit::Done);
+    }
     if let Some(text) = &arguments.run {
         let record = Record::open_for(cx, text)?;
         let found = record.find(text)?;
@@ -49,4 +64,24 @@ fn show(
 fn print(text: TreeText<'_>, arguments: &TreeArguments, cx: &Invocation) -> Result<(), Failure> {
     let text = text.style(Style::Colour).all(arguments.all);
     cx.output.painted(|out| writeln!(out, "{text}"))
+}
+
+/// What the door shows, where there is one.
+async fn inside(
+    arguments: &TreeArguments,
+    cx: &Invocation,
+) -> Result<Option<Vec<RunNode>>, Failure> {
+    let Some(supervisor) = above(cx).await? else { return Ok(None) };
+    let asked = AskedTree { run: arguments.run.clone().map(RunName) };
+    Ok(Some(call(&supervisor, asked).await?.roots))
+}
+
+/// A node as it is shown outside: with the names that older readers know.
+fn json(node: &RunNode) -> Value {
+    let bare = RunNode { children: Vec::new(), ..node.clone() };
+    let mut value = serde_json::to_value(&bare).expect("a node is plain data");
+    value["id"] = value["runId"].clone();
+    value["tokenUsage"] = value["ownUsage"].clone();
+    value["children"] = node.children.iter().map(json).collect();
+    value
 }

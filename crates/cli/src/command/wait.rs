@@ -3,9 +3,12 @@
 use std::fs::File;
 
 use offshoot_door::{
-    Client, ContextGet, Outcome, OutcomeError, RunName, Value, Wait, WaitMode, Waited,
+    Client, ContextGet, MergeOrder, Outcome, OutcomeError, RunName, Value, Wait, WaitMode, Waited,
 };
 
+use offshoot_merge::OnFailure;
+
+use super::merge::print_merged;
 use super::spawn::call;
 use crate::arguments::WaitArguments;
 use crate::door::visit;
@@ -31,6 +34,10 @@ pub(crate) fn run(arguments: &WaitArguments, cx: &Invocation) -> Result<Exit, Fa
             runs: arguments.runs.iter().cloned().map(RunName).collect(),
             mode: arguments.any.then_some(WaitMode::Any),
             timeout_ms: arguments.timeout.map(|seconds| seconds.saturating_mul(1000)),
+            merge: arguments.merge.as_ref().map(|strategy| MergeOrder {
+                strategy: strategy.clone(),
+                on_failure: Some(OnFailure::from(arguments.on_failure).to_string()),
+            }),
             ..Wait::default()
         };
         print(&supervisor, wait, Form::List, cx).await
@@ -45,8 +52,12 @@ pub(super) async fn print(
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
     let any = wait.mode == Some(WaitMode::Any);
-    let Waited { ended, pending, .. } = call(supervisor, wait).await?;
-    if cx.output.wants_json() {
+    let Waited { ended, pending, merged } = call(supervisor, wait).await?;
+    let merges = merged.is_some();
+    let mut exit = Exit::Done;
+    if let Some(merged) = merged {
+        exit = print_merged(supervisor, merged, cx).await?;
+    } else if cx.output.wants_json() {
         match (form, &ended[..]) {
             (Form::One, [outcome]) => cx.output.json(outcome)?,
             _ => cx.output.json(&ended)?,
@@ -70,7 +81,9 @@ pub(super) async fn print(
         cx.output.note(format_args!("still running: {}", ids.join(" ")));
     }
     let all_well = ended.iter().all(|outcome| outcome.status.is_success());
-    Ok(if all_well && satisfied { Exit::Done } else { Exit::AgentFailed })
+    // Where a merge stands, whoever did not complete was not needed for it.
+    let well = if merges { exit == Exit::Done } else { all_well };
+    Ok(if well && satisfied { Exit::Done } else { Exit::AgentFailed })
 }
 
 /// The answer as it is: text without quotes, JSON as it came, large ones out of their file.

@@ -21,6 +21,8 @@ use offshoot_model::{Refusal, RefusalCode, RunId, Tree};
 use offshoot_spawner::Agents;
 use offshoot_store::StoreError;
 
+pub(crate) use history::history;
+
 use names::Names;
 
 /// The engine, as the door knows it. Cheap to clone.

@@ -3,14 +3,15 @@
 use std::path::Path;
 
 use offshoot_door::{
-    CallerWord, Client, ClientError, Registry, SOCKET_VARIABLE, Supervisor, TICKET_FILE_VARIABLE,
-    TICKET_VARIABLE, Ticket, read_ticket,
+    CallerWord, Client, ClientError, Registry, RunName, SOCKET_VARIABLE, Supervisor,
+    TICKET_FILE_VARIABLE, TICKET_VARIABLE, Ticket, Tree, read_ticket,
 };
 
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::record::Record;
 
 /// Connects to the supervisor that this process runs under: the one that its environment names, else the one that its
 /// parents have.
@@ -56,6 +57,26 @@ pub(crate) async fn above(cx: &Invocation) -> Result<Option<Client>, Failure> {
         // A variable that outlived its supervisor.
         Err(_) => Ok(None),
     }
+}
+
+/// The supervisor that holds a run, and the name by which it knows it: inside an agent the one above, which knows
+/// better than the caller what it may name; else whichever runs the tree of that run.
+pub(crate) async fn reach(name: &str, cx: &Invocation) -> Result<(Client, String), Failure> {
+    if let Some(supervisor) = above(cx).await? {
+        return Ok((supervisor, name.to_owned()));
+    }
+    let run = Record::open_for(cx, name)?.find(name)?.run;
+    let known = RunName::from(run);
+    let registry = Registry::of_user(cx.environment.runtime_folder.as_deref());
+    for Supervisor { socket, .. } in registry.supervisors() {
+        // One that has just gone, or is somebody else's affair.
+        let Ok(client) = Client::connect(&socket, None).await else { continue };
+        if client.call(Tree { run: Some(known.clone()) }).await.is_ok() {
+            return Ok((client, known.0));
+        }
+    }
+    Err(Failure::input(format_args!("nobody runs the tree of run {run} any more"))
+        .hint("`offshoot show` tells how it ended"))
 }
 
 /// What the supervisor said, as a failure of this command: a refusal is exit 3, a wrong request 2.

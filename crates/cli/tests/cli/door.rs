@@ -184,7 +184,7 @@ fn a_model_finds_the_tools_of_its_session() {
 #[test]
 fn outside_a_tree_there_is_nobody_to_ask() {
     let place = Place::new();
-    for command in [&["spawn", "x"][..], &["wait"], &["report", "x"], &["cancel", "x"]] {
+    for command in [&["spawn", "x"][..], &["wait"], &["report", "x"], &["context", "info"]] {
         let outcome = place.run(command).expect_code(2);
         assert!(outcome.stderr.contains("there is no supervisor to ask"), "{}", outcome.stderr);
     }

@@ -9,6 +9,7 @@ mod audit;
 mod claude;
 mod config;
 mod damage;
+mod desk;
 mod disk;
 mod door;
 mod endings;

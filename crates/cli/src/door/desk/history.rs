@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use offshoot_door::{CallError, CallerKind, EntryKind, History, HistoryEntry, HistoryPage};
-use offshoot_model::{Admitted, Ending, Event, EventKind, Payload, Refusal, RunId, SessionKey};
+use offshoot_model::{
+    Admitted, Ending, Event, EventKind, Payload, Refusal, RootId, RunId, SessionKey,
+};
 use offshoot_spawner::Excerpt;
 use offshoot_store::{Store, StoreError};
 
@@ -35,21 +37,32 @@ impl Desk {
         let limit = limit.unwrap_or(ENTRIES).clamp(1, MOST_ENTRIES) as usize;
         let (store, root) = (Arc::clone(self.agents.store()), self.agents.root());
         blocking(move || {
-            let mut entries = Vec::new();
-            for event in store.events(root, after.unwrap_or(0)) {
-                let event = event.map_err(|error| failed(&error))?;
-                let words = words(&*store, run, &event).map_err(|error| failed(&error))?;
-                let Some(Words { kind, from, text }) = words else { continue };
-                if entries.len() == limit {
-                    return Ok(HistoryPage { entries, more: true });
-                }
-                let (seq, at) = (event.seq, event.at.to_string());
-                entries.push(HistoryEntry { seq, at, kind, from, text });
-            }
-            Ok(HistoryPage { entries, more: false })
+            let page = history(&*store, root, run, after.unwrap_or(0), limit);
+            page.map_err(|error| failed(&error))
         })
         .await
     }
+}
+
+/// What happened in a session after an event, from the record of its tree.
+pub(crate) fn history(
+    store: &dyn Store,
+    root: RootId,
+    run: RunId,
+    after: u64,
+    limit: usize,
+) -> Result<HistoryPage, StoreError> {
+    let mut entries = Vec::new();
+    for event in store.events(root, after) {
+        let event = event?;
+        let Some(Words { kind, from, text }) = words(store, run, &event)? else { continue };
+        if entries.len() == limit {
+            return Ok(HistoryPage { entries, more: true });
+        }
+        let (seq, at) = (event.seq, event.at.to_string());
+        entries.push(HistoryEntry { seq, at, kind, from, text });
+    }
+    Ok(HistoryPage { entries, more: false })
 }
 
 /// What an event means for a session; none where it is nothing to it.

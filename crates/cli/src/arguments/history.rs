@@ -1,0 +1,26 @@
+//! `offshoot history`.
+
+use clap::Args;
+
+/// Show what happened in a session
+///
+/// What it was asked, what it asked for, what it was given, and what it answered. Inside an agent: its own session, or
+/// one below it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  offshoot history 0198c7
+  offshoot history 0198c7 --after 12 --limit 5 --json")]
+pub(crate) struct HistoryArguments {
+    /// Whose: a run id, its unique beginning, or a session key
+    #[arg(value_name = "KEY")]
+    pub(crate) run: String,
+
+    /// Only what came after this number
+    #[arg(long, value_name = "SEQ")]
+    pub(crate) after: Option<u64>,
+
+    /// Only so many entries
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: Option<u32>,
+}

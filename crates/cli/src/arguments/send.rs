@@ -1,0 +1,22 @@
+//! `offshoot send`.
+
+use clap::Args;
+
+/// Write into a running session
+///
+/// It reads the message in its next turn, or in this one where its runtime can take it. From inside an agent only
+/// sessions below it can be reached; a command reads no messages.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  offshoot send 0198c7 'leave the tests alone'
+    \"$OFFSHOOT\" send \"$child\" 'be brief'")]
+pub(crate) struct SendArguments {
+    /// To whom: a run id, its unique beginning, or a session key
+    #[arg(value_name = "KEY")]
+    pub(crate) to: String,
+
+    /// The message
+    #[arg(value_name = "TEXT")]
+    pub(crate) text: String,
+}

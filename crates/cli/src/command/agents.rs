@@ -1,0 +1,110 @@
+//! `offshoot agents`.
+
+use indexmap::IndexMap;
+use offshoot_config::{AgentDefinition, AgentId, Config, Valued};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::arguments::{AgentsCommand, LimitArguments};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::load;
+
+/// One agent in a list.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    id: AgentId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runtime: Option<String>,
+    /// Where it was defined last.
+    origin: String,
+}
+
+/// All that is known of one agent.
+#[derive(Serialize)]
+struct Shown {
+    id: AgentId,
+    /// What it says itself.
+    values: IndexMap<String, Valued<Value>>,
+    /// The limits of a tree with this agent as its root.
+    limits: IndexMap<String, Valued<Value>>,
+}
+
+/// Lists agents, or shows one.
+pub(crate) fn run(command: &AgentsCommand, cx: &Invocation) -> Result<Exit, Failure> {
+    let config = load::config(cx, &LimitArguments::default())?;
+    match command {
+        AgentsCommand::List => list(&config, cx),
+        AgentsCommand::Show(arguments) => show(&config, &arguments.id, cx),
+    }
+}
+
+fn list(config: &Config, cx: &Invocation) -> Result<Exit, Failure> {
+    let default = config.default_agent();
+    let built_in = (config.agent(default).is_none()).then(|| Listed {
+        id: default.clone(),
+        description: None,
+        runtime: None,
+        origin: "built-in".to_owned(),
+    });
+    let agents: Vec<Listed> = built_in.into_iter().chain(config.agents().map(listed)).collect();
+    if cx.output.wants_json() {
+        cx.output.json(&agents)?;
+        return Ok(Exit::Done);
+    }
+    let row = |agent: &Listed| {
+        let description = agent.description.as_deref().unwrap_or_default();
+        let line = description.lines().next().unwrap_or_default().to_owned();
+        let runtime = agent.runtime.clone().unwrap_or_default();
+        [agent.id.to_string(), runtime, agent.origin.clone(), line]
+    };
+    cx.output.table(&agents.iter().map(row).collect::<Vec<_>>())?;
+    Ok(Exit::Done)
+}
+
+fn listed(agent: &AgentDefinition) -> Listed {
+    Listed {
+        id: agent.id().clone(),
+        description: agent.description.as_ref().map(|text| text.value.clone()),
+        runtime: agent.runtime.as_ref().map(|name| name.value.clone()),
+        origin: agent.origin().to_string(),
+    }
+}
+
+fn show(config: &Config, id: &str, cx: &Invocation) -> Result<Exit, Failure> {
+    let id = AgentId::parse(id)
+        .map_err(|error| Failure::of(Exit::BadInput, &error).hint(error.hint()))?;
+    if !config.is_defined(&id) {
+        return Err(Failure::input(format_args!("there is no agent `{id}`"))
+            .hint("`offshoot agents list` shows all"));
+    }
+    let prefix = format!("agents.list[{id}].");
+    let own = |(key, value): (String, Valued<Value>)| {
+        Some((key.strip_prefix(&prefix)?.to_owned(), value))
+    };
+    let shown = Shown {
+        values: config.values().filter_map(own).collect(),
+        limits: config.resolve(&id).filter(|(_, valued)| !valued.value.is_null()).collect(),
+        id,
+    };
+    if cx.output.wants_json() {
+        cx.output.json(&shown)?;
+        return Ok(Exit::Done);
+    }
+    cx.output.line(&shown.id)?;
+    table(&shown.values, cx)?;
+    cx.output.line("limits of a tree with this root:")?;
+    table(&shown.limits, cx)?;
+    Ok(Exit::Done)
+}
+
+fn table(values: &IndexMap<String, Valued<Value>>, cx: &Invocation) -> Result<(), Failure> {
+    let row = |(key, valued): (&String, &Valued<Value>)| {
+        [format!("  {key}"), valued.value.to_string(), valued.origin.to_string()]
+    };
+    cx.output.table(&values.iter().map(row).collect::<Vec<_>>())
+}

@@ -1,0 +1,167 @@
+//! `offshoot context`.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use data_encoding::BASE64;
+use offshoot_display::number::bytes;
+use offshoot_door::{
+    Client, ContextGet, ContextInfo, ContextPut, ContextRead, Value, Variable, VariableKind,
+    Variables,
+};
+use tempfile::NamedTempFile;
+
+use super::spawn::call;
+use crate::arguments::{
+    ContextCommand, ContextGetArguments, ContextInfoArguments, ContextPutArguments, KindArgument,
+};
+use crate::door::visit;
+use crate::exit::Exit;
+use crate::failure::{Failure, plain};
+use crate::invocation::Invocation;
+use crate::work::engine::block_on;
+
+/// More than this of standard input passes through a file: a line at the door has its limits.
+const IN_LINE: u64 = 256 * 1024;
+
+/// Keeps, reads or describes values.
+pub(crate) fn run(command: &ContextCommand, cx: &Invocation) -> Result<Exit, Failure> {
+    block_on(async {
+        let supervisor = visit(cx).await?;
+        match command {
+            ContextCommand::Get(arguments) => get(&supervisor, arguments, cx).await?,
+            ContextCommand::Put(arguments) => put(&supervisor, arguments, cx).await?,
+            ContextCommand::Info(arguments) => info(&supervisor, arguments, cx).await?,
+        }
+        Ok(Exit::Done)
+    })
+}
+
+async fn get(
+    supervisor: &Client,
+    arguments: &ContextGetArguments,
+    cx: &Invocation,
+) -> Result<(), Failure> {
+    let ContextGetArguments { name, offset, length, grep, context_lines } = arguments;
+    let get = ContextGet {
+        name: name.clone(),
+        offset: *offset,
+        length: *length,
+        grep: grep.clone(),
+        context_lines: *context_lines,
+    };
+    let read: ContextRead = call(supervisor, get).await?;
+    if cx.output.wants_json() {
+        return cx.output.json(&read);
+    }
+    print(&read.value, cx)?;
+    if let Some(next) = read.next
+        && length.is_none()
+    {
+        cx.output.note(format_args!("there is more: --offset {next}"));
+    }
+    Ok(())
+}
+
+/// The value as it is, without a newline of ours.
+fn print(value: &Value, cx: &Invocation) -> Result<(), Failure> {
+    match value {
+        Value::Text(text) => cx.output.bytes(text.as_bytes()),
+        Value::Json(json) => cx.output.bytes(json.as_str().as_bytes()),
+        Value::Base64(text) => {
+            let bytes = BASE64.decode(text.as_bytes()).map_err(|error| {
+                Failure::new(
+                    Exit::AgentFailed,
+                    format_args!("the supervisor sent no base64: {error}"),
+                )
+            })?;
+            cx.output.bytes(&bytes)
+        }
+        Value::Path(path) => {
+            let path = Path::new(path);
+            let mut file = File::open(path).map_err(|error| Failure::file("read", path, &error))?;
+            cx.output.stream(|out| io::copy(&mut file, out).map(drop))
+        }
+    }
+}
+
+async fn put(
+    supervisor: &Client,
+    arguments: &ContextPutArguments,
+    cx: &Invocation,
+) -> Result<(), Failure> {
+    let ContextPutArguments { name, file, kind } = arguments;
+    let kind = kind.map(|kind| match kind {
+        KindArgument::Text => VariableKind::Text,
+        KindArgument::Json => VariableKind::Json,
+        KindArgument::Bytes => VariableKind::Bytes,
+    });
+    // It is copied before the answer comes, and gone behind it.
+    let (value, _spool) =
+        if file == Path::new("-") { standard_input()? } else { (path(&cx.absolute(file))?, None) };
+    let put = ContextPut { kind, ..ContextPut::new(name, value) };
+    let variable: Variable = call(supervisor, put).await?;
+    if cx.output.wants_json() {
+        cx.output.json(&variable)?;
+    }
+    Ok(())
+}
+
+async fn info(
+    supervisor: &Client,
+    arguments: &ContextInfoArguments,
+    cx: &Invocation,
+) -> Result<(), Failure> {
+    let info = ContextInfo { name: arguments.name.clone() };
+    let Variables { variables } = call(supervisor, info).await?;
+    if cx.output.wants_json() {
+        return match (&arguments.name, &variables[..]) {
+            (Some(_), [variable]) => cx.output.json(variable),
+            _ => cx.output.json(&variables),
+        };
+    }
+    let row = |variable: &Variable| {
+        let Variable { name, kind, size, path, .. } = variable;
+        [name.clone(), word(*kind).to_owned(), bytes(*size), path.clone().unwrap_or_default()]
+    };
+    cx.output.table(&variables.iter().map(row).collect::<Vec<_>>())
+}
+
+/// Standard input: what is small in the line itself, the rest in a file.
+fn standard_input() -> Result<(Value, Option<NamedTempFile>), Failure> {
+    let unread = |error: io::Error| {
+        Failure::input(format_args!("cannot read standard input: {}", plain(&error)))
+    };
+    let mut stdin = io::stdin().lock();
+    let mut held = Vec::new();
+    Read::by_ref(&mut stdin).take(IN_LINE + 1).read_to_end(&mut held).map_err(unread)?;
+    if held.len() as u64 <= IN_LINE {
+        let value = match String::from_utf8(held) {
+            Ok(text) => Value::Text(text),
+            Err(error) => Value::Base64(BASE64.encode(error.as_bytes())),
+        };
+        return Ok((value, None));
+    }
+    let mut spool = NamedTempFile::new().map_err(unread)?;
+    spool.write_all(&held).map_err(unread)?;
+    io::copy(&mut stdin, &mut spool).map_err(unread)?;
+    Ok((path(spool.path())?, Some(spool)))
+}
+
+fn path(path: &Path) -> Result<Value, Failure> {
+    let text = path.to_str();
+    let text = text
+        .ok_or_else(|| Failure::input(format_args!("the path {} is not UTF-8", path.display())))?;
+    Ok(Value::Path(text.to_owned()))
+}
+
+fn word(kind: VariableKind) -> &'static str {
+    match kind {
+        VariableKind::Text => "text",
+        VariableKind::Json => "json",
+        VariableKind::Result => "result",
+        VariableKind::Bytes => "bytes",
+        VariableKind::Unknown => "unknown",
+    }
+}
