@@ -97,10 +97,9 @@ pub(crate) struct CheckPluginArguments {
 
 /// `offshoot plugin new`.
 #[derive(Debug, Args)]
-#[group(id = "kind", required = true, multiple = false, args = ["runtime", "merge"])]
 pub(crate) struct NewPluginArguments {
     /// A runtime of this name, in a folder of this name
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", required_unless_present = "merge", conflicts_with = "merge")]
     pub(crate) runtime: Option<String>,
 
     /// A merge of this name, in a folder of this name

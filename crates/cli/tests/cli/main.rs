@@ -24,6 +24,7 @@ mod merge;
 mod openai;
 mod orphans;
 mod plugin;
+mod plugin_new;
 mod prune;
 mod readme;
 mod recursion;
