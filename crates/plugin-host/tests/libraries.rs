@@ -103,7 +103,13 @@ async fn every_runtime_passes_the_contract() {
         assert_eq!(events, [RunEvent::Started(None), RunEvent::Progress("here we go".into())]);
         let (finished, _) = run(&runtime, "lie").await;
         assert!(matches!(finished.reason, Reason::RuntimeError { .. }), "{:?}", finished.reason);
-        let large = "x".repeat(10 << 20);
+        let (_, events) = run(&runtime, "flood").await;
+        let numbers = events.iter().filter_map(|event| match event {
+            RunEvent::Progress(text) => text.parse::<u32>().ok(),
+            _ => None,
+        });
+        assert!(numbers.eq(0..10_000), "10,000 events come, and in order");
+        let large = "x".repeat(100 << 20);
         let (finished, _) = run(&runtime, &large).await;
         assert_eq!(finished.output, Output::Text(large.to_uppercase().into()));
     }
