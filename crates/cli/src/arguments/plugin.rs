@@ -11,6 +11,12 @@ use super::PluginPathArguments;
 /// A plugin is a folder with a plugin.toml and a library that offers runtimes or merges. It runs with all your rights:
 /// nothing here is a sandbox.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  offshoot plugin new --runtime upper
+  offshoot plugin check ./upper --hanging-task wait
+  offshoot plugin add ./upper
+  offshoot run --runtime upper hello")]
 pub(crate) struct PluginArguments {
     #[command(subcommand)]
     pub(crate) command: PluginCommand,
@@ -32,10 +38,13 @@ Examples:
   offshoot plugin inspect target/release/libupper.so --json")]
     Inspect(OnePluginArguments),
     /// Make a new plugin: a crate that builds, with a test and a README
-    #[command(after_help = "\
+    #[command(
+        override_usage = "offshoot plugin new <--runtime <NAME>|--merge <NAME>> [OPTIONS]",
+        after_help = "\
 Examples:
   offshoot plugin new --runtime upper
-  offshoot plugin new --merge longest --sdk ~/src/offshoot/crates/plugin-sdk")]
+  offshoot plugin new --merge longest --sdk ~/src/offshoot/crates/plugin-sdk"
+    )]
     New(NewPluginArguments),
     /// Run a plugin through everything that the contract asks, in a process of its own
     #[command(after_help = "\
