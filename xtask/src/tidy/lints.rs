@@ -4,8 +4,13 @@ use super::Finding;
 use crate::workspace::{Package, Workspace};
 
 /// Members that copy the table, because an inherited table cannot be changed in part.
-const COPIES: &[&str] =
-    &["crates/plugin-abi", "crates/plugin-host", "crates/plugin-sdk", "crates/process"];
+const COPIES: &[&str] = &[
+    "crates/plugin-abi",
+    "crates/plugin-host",
+    "crates/plugin-sdk",
+    "crates/process",
+    "tests/faults",
+];
 
 /// The one lint that they may set otherwise.
 const LIFTED: &str = "unsafe_code";

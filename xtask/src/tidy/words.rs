@@ -49,10 +49,11 @@ const BANS: &[Ban] = &[
             "crates/plugin-abi/",
             "crates/plugin-host/",
             "crates/plugin-sdk/",
+            "tests/faults/",
             // The interface as it was published, without the crates that are safe to use.
             "tests/plugins/frozen-1.0/",
         ]),
-        why: "only `process` and the interface of plugins need it",
+        why: "only `process`, the interface of plugins and the faults of tests need it",
     },
     Ban {
         words: &[concat!("/", "root/"), concat!("/", "work/"), concat!("/", "home/runner")],
