@@ -4,16 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use offshoot_model::{
-    AgentId, Grant, JsonText, Refusal, RefusalCode, RootId, RunId, SessionKey, SpawnRequest,
-};
+use offshoot_model::{JsonText, Refusal, RefusalCode, RunId, SpawnRequest};
 use offshoot_plugin_host::{Checked, Plugin, Surroundings};
-use offshoot_runtime::{
-    Host, Input, Launch, OutputFormat, RunContext, RunEvent, RunHost, StopHandle, WaitAnswer,
-    WaitFor,
-};
+use offshoot_runtime::{Host, RunContext, RunEvent, RunHost, StopHandle, WaitAnswer, WaitFor};
 use tokio::sync::mpsc;
-use uuid::Uuid;
 
 use crate::{Result, programs};
 
@@ -33,35 +27,6 @@ pub(crate) fn load(checked: &Checked) -> Result<Arc<Plugin>> {
 /// No settings.
 pub(crate) fn settings() -> Result<JsonText> {
     Ok(JsonText::parse("{}".to_owned())?)
-}
-
-/// A run that has nobody else.
-pub(crate) fn launch(task: &str) -> Launch {
-    let run = RunId::from_uuid(Uuid::nil());
-    let folder = Arc::new(PathBuf::from("/"));
-    Launch {
-        run,
-        root: RootId::new(run),
-        key: SessionKey::parse("agent:main:subagent:x").expect("a key"),
-        agent: AgentId::main(),
-        depth: 1,
-        task: task.into(),
-        context: Vec::new(),
-        context_manifest: None,
-        input: Input::Prompt,
-        command: None,
-        ok_exit: Arc::from([]),
-        output: OutputFormat::Text,
-        working_folder: Arc::clone(&folder),
-        run_folder: PathBuf::from("/"),
-        spool_folder: folder,
-        model: None,
-        thinking: None,
-        system_prompt: None,
-        grant: Arc::new(Grant::unbounded()),
-        continues: false,
-        pass: None,
-    }
 }
 
 /// What a run is given, with somebody who hears its events at the other end of a channel.

@@ -1,14 +1,14 @@
 //! Events of a plugin's run, through to whoever hears them at the other end of a channel.
 
 use offshoot_plugin_host::{Checked, PluginRuntime};
-use offshoot_runtime::{RunEvent, Runtime};
+use offshoot_runtime::{Launch, RunEvent, Runtime};
 use tokio::sync::mpsc;
 
 use super::Row;
 use crate::Result;
 use crate::comparison::{Side, compare, timed};
 use crate::outcome::{Outcome, Unit};
-use crate::plugins::{context, copy, launch, load, settings};
+use crate::plugins::{context, copy, load, settings};
 use crate::setting::Setting;
 
 pub(crate) const ROW: Row = Row {
@@ -31,7 +31,7 @@ fn ours(setting: &Setting, flood: &PluginRuntime, events: u64) -> Result<f64> {
     let (tx, mut rx) = mpsc::unbounded_channel();
     let (seconds, heard) = timed(|| {
         Ok(setting.runtime()?.block_on(async {
-            let run = flood.start(launch(&format!("flood {events}")), context(&tx));
+            let run = flood.start(Launch::bare(format!("flood {events}")), context(&tx));
             drop(tx);
             let hear = async {
                 let mut heard = 0;

@@ -1,14 +1,14 @@
 //! A run of a plugin that does nothing beside the same in this process, many at once and without an engine.
 
 use offshoot_plugin_host::Checked;
-use offshoot_runtime::{Finished, FnRuntime, Output, Runtime};
+use offshoot_runtime::{Finished, FnRuntime, Launch, Output, Runtime};
 use tokio::sync::mpsc;
 
 use super::Row;
 use crate::Result;
 use crate::comparison::{Side, compare, timed};
 use crate::outcome::{Outcome, Unit};
-use crate::plugins::{context, copy, launch, load, settings};
+use crate::plugins::{context, copy, load, settings};
 use crate::setting::Setting;
 
 pub(crate) const ROW: Row = Row {
@@ -46,7 +46,8 @@ fn each(setting: &Setting, runtime: &dyn Runtime, runs: u64) -> Result<f64> {
     let (seconds, ()) = timed(|| {
         setting.runtime()?.block_on(async {
             for _ in 0..runs / IN_FLIGHT {
-                let batch = (0..IN_FLIGHT).map(|_| runtime.start(launch("hello"), context(&tx)));
+                let batch =
+                    (0..IN_FLIGHT).map(|_| runtime.start(Launch::bare("hello"), context(&tx)));
                 for finished in futures_util::future::join_all(batch).await {
                     assert_eq!(finished.output, Output::Text("hello".into()));
                 }

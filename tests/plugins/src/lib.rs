@@ -4,13 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
-use offshoot_model::{
-    AgentId, Grant, JsonText, Refusal, RefusalCode, RootId, RunId, SessionKey, SpawnRequest,
-};
+use offshoot_model::{JsonText, Refusal, RefusalCode, RootId, RunId, SpawnRequest};
 use offshoot_plugin_host::{Checked, Plugin, Surroundings};
 use offshoot_runtime::{
-    Finished, Host, Input, Launch, OutputFormat, RunContext, RunEvent, RunHost, Runtime,
-    StopHandle, WaitAnswer, WaitFor,
+    Finished, Host, Launch, RunContext, RunEvent, RunHost, Runtime, StopHandle, WaitAnswer, WaitFor,
 };
 use uuid::Uuid;
 
@@ -51,25 +48,11 @@ pub fn launch(folder: &Path, task: &str, command: &[&str]) -> Launch {
     Launch {
         run,
         root: RootId::new(run),
-        key: SessionKey::parse("agent:main:subagent:x").expect("a key"),
-        agent: AgentId::main(),
-        depth: 1,
-        task: task.into(),
-        context: Vec::new(),
-        context_manifest: None,
-        input: Input::Prompt,
         command: (!command.is_empty()).then(|| command.iter().map(ToString::to_string).collect()),
-        ok_exit: Arc::from([]),
-        output: OutputFormat::Text,
         working_folder: Arc::new(folder.to_owned()),
         run_folder: folder.join("runs").join(run.to_string()),
         spool_folder: Arc::new(folder.to_owned()),
-        model: None,
-        thinking: None,
-        system_prompt: None,
-        grant: Arc::new(Grant::unbounded()),
-        continues: false,
-        pass: None,
+        ..Launch::bare(task)
     }
 }
 

@@ -4,39 +4,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use offshoot_plugin_sdk::Launch;
 use offshoot_plugin_sdk::abi::abi_stable::sabi_trait::TD_Opaque;
 use offshoot_plugin_sdk::abi::abi_stable::std_types::{RResult, RStr, RString};
 use offshoot_plugin_sdk::abi::async_ffi::FutureExt as _;
 use offshoot_plugin_sdk::abi::{self, AbiError, Answer, HostRef, Later, RunHostRef, wire};
-use offshoot_plugin_sdk::model::{Grant, RootId, RunId};
-use offshoot_plugin_sdk::{Input, Launch, OutputFormat};
-use uuid::Uuid;
+use offshoot_plugin_sdk::model::Grant;
 
 pub(crate) fn launch(task: &str) -> Launch {
-    let run = RunId::from_uuid(Uuid::from_u128(1));
-    Launch {
-        continues: false,
-        run,
-        root: RootId::new(run),
-        key: "agent:main:run:1".parse().expect("a key"),
-        agent: "main".parse().expect("an agent"),
-        depth: 0,
-        task: task.into(),
-        context: Vec::new(),
-        context_manifest: None,
-        input: Input::Prompt,
-        command: None,
-        ok_exit: Arc::new([]),
-        output: OutputFormat::Text,
-        working_folder: Arc::new("/".into()),
-        run_folder: "/nowhere".into(),
-        spool_folder: Arc::new("/nowhere".into()),
-        model: None,
-        thinking: None,
-        system_prompt: None,
-        grant: Arc::new(Grant { grace_seconds: 1, ..Grant::unbounded() }),
-        pass: None,
-    }
+    let grant = Arc::new(Grant { grace_seconds: 1, ..Grant::unbounded() });
+    Launch { grant, ..Launch::bare(task) }
 }
 
 pub(crate) fn json(launch: Launch) -> RString {
