@@ -125,7 +125,7 @@ impl Plugins {
         cx: &Invocation,
     ) -> Result<Described, Failure> {
         let trier = self.trier("plugin-trial", cx)?;
-        let tried = engine::threads()?.block_on(try_out(&trier, checked, extent));
+        let tried = engine::aside(try_out(&trier, checked, extent))?;
         tried.map_err(|error| unusable(&error, cx))
     }
 

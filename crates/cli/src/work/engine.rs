@@ -152,6 +152,14 @@ pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
     })
 }
 
+/// Runs something to its end beside whatever this thread is in the middle of: a trial is made while a command is prepared,
+/// and some commands are prepared within the one future of the process.
+pub(crate) fn aside<T: Send>(work: impl Future<Output = T> + Send) -> Result<T, Failure> {
+    let run = || threads().map(|threads| threads.block_on(work));
+    let joined = std::thread::scope(|scope| scope.spawn(run).join());
+    joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 /// Threads for asynchronous work.
 pub(crate) fn threads() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| {

@@ -17,8 +17,7 @@ pub(super) fn run(arguments: &CheckPluginArguments, cx: &Invocation) -> Result<E
     let checked = Meant::of(&arguments.one.plugin, &plugins, cx)?.check(&plugins, cx)?;
     let suite = order(arguments, &checked, &plugins, cx)?;
     let trier = plugins.trier("plugin-suite", cx)?;
-    let findings =
-        engine::threads()?.block_on(offshoot_plugin_host::check(&trier, &checked, suite));
+    let findings = engine::aside(offshoot_plugin_host::check(&trier, &checked, suite))?;
     let findings = findings.map_err(|error| unusable(&error, cx))?;
     if cx.output.wants_json() {
         cx.output.json(&findings)?;
