@@ -18,6 +18,10 @@ const GENERATED: &[Generated] = &[
         path: "docs/plugin-abi.md",
         make: || cargo::example("offshoot-plugin-abi", "layout"),
     },
+    Generated {
+        path: "docs/events.schema.json",
+        make: || cargo::example("offshoot-display", "event_schema"),
+    },
     Generated { path: "docs/cli.md", make: || command_line::page(&cargo::offshoot) },
     Generated { path: "docs/mcp-tools.md", make: tools },
 ];

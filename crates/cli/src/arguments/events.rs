@@ -3,6 +3,9 @@
 use clap::Args;
 
 /// Print what happened in a tree, in order
+///
+/// With --json one event a line, in a form that stays: docs/events.schema.json describes it. New kinds and fields may
+/// be added; pass over what you do not know.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -1,0 +1,78 @@
+//! What is printed is what the schema describes.
+
+use jsonschema::Validator;
+use offshoot_display::{event_schema, json::write_event};
+use offshoot_model::{DeliveryId, Event, EventKind, Payload};
+use offshoot_test_support::scenario;
+use serde_json::{Value, json};
+
+fn validator() -> Validator {
+    jsonschema::validator_for(&event_schema()).expect("the schema is a schema")
+}
+
+fn printed(event: &Event) -> Value {
+    let mut line = Vec::new();
+    write_event(event, &mut line).expect("memory takes everything");
+    serde_json::from_slice(&line).expect("a line is JSON")
+}
+
+/// The scenario, and what does not happen in it.
+fn events() -> Vec<Event> {
+    let mut events = scenario::everything();
+    let (like, text) = (events[0].clone(), Payload::text("x"));
+    let about = |kind: EventKind| Event { kind, ..like.clone() };
+    let Some(EventKind::Delivered { delivery, .. }) =
+        events.iter().map(|event| &event.kind).find(|kind| kind.name() == "delivered").cloned()
+    else {
+        panic!("something is delivered")
+    };
+    let delivery: DeliveryId = delivery;
+    events.extend([
+        about(EventKind::Reopened),
+        about(EventKind::Resumed { attempt: 2, continues: false }),
+        about(EventKind::TurnEnded { answer: None }),
+        about(EventKind::TurnEnded { answer: Some(text.clone()) }),
+        about(EventKind::Letter { from: None, text: text.clone() }),
+        about(EventKind::Letter { from: Some(like.run), text }),
+        about(EventKind::Undelivered { delivery }),
+    ]);
+    events
+}
+
+#[test]
+fn every_event_is_as_the_schema_says() {
+    let (validator, schema) = (validator(), event_schema().to_string());
+    for event in events() {
+        let line = printed(&event);
+        let errors: Vec<String> =
+            validator.iter_errors(&line).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{line}: {errors:?}");
+        assert!(schema.contains(&format!("\"{}\"", event.kind.name())), "{}", event.kind.name());
+    }
+}
+
+#[test]
+fn what_is_no_event_is_refused_and_what_is_new_is_not() {
+    let validator = validator();
+    let whole = printed(&scenario::everything()[0]);
+    let mut newer = whole.clone();
+    newer["kind"]["admitted"]["aFieldFromTheFuture"] = json!(1);
+    assert!(validator.is_valid(&newer));
+    for key in ["root", "seq", "at", "run", "kind"] {
+        let mut less = whole.clone();
+        less.as_object_mut().expect("an object").remove(key);
+        assert!(!validator.is_valid(&less), "without {key}");
+    }
+    for (pointer, wrong) in [
+        ("/root", json!("not a run")),
+        ("/seq", json!(-1)),
+        ("/at", json!("noon")),
+        ("/kind", json!("unheard_of")),
+        ("/kind/admitted/depth", json!("deep")),
+        ("/kind/admitted/grant/budget/tokens", json!("many")),
+    ] {
+        let mut changed = whole.clone();
+        *changed.pointer_mut(pointer).expect("it is there") = wrong;
+        assert!(!validator.is_valid(&changed), "{pointer}");
+    }
+}
