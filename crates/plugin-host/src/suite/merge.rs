@@ -10,7 +10,6 @@ use offshoot_runtime::{Merge, MergeFault, MergeInput, MergeJob, MergeValue};
 use super::listener::Listener;
 use super::runtime::not_a_panic;
 use super::{Book, soon};
-use crate::error::PluginError;
 use crate::host::run_host;
 use crate::plugin::Plugin;
 
@@ -19,14 +18,16 @@ const MANY: u32 = 10_000;
 /// A result of this size, in bytes.
 const LARGE: usize = 100 << 20;
 
-pub(super) async fn check(
-    plugin: &Arc<Plugin>,
-    name: &str,
-    book: &mut Book<'_>,
-) -> Result<(), PluginError> {
+pub(super) async fn check(plugin: &Arc<Plugin>, name: &str, book: &mut Book<'_>) {
     let subject = format!("merge {name}");
     let empty = JsonText::parse("{}".to_owned()).expect("it is JSON");
-    let merge = plugin.merge(name, &empty)?;
+    let mut made = None;
+    book.rule(&subject, "it is given with its settings", async {
+        made = Some(plugin.merge(name, &empty).map_err(|error| error.to_string())?);
+        Ok(())
+    })
+    .await;
+    let Some(merge) = made else { return };
     book.rule(&subject, "an unknown name is refused without a panic", async {
         match plugin.module.merge()("no such merge".into(), "{}".into()) {
             RResult::ROk(_) => Err("it gave a merge of another name".to_owned()),
@@ -41,7 +42,7 @@ pub(super) async fn check(
         })
         .await;
         book.skip(&subject, "it merges", "it does not begin without parameters");
-        return Ok(());
+        return;
     }
     let begin =
         || merge.begin(&null, Listener::default().host()).map_err(|fault| fault.to_string());
@@ -108,7 +109,6 @@ pub(super) async fn check(
         Ok(())
     })
     .await;
-    Ok(())
 }
 
 /// The answer to four results that come in this order; an error is as good as an answer, if it is always the same.

@@ -12,7 +12,6 @@ use offshoot_runtime::{CostKnowledge, Finished, Launch, RunEvent, Runtime};
 
 use super::listener::Listener;
 use super::{Book, Suite, soon};
-use crate::error::PluginError;
 use crate::host::run_host;
 use crate::plugin::{Plugin, words};
 
@@ -31,7 +30,7 @@ pub(super) async fn check(
     config: &JsonText,
     suite: &Suite,
     book: &mut Book<'_>,
-) -> Result<(), PluginError> {
+) {
     let subject = format!("runtime {name}");
     book.rule(&subject, "an unknown name is refused without a panic", async {
         match plugin.module.runtime()("no such runtime".into(), "{}".into()) {
@@ -47,12 +46,18 @@ pub(super) async fn check(
         }
     })
     .await;
-    let made = plugin.runtime(name, config)?;
+    let mut made = None;
+    book.rule(&subject, "it is given with its settings", async {
+        made = Some(plugin.runtime(name, config).map_err(|error| error.to_string())?);
+        Ok(())
+    })
+    .await;
+    let Some(made) = made else { return };
     let runtime = match plugin.module.runtime()(name.into(), config.as_str().into()) {
         RResult::ROk(runtime) => runtime,
         RResult::RErr(error) => {
             book.rule(&subject, "it is given a second time", async { Err(words(&error)) }).await;
-            return Ok(());
+            return;
         }
     };
     of_one_run(&runtime, &subject, suite, book).await;
@@ -67,7 +72,6 @@ pub(super) async fn check(
         let rule = format!("{MANY} runs at once, and a task of 100 MB");
         book.skip(&subject, &rule, "its runs cost money");
     }
-    Ok(())
 }
 
 /// A run that completes by itself.
