@@ -19,6 +19,7 @@ use offshoot_model::{ContentHash, RootId, RunId, Timestamp};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
+use crate::folder::Users;
 use crate::{DataFolder, SqliteStore, StoreError};
 
 /// A file that was made or used within this time is left alone: it may belong to a tree that is just being opened, and
@@ -62,12 +63,9 @@ impl SqliteStore {
         dry: bool,
     ) -> Result<Swept, StoreError> {
         let folder = self.folder();
-        let users = folder.users()?;
-        match flock(&users.file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Ok(Swept { busy: true, ..Swept::default() }),
-            Err(error) => return Err(StoreError::io("lock", &users.path, error.into())),
-        }
+        let Some(_alone) = alone(folder)? else {
+            return Ok(Swept { busy: true, ..Swept::default() });
+        };
         let named = self.named(without)?;
         let mut sweep = Sweep { folder, now, dry, swept: Swept::default() };
         // Folders first: what is linked into them counts as the value that it is.
@@ -75,6 +73,38 @@ impl SqliteStore {
         sweep.values(&named.values)?;
         sweep.unfinished(&folder.spool_folder())?;
         Ok(sweep.swept)
+    }
+}
+
+impl DataFolder {
+    /// Removes what somebody has begun to write and never finished, under the same conditions as
+    /// [`SqliteStore::sweep`]. The record is not looked at, so that this takes no time.
+    ///
+    /// # Errors
+    ///
+    /// A folder that cannot be read or a file that cannot be removed.
+    pub fn sweep_unfinished(&self, now: Timestamp) -> Result<Swept, StoreError> {
+        let Some(_alone) = alone(self)? else {
+            return Ok(Swept { busy: true, ..Swept::default() });
+        };
+        let mut sweep = Sweep { folder: self, now, dry: false, swept: Swept::default() };
+        sweep.unfinished(&self.spool_folder())?;
+        for (path, there) in entries(&self.values_folder())? {
+            if !there.is_dir() {
+                sweep.remove_file(&path, &there, |swept| &mut swept.files)?;
+            }
+        }
+        Ok(sweep.swept)
+    }
+}
+
+/// Nobody runs a tree for as long as this is held. None where somebody does.
+fn alone(folder: &DataFolder) -> Result<Option<Users>, StoreError> {
+    let users = folder.users()?;
+    match flock(&users.file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(users)),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(StoreError::io("lock", &users.path, error.into())),
     }
 }
 

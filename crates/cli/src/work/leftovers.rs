@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use offshoot_model::{EventKind, ProcessIdentity, RootId, RunId};
 use offshoot_process::{Identity, Leftover, Wanted, end_leftovers, leftovers};
-use offshoot_store::{DataFolder, Store};
+use offshoot_spawner::{Clock, SystemClock};
+use offshoot_store::{DataFolder, RootLock, Store};
 
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -20,7 +21,7 @@ const RUN_VARIABLE: &str = "OFFSHOOT_RUN_ID";
 /// How long a killed process may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Ends the processes of trees whose supervisor has died, and says so.
+/// Ends the processes of trees whose supervisor has died, and says so; removes what it was about to write.
 pub(crate) fn see_to(
     folder: &DataFolder,
     store: &dyn Store,
@@ -31,7 +32,14 @@ pub(crate) fn see_to(
     if abandoned.is_empty() {
         return Ok(());
     }
-    let roots = abandoned.iter().map(|lock| lock.root());
+    end(&abandoned, store, cx)?;
+    drop(abandoned);
+    let swept = folder.sweep_unfinished(SystemClock.now());
+    swept.map(drop).map_err(|error| failed(&error))
+}
+
+fn end(abandoned: &[RootLock], store: &dyn Store, cx: &Invocation) -> Result<(), Failure> {
+    let roots = abandoned.iter().map(RootLock::root);
     let wanted = roots.fold(nobody(), |wanted, root| add(wanted, store, root));
     let trouble = |error: std::io::Error| {
         Failure::input("cannot look for what an earlier supervisor left").caused_by(Some(&error))

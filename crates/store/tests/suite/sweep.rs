@@ -145,3 +145,18 @@ fn who_opens_a_tree_while_it_is_swept_keeps_its_values() {
         disk.store.verify(&value).unwrap();
     }
 }
+
+#[test]
+fn what_was_begun_and_never_finished_goes_without_a_look_at_the_record() {
+    let disk = OnDisk::new();
+    let nobody = put(&disk.store, "[1]");
+    drop(disk.folder.spool_file().unwrap());
+    std::fs::write(disk.folder.path().join("blobs/.new-half"), "half a val").unwrap();
+    let held = disk.folder.hold(Script::new().root).unwrap();
+    assert!(disk.folder.sweep_unfinished(LATER).unwrap().busy);
+    drop(held);
+    assert_eq!(disk.folder.sweep_unfinished(Timestamp::EPOCH).unwrap(), Swept::default());
+    let swept = disk.folder.sweep_unfinished(LATER).unwrap();
+    assert_eq!((swept.files, swept.values, swept.bytes), (2, 0, 10));
+    assert!(disk.store.read(&nobody).is_ok());
+}
