@@ -169,11 +169,6 @@ impl Record {
         Ok(found)
     }
 
-    /// The newest of those.
-    pub(crate) fn newest_abandoned(&self) -> Result<Option<RootId>, Failure> {
-        self.abandoned().map(|found| found.into_iter().next())
-    }
-
     /// All roots, the oldest first.
     pub(crate) fn summaries(&self) -> Result<Vec<RootSummary>, Failure> {
         self.store.roots().map_err(|error| failed(&error))

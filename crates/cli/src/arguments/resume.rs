@@ -12,7 +12,7 @@ Examples:
   offshoot resume
   offshoot resume 0198c7")]
 pub(crate) struct ResumeArguments {
-    /// The tree, by any run of it: a run id, its unique beginning, or a session key [default: the newest that lost its
+    /// The tree, by any run of it: a run id, its unique beginning, or a session key [default: the only one that lost its
     /// supervisor]
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<String>,

@@ -84,7 +84,7 @@ fn what_had_ended_is_not_run_again_and_the_answer_is_whole() {
     let root = roots[0]["runId"].as_str().expect("a list of runs").to_owned();
     place.run(&["audit", &root]).expect_code(0);
 
-    let again = place.run(&["resume"]).expect_code(0);
+    let again = place.run(&["resume"]).expect_code(2);
     assert!(again.stderr.contains("nothing to resume"), "{}", again.stderr);
     let over = place.run(&["resume", &root]).expect_code(0);
     assert_eq!(over.stdout(), WHOLE, "a tree that is over says what came of it");

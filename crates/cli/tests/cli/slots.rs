@@ -126,3 +126,19 @@ fn a_client_that_disconnects_goes_on_in_debt() {
     let slots = Slots::of(&place, 1);
     assert_eq!((slots.peak, slots.runs), (1, 3));
 }
+
+/// It blocks on its child without saying so, as one that polls does. The engine waits 30 s for a word from it.
+#[test]
+fn a_parent_that_does_not_wait_locks_nothing() {
+    let place = Place::new();
+    let outcome = place.tree(
+        &["--max-concurrent", "1"],
+        r#"mkfifo up; "$OFFSHOOT" spawn x -- sh -c 'echo from below > up' > /dev/null; cat up"#,
+    );
+    assert_eq!(outcome.expect_code(0).stdout(), "from below\n");
+    let listed = place.run(&["list", "--json"]).expect_code(0).json();
+    let id = listed[0]["runId"].as_str().expect("an id").to_owned();
+    let events = place.run(&["events", &id, "--json"]).expect_code(0);
+    assert!(events.stdout().contains("stall_lent"), "{}", events.stdout());
+    place.run(&["audit", &id]).expect_code(0);
+}
