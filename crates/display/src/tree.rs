@@ -129,8 +129,11 @@ impl<'a> TreeText<'a> {
         if self.growing {
             return self.growing_rows(node);
         }
+        let is_shown = |child: &&Node| self.all || !self.tree.is_deleted(child);
+        let shown = self.tree.children(node).filter(is_shown);
         let children: Vec<(&Node, Option<usize>)> =
-            self.tree.children(node).map(|child| (child, self.quiet(child))).collect();
+            shown.map(|child| (child, self.quiet(child))).collect();
+        let deleted = self.tree.children(node).len() - children.len();
         let mut totals = [0; QUIET.len()];
         children.iter().filter_map(|(_, quiet)| *quiet).for_each(|quiet| totals[quiet] += 1);
         // One run left out saves no line.
@@ -150,7 +153,11 @@ impl<'a> TreeText<'a> {
             let more = (totals[quiet] - SHOWN) as u64;
             format!("{} more {}", number::count(more), QUIET[quiet])
         };
-        let more: Vec<String> = (0..QUIET.len()).filter(|quiet| is_cut(*quiet)).map(more).collect();
+        let mut more: Vec<String> =
+            (0..QUIET.len()).filter(|quiet| is_cut(*quiet)).map(more).collect();
+        if deleted > 0 {
+            more.push(format!("{} deleted", number::count(deleted as u64)));
+        }
         if !more.is_empty() {
             rows.push(Row::More(format!("… {}", more.join(", "))));
         }

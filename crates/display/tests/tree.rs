@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use offshoot_display::TreeText;
 use offshoot_model::{
-    Admitted, AgentId, Cost, Ending, Event, EventKind, Grant, MicroUsd, Origin, Payload, Reason,
-    RootId, RunId, SessionKey, Timestamp, TokenCount, Tree, Usage,
+    Admitted, AgentId, Cleanup, Cost, Ending, Event, EventKind, Grant, MicroUsd, Origin, Payload,
+    Reason, RootId, RunId, SessionKey, Timestamp, TokenCount, Tree, Usage,
 };
 
 struct Events {
@@ -41,6 +41,7 @@ impl Events {
             particulars: None,
             grant: Arc::new(Grant::unbounded()),
             rules: None,
+            cleanup: Cleanup::Keep,
             archive_after_minutes: None,
             plan: None,
         };

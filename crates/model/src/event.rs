@@ -7,8 +7,8 @@ use offshoot_session_key::{AgentId, SessionKey};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ContentHash, ContextEntry, Cost, DeliveryId, Ending, Grant, JsonText, Payload, Refusal, RootId,
-    Rules, RunId, SpawnRequest, Timestamp, Usage,
+    Cleanup, ContentHash, ContextEntry, Cost, DeliveryId, Ending, Grant, JsonText, Payload,
+    Refusal, RootId, Rules, RunId, SpawnRequest, Timestamp, Usage,
 };
 
 /// One entry of a tree's record. Screen, journal and parent read the same entries.
@@ -155,6 +155,9 @@ pub struct Admitted {
     /// What its own spawns are held to, where that is not what its parent's are held to. A root always says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<Arc<Rules>>,
+    /// What becomes of it once its result was handed over.
+    #[serde(default, skip_serializing_if = "Cleanup::is_keep")]
+    pub cleanup: Cleanup,
     /// For a root: so many minutes after its last event it is shown only to whoever asks for everything. Never where
     /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

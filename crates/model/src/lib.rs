@@ -51,7 +51,7 @@ pub use grant::{BudgetGrant, Grant};
 pub use id::{ContentHash, DeliveryId, ParseIdError, RootId, RunId};
 pub use payload::{JsonText, Payload};
 pub use refusal::{GovernedBy, Refusal, RefusalCode};
-pub use request::{BudgetRequest, ContextEntry, SpawnRequest};
+pub use request::{BudgetRequest, Cleanup, ContextEntry, SpawnRequest};
 pub use rights::Rights;
 pub use rules::Rules;
 pub use status::RunStatus;

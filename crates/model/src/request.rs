@@ -33,6 +33,27 @@ pub struct SpawnRequest {
     pub budget: Option<BudgetRequest>,
     /// Whether to wait for a slot (the default) or be refused `busy`.
     pub no_queue: bool,
+    /// What becomes of its session afterwards; what the caller's terms say where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cleanup: Option<Cleanup>,
+}
+
+/// What becomes of a session once its result was handed over. The record of it stays either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cleanup {
+    /// It stays.
+    #[default]
+    Keep,
+    /// Its own folder is removed, and it is shown only to whoever asks for everything.
+    Delete,
+}
+
+impl Cleanup {
+    /// Whether it stays, which the record need not say.
+    pub fn is_keep(&self) -> bool {
+        *self == Self::Keep
+    }
 }
 
 /// A named value for a child.

@@ -7,7 +7,9 @@ use std::time::Duration;
 use offshoot_session_key::{AgentId, SessionKey};
 use serde::{Serialize, Serializer};
 
-use crate::{Cost, Event, EventKind, Origin, Reason, RootId, RunId, RunStatus, Timestamp, Usage};
+use crate::{
+    Cleanup, Cost, Event, EventKind, Origin, Reason, RootId, RunId, RunStatus, Timestamp, Usage,
+};
 
 /// All runs that were told of, of any number of roots.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +54,12 @@ pub struct Node {
     pub usage: Usage,
     /// Its own cost.
     pub cost: Cost,
+    /// What was to become of it once its result was handed over.
+    pub cleanup: Cleanup,
+    /// Whether its result reached whoever it was for, or nobody will ever ask.
+    handed_over: bool,
+    /// Whether it runs nothing itself: its owner follows what is below it.
+    holds: bool,
     children: Vec<usize>,
 }
 
@@ -119,6 +127,8 @@ impl Tree {
             return self.admit(event);
         }
         let Some(&at) = self.index.get(&event.run) else { return };
+        let parent = self.nodes[at].parent.and_then(|parent| self.get(parent));
+        let is_followed = parent.is_some_and(|parent| parent.holds);
         let node = &mut self.nodes[at];
         match &event.kind {
             EventKind::Starting => {
@@ -134,8 +144,10 @@ impl Tree {
                 node.status = ending.status();
                 node.reason = Some(ending.reason.clone());
                 node.ended_at = Some(event.at);
+                node.handed_over |= is_followed || node.origin == Origin::Piece;
                 (node.usage, node.cost) = (ending.usage, ending.cost);
             }
+            EventKind::Delivered { .. } | EventKind::Undelivered { .. } => node.handed_over = true,
             EventKind::Admitted(_)
             | EventKind::Refused { .. }
             | EventKind::Stopping { .. }
@@ -145,9 +157,7 @@ impl Tree {
             | EventKind::Merged(_)
             | EventKind::Reopened
             | EventKind::TurnEnded { .. }
-            | EventKind::Letter { .. }
-            | EventKind::Delivered { .. }
-            | EventKind::Undelivered { .. } => {}
+            | EventKind::Letter { .. } => {}
         }
     }
 
@@ -179,6 +189,12 @@ impl Tree {
     /// The children of a run, in the order in which they were asked for.
     pub fn children<'a>(&'a self, node: &'a Node) -> impl ExactSizeIterator<Item = &'a Node> {
         node.children.iter().map(|&at| &self.nodes[at])
+    }
+
+    /// Whether a run was to be deleted, and it and everything below it is: only whoever asks for everything is shown it.
+    pub fn is_deleted(&self, node: &Node) -> bool {
+        let is_gone = node.cleanup == Cleanup::Delete && node.handed_over;
+        is_gone && self.children(node).all(|child| self.is_deleted(child))
     }
 
     /// Where the whole stands: idle while there is nothing, running while anything lives, completed where all
@@ -273,6 +289,9 @@ impl Tree {
             progress: None,
             usage: Usage::default(),
             cost: Cost::NONE,
+            cleanup: admitted.cleanup,
+            handed_over: false,
+            holds: admitted.runtime.is_none(),
             children: Vec::new(),
         });
     }

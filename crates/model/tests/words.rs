@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use offshoot_model::{
-    Admitted, AgentId, CancelledBy, Cost, Ending, Envelope, Event, EventKind, Grant, MicroUsd,
-    Origin, Payload, Reason, Refusal, RefusalCode, Rights, RootId, RunId, RunStatus, SessionKey,
-    Timestamp, TokenCount, Tree, Usage,
+    Admitted, AgentId, CancelledBy, Cleanup, Cost, Ending, Envelope, Event, EventKind, Grant,
+    MicroUsd, Origin, Payload, Reason, Refusal, RefusalCode, Rights, RootId, RunId, RunStatus,
+    SessionKey, Timestamp, TokenCount, Tree, Usage,
 };
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -206,6 +206,7 @@ fn admitted(parent: Option<RunId>, depth: u32) -> EventKind {
         particulars: None,
         grant: Arc::new(Grant::unbounded()),
         rules: None,
+        cleanup: Cleanup::Keep,
         archive_after_minutes: None,
         plan: None,
     }))

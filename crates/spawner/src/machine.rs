@@ -34,9 +34,9 @@ use std::sync::Arc;
 
 use offshoot_config::Config;
 use offshoot_model::{
-    AgentId, BudgetGrant, CancelledBy, Ending, Envelope, Event, EventKind, Grant, InputRange,
-    JsonText, MergeSummary, Origin, Payload, Refusal, RootId, RunId, SessionKey, SpawnRequest,
-    Timestamp,
+    AgentId, BudgetGrant, CancelledBy, Cleanup, Ending, Envelope, Event, EventKind, Grant,
+    InputRange, JsonText, MergeSummary, Origin, Payload, Refusal, RootId, RunId, SessionKey,
+    SpawnRequest, Timestamp,
 };
 use offshoot_policy::{Books, RuntimeFacts, Terms};
 use offshoot_runtime::{RunEvent, Stop};
@@ -182,6 +182,8 @@ pub(crate) enum Effect {
     Hand { run: RunIndex },
     /// Tell whoever follows this run that it is over.
     Ended { run: RunIndex, envelope: Box<Envelope> },
+    /// Remove what this run has left in a folder of its own.
+    Remove { run: RunId },
 }
 
 /// The state of one tree.
@@ -362,7 +364,8 @@ impl Machine {
     fn insert(&mut self, id: RunId, parent: Option<RunIndex>, depth: u32, live: Live) -> RunIndex {
         let run = RunIndex::new(self.runs.len());
         let body = Body::Live(Box::new(live));
-        self.runs.push(Run { id, parent, depth, children: Vec::new(), body });
+        let cleanup = Cleanup::Keep;
+        self.runs.push(Run { id, parent, depth, cleanup, children: Vec::new(), body });
         let before = self.index.insert(id, run);
         assert!(before.is_none(), "run ids are minted once");
         if let Some(parent) = parent {

@@ -72,6 +72,8 @@ pub(crate) struct Supervisor {
     /// Handed to hosts of runs. The supervisor's own end keeps the channel open while anything lives.
     sender: mpsc::UnboundedSender<Message>,
     agents: JoinSet<()>,
+    /// Folders that are being removed.
+    removals: JoinSet<()>,
     runs: Entries,
     /// In the order in which they were asked, which is the order in which the machine answers.
     asked: VecDeque<Asked>,
@@ -176,6 +178,7 @@ impl Supervisor {
             messages,
             sender,
             agents: JoinSet::new(),
+            removals: JoinSet::new(),
             runs: Entries::default(),
             asked: VecDeque::new(),
             waits: HashMap::new(),
@@ -219,6 +222,7 @@ impl Supervisor {
             let active = self.machine.active();
             self.shared.active.change(std::mem::replace(&mut self.active, active), active);
             if self.machine.live() == 0 && self.outbox.is_empty() {
+                while self.removals.join_next().await.is_some() {}
                 // Whoever hears that the tree is over may take it over at once.
                 drop(lock);
                 self.state.send_if_modified(|state| match state {
@@ -232,6 +236,7 @@ impl Supervisor {
             }
             // Not an arm below: each has said that it is over, and the task that is left of it wakes nobody.
             while self.agents.try_join_next().is_some() {}
+            while self.removals.try_join_next().is_some() {}
             let timer = self.machine.next_timer();
             if timer.is_some_and(|moment| moment <= self.shared.clock.now()) {
                 // Not left to the arm below, which would never have its turn while messages keep coming.

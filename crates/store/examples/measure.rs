@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use offshoot_model::{
-    Admitted, AgentId, Ending, Event, EventKind, Grant, Origin, Payload, ProcessIdentity, RootId,
-    RunId, SessionKey, Timestamp, Tree, ValueKind,
+    Admitted, AgentId, Cleanup, Ending, Event, EventKind, Grant, Origin, Payload, ProcessIdentity,
+    RootId, RunId, SessionKey, Timestamp, Tree, ValueKind,
 };
 use offshoot_store::{Commit, DataFolder, NewValue, SqliteStore, Store};
 use rusqlite::{Connection, params};
@@ -238,6 +238,7 @@ fn admitted(run: RunId, parent: Option<RunId>, depth: u32) -> EventKind {
         particulars: None,
         grant: Arc::new(Grant::unbounded()),
         rules: None,
+        cleanup: Cleanup::Keep,
         archive_after_minutes: None,
         plan: None,
     }))

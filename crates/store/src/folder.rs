@@ -117,6 +117,17 @@ impl DataFolder {
         self.path.join(RUNS).join(run.to_string())
     }
 
+    /// Removes the folder of one run with all that is in it, where there is one. Values that it links to stay.
+    pub fn remove_run_folder(&self, run: RunId) -> Result<(), StoreError> {
+        let folder = self.run_folder(run);
+        match fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(StoreError::io("remove", &folder, error))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Where output goes that does not fit in memory.
     pub fn spool_folder(&self) -> PathBuf {
         self.path.join(SPOOL)

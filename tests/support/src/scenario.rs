@@ -22,9 +22,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{
-    Admitted, AgentId, BudgetGrant, CancelledBy, ContentHash, Cost, DeliveryId, Ending, Event,
-    EventClass, EventKind, GovernedBy, Grant, InputRange, JsonText, MergeSummary, MicroUsd, Origin,
-    Payload, ProcessIdentity, Reason, Refusal, RefusalCode, Rights, RootId, Rules, RunId,
+    Admitted, AgentId, BudgetGrant, CancelledBy, Cleanup, ContentHash, Cost, DeliveryId, Ending,
+    Event, EventClass, EventKind, GovernedBy, Grant, InputRange, JsonText, MergeSummary, MicroUsd,
+    Origin, Payload, ProcessIdentity, Reason, Refusal, RefusalCode, Rights, RootId, Rules, RunId,
     SessionKey, Timestamp, TokenCount, Usage, ValueKind, VariableRef,
 };
 
@@ -305,6 +305,7 @@ impl Script {
             particulars: None,
             grant: Arc::new(grant(parent.is_some(), budget)),
             rules: parent.is_none().then(|| Arc::new(RULES)),
+            cleanup: Cleanup::Keep,
             archive_after_minutes: None,
             plan: None,
         };

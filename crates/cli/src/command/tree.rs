@@ -49,7 +49,10 @@ fn show(
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
     if cx.output.wants_json() {
-        let views: Vec<TreeNode> = tops.iter().map(|top| tree.view(top)).collect();
+        let mut views: Vec<TreeNode> = tops.iter().map(|top| tree.view(top)).collect();
+        if !arguments.all {
+            views.iter_mut().for_each(|view| hide_deleted(tree, view));
+        }
         cx.output.json(&views)?;
         return Ok(Exit::Done);
     }
@@ -59,6 +62,12 @@ fn show(
         _ => print(TreeText::new(tree), arguments, cx)?,
     }
     Ok(Exit::Done)
+}
+
+/// Leaves out what is below a run and deleted. What it used stays in the sums.
+fn hide_deleted(tree: &Tree, view: &mut TreeNode) {
+    view.children.retain(|child| !tree.get(child.run_id).is_some_and(|node| tree.is_deleted(node)));
+    view.children.iter_mut().for_each(|child| hide_deleted(tree, child));
 }
 
 fn print(text: TreeText<'_>, arguments: &TreeArguments, cx: &Invocation) -> Result<(), Failure> {

@@ -238,10 +238,10 @@ fn many_children_share_a_budget_and_a_refusal_undoes_none() {
 sh = lambda script: {"task": "x", "command": ["sh", "-c", script]}
 ask("status")
 ask("spawn_many", children=[sh("echo 1"), {"task": ""}, {"task": "y", "context": [{"name": "none"}]}, sh("echo 2"),
-    {**sh("echo 3"), "cleanup": "delete"}, sh("exec < held; read x; echo 3"), sh("echo 4")],
+    {**sh("echo 3"), "cwd": "here"}, sh("exec < held; read x; echo 3"), sh("echo 4")],
     wait={"merge": {"strategy": "sum"}, "progress": True})
 ask("spawn_many")
-ask("spawn", task="z", cleanup="delete")
+ask("spawn", task="z", cwd="here")
 "#,
     );
     let (standing, answers) = answers.split_first().expect("answers");
@@ -252,15 +252,66 @@ ask("spawn", task="z", cleanup="delete")
     // Whoever has the answer need not hear how it went at last.
     assert!(!progress.is_empty() && progress.iter().all(|it| it["total"] == 3), "{answers:?}");
     assert!(progress.iter().any(|it| it["merged"]["data"].is_number()), "{progress:?}");
-    let [.., many, empty, deleted] = answers else { panic!("{answers:?}") };
+    let [.., many, empty, nowhere] = answers else { panic!("{answers:?}") };
     let children = many["children"].as_array().expect("children");
     let codes: Vec<&Value> = children.iter().map(|child| &child["refusal"]["code"]).collect();
     let (none, invalid, spent) = (&Value::Null, &json!("invalid_request"), &json!("spawn_limit"));
     assert_eq!(codes, [none, invalid, invalid, none, invalid, none, spent]);
-    assert_eq!(children[4]["refusal"]["field"], "cleanup");
+    assert_eq!(children[4]["refusal"]["field"], "cwd");
     assert_eq!(many["waited"]["merged"]["data"], 6);
     assert_eq!(empty["field"], "children");
-    assert_eq!(deleted["field"], "cleanup");
+    assert_eq!(nowhere["field"], "cwd");
+}
+
+/// Python that asks for these children, each of which reads a value and answers its name.
+const KIDS: &str = r#"
+os.system('"$OFFSHOOT" context put plan client.py >/dev/null')
+def kid(label, more="true", **wish):
+    script = '"$OFFSHOOT" context get plan >/dev/null && ' + more + ' && echo ' + label
+    return dict(task="x", label=label, command=["sh", "-c", script], context=[{"name": "plan"}], **wish)
+"#;
+
+/// Whether each of the children of an answer still has its folder.
+fn folders(place: &Place, many: &Value) -> Vec<bool> {
+    let children = many["children"].as_array().expect("children");
+    let run = |child: &Value| child["runId"].as_str().expect("an id").to_owned();
+    let runs = place.path().join(".offshoot/runs");
+    children.iter().map(|child| runs.join(run(child)).exists()).collect()
+}
+
+#[test]
+fn a_child_that_is_to_be_deleted_goes_and_it_alone() {
+    let place = Place::new();
+    let asks = r#"
+below = '"$OFFSHOOT" -q spawn --wait --label below x -- echo below >/dev/null'
+ask("spawn_many", wait={}, children=[kid("gone", cleanup="delete"), kid("sibling"), kid("above", below, cleanup="delete")])
+"#;
+    let answers = ask(&place, &[], &format!("{KIDS}{asks}"));
+    let many = &answers[0];
+    assert_eq!(folders(&place, many), [false, true, false]);
+    let shown = |arguments: &[&str]| {
+        let outcome = place.run(arguments).expect_code(0);
+        let text = outcome.stdout().to_owned();
+        ["gone", "sibling", "above", "below"].map(|label| text.contains(label))
+    };
+    assert_eq!(shown(&["tree"]), [false, true, true, true], "what is below it stays in sight");
+    assert!(place.run(&["tree"]).stdout().contains("1 deleted"));
+    assert_eq!(shown(&["tree", "--all"]), [true; 4]);
+    assert_eq!(shown(&["tree", "--json"]), [false, true, true, true]);
+    assert_eq!(shown(&["tree", "--json", "--all"]), [true; 4]);
+    let run = many["children"][0]["runId"].as_str().expect("an id");
+    assert!(place.run(&["show", run]).expect_code(0).stdout().contains("gone"));
+    place.run(&["audit", run]).expect_code(0);
+}
+
+#[test]
+fn what_the_request_leaves_open_the_configuration_says() {
+    let place = Place::new();
+    place.file(".offshoot/config.toml", "[agents.defaults.subagents]\ncleanup = \"delete\"\n");
+    place.run(&["trust"]);
+    let asks = r#"ask("spawn_many", wait={}, children=[kid("gone"), kid("kept", cleanup="keep")])"#;
+    let answers = ask(&place, &[], &format!("{KIDS}{asks}"));
+    assert_eq!(folders(&place, &answers[0]), [false, true]);
 }
 
 #[test]

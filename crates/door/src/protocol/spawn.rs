@@ -1,6 +1,6 @@
 //! Asking for a child.
 
-use offshoot_model::{AgentId, BudgetRequest, Rights, RunId, SessionKey};
+use offshoot_model::{AgentId, BudgetRequest, Cleanup, Rights, RunId, SessionKey};
 use serde::{Deserialize, Serialize};
 
 /// `spawn`: one child of the caller. Only `task` is needed. Answered as soon as the child is admitted; its result comes
@@ -57,16 +57,6 @@ pub struct ContextGrant {
     /// The name by which the caller knows it; the same where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-}
-
-/// What becomes of a session when it is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Cleanup {
-    /// It stays.
-    Keep,
-    /// It is removed.
-    Delete,
 }
 
 /// The answer to `spawn`.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use offshoot_config::built_in;
 use offshoot_model::{
-    Admitted, EventKind, Origin, Particulars, Refusal, RefusalCode, Rules, RunId, SessionKey,
-    Timestamp,
+    Admitted, Cleanup, EventKind, Origin, Particulars, Refusal, RefusalCode, Rules, RunId,
+    SessionKey, Timestamp,
 };
 use offshoot_policy::{Admission, Caller, Load, RuntimeFacts, Terms, admit, open};
 use offshoot_session_key::Segment;
@@ -55,6 +55,7 @@ impl Machine {
             place: None,
             particulars,
             rules: Some(Arc::new(admission.terms.rules())),
+            cleanup: Cleanup::Keep,
             archive_after_minutes,
             grant: admission.grant,
             plan,
@@ -90,12 +91,14 @@ impl Machine {
         parent.last_grant = Some(Arc::clone(&admission.grant));
         let key = parent.key.child(&admission.agent, &segment(id));
         let depth = admission.depth;
+        let cleanup = request.cleanup.unwrap_or_else(|| configured(&parent.terms));
         let rules = other_rules(&parent.terms, &admission.terms);
         let mut child = live(key.clone(), &admission, Phase::Queued);
         child.takes_turns = facts.turns;
         // A root that runs nothing itself reads no results: its owner follows its pieces, or waits.
         child.announces = origin == Origin::Agent && parent.phase != Phase::Holder;
         let run = self.insert(id, Some(caller), depth, child);
+        self.runs[run.get()].cleanup = cleanup;
         // What all pieces have in common stands in the root's plan.
         let particulars = match origin {
             Origin::Agent => Particulars::of(&request, folder),
@@ -115,6 +118,7 @@ impl Machine {
             particulars,
             grant: admission.grant,
             rules,
+            cleanup,
             archive_after_minutes: None,
             plan: None,
         };
@@ -173,6 +177,14 @@ pub(super) fn live(key: SessionKey, admission: &Admission, phase: Phase) -> Live
         earlier_children: 0,
         earlier: None,
         stopping: None,
+    }
+}
+
+/// What becomes of a child of which the request says nothing.
+fn configured(terms: &Terms) -> Cleanup {
+    match terms.cleanup() {
+        offshoot_config::Cleanup::Keep => Cleanup::Keep,
+        offshoot_config::Cleanup::Delete => Cleanup::Delete,
     }
 }
 

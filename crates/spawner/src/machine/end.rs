@@ -67,6 +67,9 @@ impl Machine {
         // Before the waits that it satisfies, for these deliver it.
         if announces {
             self.hold_result(now, run, key, out);
+        } else {
+            // Whoever follows it is handed its result with its end.
+            self.clean_up(run, out);
         }
         for wait in watchers {
             self.target_ended(now, wait, out);

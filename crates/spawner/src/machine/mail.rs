@@ -10,7 +10,7 @@
 //! delivers nothing.
 
 use offshoot_model::{
-    DeliveryId, EventKind, Payload, Refusal, RefusalCode, RunId, SessionKey, Timestamp,
+    Cleanup, DeliveryId, EventKind, Payload, Refusal, RefusalCode, RunId, SessionKey, Timestamp,
 };
 
 use super::run::RunIndex;
@@ -181,6 +181,7 @@ impl Machine {
             let delivery = DeliveryId::new(&key, self.id(child));
             let kind = EventKind::Delivered { delivery, redelivered: false };
             self.record(now, child, kind, out);
+            self.clean_up(child, out);
         }
     }
 
@@ -208,5 +209,15 @@ impl Machine {
     ) {
         let delivery = DeliveryId::new(key, id);
         self.record(now, child, EventKind::Undelivered { delivery }, out);
+        self.clean_up(child, out);
+    }
+
+    /// The result of a run was handed over, or nobody will ask for it: what else it leaves may go, where that was wished.
+    /// It alone: what is below it has a wish of its own.
+    pub(super) fn clean_up(&self, run: RunIndex, out: &mut Vec<Effect>) {
+        let entry = &self.runs[run.get()];
+        if entry.cleanup == Cleanup::Delete {
+            out.push(Effect::Remove { run: entry.id });
+        }
     }
 }

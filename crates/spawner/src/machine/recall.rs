@@ -51,6 +51,8 @@ pub(crate) struct Recall {
     about: HashMap<RunIndex, About>,
     /// Pieces that are over, for whoever asked for them.
     ended: Vec<(u32, Envelope)>,
+    /// Whose results were handed over. Whether what else they left is gone, the record does not say.
+    handed_over: Vec<RunIndex>,
     opened_at: Timestamp,
     last_at: Timestamp,
 }
@@ -108,6 +110,7 @@ impl Recall {
             machine: Machine::new(config, root, &admitted.agent),
             about: HashMap::new(),
             ended: Vec::new(),
+            handed_over: Vec::new(),
             opened_at: Timestamp::EPOCH,
             last_at: Timestamp::EPOCH,
         }
@@ -165,6 +168,7 @@ impl Recall {
             EventKind::Ended(ending) => self.ended(at, run, id, *ending),
             EventKind::Delivered { .. } | EventKind::Undelivered { .. } => {
                 self.machine.forget_result(run);
+                self.handed_over.push(run);
             }
             EventKind::Admitted(_)
             | EventKind::Refused { .. }
@@ -196,11 +200,12 @@ impl Recall {
 
     /// Decides about whatever was alive.
     pub(crate) fn reopen(self, now: Timestamp) -> Recalled {
-        let Self { mut machine, mut about, ended, opened_at, last_at } = self;
+        let Self { mut machine, mut about, ended, handed_over, opened_at, last_at } = self;
         // A clock that was set back would make later events earlier than those on record.
         let now = now.max(last_at);
         let mut effects = Vec::new();
         machine.record(now, RunIndex::ROOT, EventKind::Reopened, &mut effects);
+        handed_over.into_iter().for_each(|run| machine.clean_up(run, &mut effects));
         let terms = machine.runs[0].live().map(|root| Arc::clone(&root.terms));
         if let Some(seconds) = terms.and_then(|terms| terms.deadline_seconds()) {
             // The time in which nobody held the tree does not count.
@@ -311,6 +316,7 @@ impl Recall {
             self.opened_at = at;
         }
         let run = machine.insert(id, parent, admitted.depth, live);
+        machine.runs[run.get()].cleanup = admitted.cleanup;
         let about = About { admitted, facts, started: holds, attempt: 1, used: None };
         self.about.insert(run, about);
         Ok(())
@@ -335,6 +341,8 @@ impl Recall {
         }
         if live.announces {
             machine.remember_result(run, live.key.clone());
+        } else {
+            self.handed_over.push(run);
         }
         if let Some(place) = about.and_then(|about| about.admitted.place) {
             let envelope = Envelope::of(&ending, live.key, id, live.agent, depth);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{
-    AgentId, Cost, Grant, Reason, RunId, RunStatus, SessionKey, Timestamp, Usage,
+    AgentId, Cleanup, Cost, Grant, Reason, RunId, RunStatus, SessionKey, Timestamp, Usage,
 };
 use offshoot_policy::{Lineage, Terms};
 
@@ -22,6 +22,8 @@ pub(crate) struct Run {
     pub(crate) id: RunId,
     pub(crate) parent: Option<RunIndex>,
     pub(crate) depth: u32,
+    /// What becomes of it once its result was handed over.
+    pub(crate) cleanup: Cleanup,
     pub(crate) children: Vec<RunIndex>,
     pub(crate) body: Body,
 }

@@ -2,6 +2,7 @@
 
 mod agents;
 mod budgets;
+mod cleanup;
 mod invariants;
 mod limits;
 mod seed;

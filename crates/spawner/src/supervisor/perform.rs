@@ -59,7 +59,8 @@ impl Supervisor {
                 later @ (Effect::Resolve { .. }
                 | Effect::NoTurn { .. }
                 | Effect::Hand { .. }
-                | Effect::Ended { .. }) => told.effects.push(later),
+                | Effect::Ended { .. }
+                | Effect::Remove { .. }) => told.effects.push(later),
             }
         }
         self.performing = performing;
@@ -102,8 +103,10 @@ impl Supervisor {
         for answered in told.answers {
             answered.tell();
         }
+        let mut gone = Vec::new();
         for effect in told.effects {
             match effect {
+                Effect::Remove { run } => gone.push(run),
                 Effect::Start { run } => self.start(run, effects),
                 Effect::Resolve { wait, ended, pending } => {
                     if let Some(reply) = self.waits.remove(&wait) {
@@ -137,6 +140,20 @@ impl Supervisor {
                 }
             }
         }
+        if !gone.is_empty() {
+            self.remove(gone);
+        }
+    }
+
+    /// Removes the folders of these runs, where they have any.
+    fn remove(&mut self, runs: Vec<RunId>) {
+        let folder = self.shared.folder.clone();
+        self.removals.spawn_blocking(move || {
+            for run in runs {
+                // What cannot be removed harms nobody: it goes with its tree when that is pruned.
+                let _ = folder.remove_run_folder(run);
+            }
+        });
     }
 
     /// Whether the record of this run's admission is durable.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use offshoot_model::{
-    Admitted, AgentId, Ending, Event, EventKind, Grant, Origin, Payload, Reason, RootId, RunId,
-    SessionKey, Timestamp,
+    Admitted, AgentId, Cleanup, Ending, Event, EventKind, Grant, Origin, Payload, Reason, RootId,
+    RunId, SessionKey, Timestamp,
 };
 use offshoot_store::{DataFolder, SqliteStore};
 use tempfile::TempDir;
@@ -91,6 +91,7 @@ pub(crate) fn admission(key: &str) -> Admitted {
         particulars: None,
         grant: Arc::new(Grant::unbounded()),
         rules: None,
+        cleanup: Cleanup::Keep,
         archive_after_minutes: None,
         plan: None,
     }

@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
 use offshoot_door::{
-    CallError, ChildAnswer, Cleanup, ProgressSink, Spawn, SpawnMany, Spawned, SpawnedMany, Split,
+    CallError, ChildAnswer, ProgressSink, Spawn, SpawnMany, Spawned, SpawnedMany, Split,
 };
 use offshoot_model::{
     ContextEntry, InputRange, Refusal, RunId, SpawnRequest, ValueKind, VariableRef,
@@ -150,10 +150,6 @@ impl Desk {
 
     /// What the engine is asked for.
     async fn child(&self, caller: RunId, spawn: Spawn) -> Result<ChildRequest, CallError> {
-        if spawn.cleanup == Some(Cleanup::Delete) {
-            let message = "this supervisor keeps every session: it cannot delete one at its end";
-            return Err(invalid("cleanup", message));
-        }
         let mut context = Vec::with_capacity(spawn.context.len());
         for grant in spawn.context {
             let from = grant.from.as_ref().unwrap_or(&grant.name);
@@ -176,6 +172,7 @@ impl Desk {
             tools: spawn.tools,
             budget: spawn.budget,
             no_queue: spawn.queue == Some(false),
+            cleanup: spawn.cleanup,
         };
         Ok(ChildRequest { request, folder })
     }

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use offshoot_model::{Admitted, Event, EventKind, Origin, Reason, RootId, RunId, RunStatus, Usage};
+use offshoot_model::{
+    Admitted, Cleanup, Event, EventKind, Origin, Reason, RootId, RunId, RunStatus, Usage,
+};
 use offshoot_policy::budget::Unit;
 
 use super::super::{Effect, Machine, RunIndex, WaitId};
@@ -78,6 +80,13 @@ impl Ledger {
             Effect::Ended { envelope, .. } => {
                 let id = envelope.run_id;
                 assert_eq!(self.ended.get(&id), Some(&envelope.status), "recorded before told");
+            }
+            Effect::Remove { run } => {
+                let about = &self.admitted[run];
+                assert_eq!(about.cleanup, Cleanup::Delete, "nothing goes that was to stay");
+                let is_followed = about.origin == Origin::Piece && self.ended.contains_key(run);
+                assert!(is_followed || self.handed_over.contains(run), "handed over, then removed");
+                *self.seen.entry("removed").or_default() += 1;
             }
             Effect::Show(_)
             | Effect::Stop { .. }

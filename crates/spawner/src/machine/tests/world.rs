@@ -391,7 +391,7 @@ impl World {
                     }
                 }
                 Effect::Record(event) => self.record.push(event),
-                Effect::Show(_) | Effect::Ended { .. } => {}
+                Effect::Show(_) | Effect::Ended { .. } | Effect::Remove { .. } => {}
             }
         }
         self.ledger.assert_step(&self.machine, &self.open_waits);
