@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use offshoot_model::{JsonText, Payload, RootId, SessionKey, Timestamp, Tree, ValueKind};
 use offshoot_spawner::{Clock, SystemClock};
-use offshoot_store::{DataFolder, FIND_LIMIT, Found, RootSummary, SqliteStore, Store, StoreError};
+use offshoot_store::{
+    DataFolder, FIND_LIMIT, Found, RootSummary, SqliteStore, Store, StoreError, Watch,
+};
 
 use crate::command::malformed_key;
 use crate::exit::Exit;
@@ -155,6 +157,11 @@ impl Record {
     /// written them all.
     pub(crate) fn is_abandoned(&self, root: RootId) -> Result<bool, Failure> {
         self.folder.is_held(root).map(|held| !held).map_err(|error| failed(&error))
+    }
+
+    /// Wakes whoever follows a tree.
+    pub(crate) fn watch(&self, root: RootId) -> Result<Watch, Failure> {
+        self.folder.watch(root).map_err(|error| failed(&error))
     }
 
     /// Trees that are not over and that nobody holds, the newest first.

@@ -18,6 +18,7 @@
 mod context;
 mod hold;
 mod turns;
+mod watch;
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
@@ -35,6 +36,7 @@ pub use context::ManifestEntry;
 pub use hold::RootLock;
 pub(crate) use hold::Users;
 pub(crate) use turns::Turns;
+pub use watch::Watch;
 
 /// The folder's usual name.
 pub const FOLDER_NAME: &str = ".offshoot";
@@ -174,6 +176,15 @@ impl DataFolder {
             }
         }
         Ok(found)
+    }
+
+    /// Wakes whoever follows a tree that another process runs.
+    ///
+    /// # Errors
+    ///
+    /// Where the folder cannot be watched.
+    pub fn watch(&self, root: RootId) -> Result<Watch, StoreError> {
+        Watch::new(self.path.clone(), self.path.join(LOCKS).join(root.to_string()))
     }
 
     pub(crate) fn database(&self) -> PathBuf {

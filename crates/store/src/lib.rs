@@ -63,7 +63,7 @@ mod sweep;
 
 pub use commit::Commit;
 pub use error::StoreError;
-pub use folder::{DataFolder, FOLDER_NAME, ManifestEntry, RootLock};
+pub use folder::{DataFolder, FOLDER_NAME, ManifestEntry, RootLock, Watch};
 pub use memory::MemoryStore;
 pub use name::{NAME_LIMIT, file_name};
 pub use sqlite::{Proof, SqliteStore};

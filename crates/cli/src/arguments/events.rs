@@ -10,9 +10,14 @@ use clap::Args;
 #[command(after_help = "\
 Examples:
   offshoot events 0198c7
+  offshoot events 0198c7 --follow
   offshoot events 0198c7 --json | jq -c .kind")]
 pub(crate) struct EventsArguments {
     /// Any run of the tree: a run id, its unique beginning, or a session key; of a run below the root its subtree
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
+
+    /// Go on with what happens, until the tree is over or its supervisor has gone
+    #[arg(short, long)]
+    pub(crate) follow: bool,
 }

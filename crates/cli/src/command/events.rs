@@ -16,28 +16,43 @@ use crate::record::{Record, failed};
 pub(crate) fn run(arguments: &EventsArguments, cx: &Invocation) -> Result<Exit, Failure> {
     let record = Record::open_for(cx, &arguments.run)?;
     let found = record.find(&arguments.run)?;
-    let mut broken = None;
     let mut within = Within::new(found.run, found.root.run());
-    let print = |out: &mut dyn Write| {
-        for event in record.store().events(found.root, 0) {
-            match event {
-                Ok(event) if within.takes(&event) => show(&event, cx, out)?,
-                Ok(_) => {}
-                Err(error) => {
-                    broken = Some(failed(&error));
-                    break;
+    // Before anything is read, so that nothing happens in between.
+    let mut watch = arguments.follow.then(|| record.watch(found.root)).transpose()?;
+    let mut last = 0;
+    loop {
+        // One that lets go of the tree has written all there is.
+        let is_over = record.is_abandoned(found.root)?;
+        let mut broken = None;
+        let print = |out: &mut dyn Write| {
+            for event in record.store().events(found.root, last) {
+                match event {
+                    Ok(event) => {
+                        last = event.seq;
+                        if within.takes(&event) {
+                            show(&event, cx, out)?;
+                        }
+                    }
+                    Err(error) => {
+                        broken = Some(failed(&error));
+                        break;
+                    }
                 }
             }
+            Ok(())
+        };
+        // JSON is for programs, which read what is there.
+        if cx.output.wants_json() {
+            cx.output.stream(print)?
+        } else {
+            cx.output.painted(print)?
         }
-        Ok(())
-    };
-    // JSON is for programs, which read what is there.
-    if cx.output.wants_json() {
-        cx.output.stream(print)?
-    } else {
-        cx.output.painted(print)?
+        match (broken, &mut watch) {
+            (Some(failure), _) => return Err(failure),
+            (None, Some(watch)) if !is_over => watch.wait().map_err(|error| failed(&error))?,
+            (None, _) => return Ok(Exit::Done),
+        }
     }
-    broken.map_or(Ok(Exit::Done), Err)
 }
 
 /// A run and what is below it, learned while reading.

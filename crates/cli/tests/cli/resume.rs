@@ -37,11 +37,15 @@ impl Doomed {
 
     /// As the kernel does when memory runs out.
     fn kill(mut self) -> Place {
+        self.end();
+        self.place
+    }
+
+    fn end(&mut self) {
         let id = i32::try_from(self.child.id()).expect("ids are small");
         assert!(id > 1, "a process of our own");
         kill_process(Pid::from_raw(id).expect("not zero"), Signal::KILL).expect("it lives");
         self.child.wait().expect("it is our child");
-        self.place
     }
 }
 
@@ -126,6 +130,32 @@ fn a_tree_has_one_supervisor() {
     let held = doomed.place.run(&["resume", &root]).expect_code(2);
     assert!(held.stderr.contains("is held by a supervisor"), "{}", held.stderr);
     doomed.kill();
+}
+
+/// In a second terminal, while it runs and until it is killed; and once more, to its end.
+#[test]
+fn events_are_followed_until_the_supervisor_is_gone() {
+    let place = Place::new();
+    place.file("in", "3\n4\n");
+    let map = ["map", "--split", "lines:1", "--max-concurrent", "1", "in", "--", "sh", "-c", WORK];
+    let mut doomed = Doomed::start(place, &map);
+    let roots = doomed.place.run(&["list", "--all", "--json"]).expect_code(0).json();
+    let root = roots[0]["runId"].as_str().expect("a list of runs").to_owned();
+    let follow = ["events", "--follow", "--json", &root];
+    let mut command = doomed.place.command(&follow);
+    let mut follower = command.spawn().expect("it was built for this test");
+    let mut lines = BufReader::new(follower.stdout.take().expect("it is a pipe")).lines();
+    let started = |line: &str| line.contains("started");
+    assert!(lines.by_ref().map(|line| line.expect("text")).any(|line| started(&line)));
+    doomed.end();
+    let rest: Vec<String> = lines.map(|line| line.expect("text")).collect();
+    assert!(rest.iter().all(|line| !line.contains("\"ended\"")), "{rest:?}");
+    assert!(follower.wait().expect("it is our child").success());
+
+    doomed.place.file("go", "");
+    doomed.place.run(&["resume"]).expect_code(0);
+    let whole = doomed.place.run(&follow).expect_code(0);
+    assert!(whole.stdout().lines().last().expect("events").contains("\"ended\""));
 }
 
 #[test]
