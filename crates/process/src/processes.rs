@@ -101,6 +101,12 @@ pub(crate) struct Orphans {
 }
 
 impl Processes {
+    /// What the marks of its children carry.
+    #[cfg(test)]
+    pub(crate) fn token(&self) -> &str {
+        &self.0.token
+    }
+
     /// Gets ready to hold children. Blocks for the few milliseconds that the keeper takes to start.
     pub fn start(options: Options) -> Result<Self, ProcessesError> {
         let Options { keeper, subreaper, inherited_mark, end_limit, landlord } = options;

@@ -50,9 +50,7 @@ async fn whoever_carries_the_token_is_killed() {
     let processes = Processes::start(Options::default()).expect("processes can be held");
     let (carrier, other) = (hanging(&processes), hanging(&processes));
     let [carrier, other] = [carrier.identity(), other.identity()].map(|child| child.pid);
-    let mark = std::fs::read(format!("/proc/{carrier}/environ")).expect("it lives");
-    let mark = String::from_utf8(mark).expect("a mark is text");
-    let token = &mark[MARK.len()..MARK.len() + TOKEN_BYTES];
+    let token = processes.token();
     // Both carry the token of `processes`: a keeper of another one kills neither.
     let [carrier, other] = [carrier, other].map(Watched::new);
     let command = KeeperCommand { program: fake_agent().into(), args: vec!["keeper".into()] };
@@ -61,5 +59,3 @@ async fn whoever_carries_the_token_is_killed() {
     Link::start(&command, token, [].into_iter()).expect("a keeper comes up").break_off();
     assert!(carrier.is_gone_within(FAR) && other.is_gone_within(FAR));
 }
-
-const MARK: &str = "OFFSHOOT_SUPERVISOR=";
