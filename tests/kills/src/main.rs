@@ -34,5 +34,6 @@ fn main() -> ExitCode {
     println!(
         "{points} points tried: {resumed} resumed, {before} before anything was on record, {after} after the end, {failed} failed"
     );
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    // Moments that all fall outside the life of a tree prove nothing.
+    if failed == 0 && resumed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
