@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use offshoot_config::Config;
 use offshoot_model::{Admitted, EventKind, InputRange, Payload, RootId};
+use offshoot_policy::Terms;
 use offshoot_spawner::split::Split;
 use offshoot_spawner::{Piece, RootKind, RootSpec};
 use offshoot_store::Store;
@@ -123,23 +124,28 @@ fn as_it_was(
     let mut prepared = prepared;
     prepared.work.working_folder = Arc::clone(&plan.working_folder);
     let Some(was) = &admitted.rules else { return Ok((config, prepared)) };
-    let is = config.root_settings(&prepared.agent);
+    let terms = Terms::root(&config, &prepared.agent);
+    let is = terms.rules();
     let limits = [
-        ("maxConcurrent", Some(was.max_concurrent), is.max_concurrent.map(|is| is.value.get())),
-        ("maxSpawns", Some(was.max_spawns), is.max_spawns.map(|is| is.value.get())),
+        ("maxDepth", Some(admitted.grant.max_depth), Some(terms.max_depth())),
+        ("maxConcurrent", Some(was.max_concurrent), Some(is.max_concurrent)),
+        ("maxConcurrentPerLevel", was.max_concurrent_per_level, is.max_concurrent_per_level),
+        ("maxChildrenPerAgent", was.max_children, is.max_children),
+        ("maxSpawns", Some(was.max_spawns), Some(is.max_spawns)),
+        ("maxSpawnsPerMinute", was.max_spawns_per_minute, is.max_spawns_per_minute),
     ];
     let mut stricter = Vec::new();
     for (key, was, is) in limits {
-        let Some(was) = was else { continue };
-        match is {
-            Some(is) if is > was => {
-                cx.output.note(format_args!("{key} was {was} and is {is} now: {was} holds"));
-                stricter.push((key, was));
-            }
-            Some(is) if is < was => {
-                cx.output.note(format_args!("{key} was {was} and is {is} now: {is} holds"));
-            }
-            _ => {}
+        // None bounds nothing.
+        let most = |limit: Option<u32>| limit.unwrap_or(u32::MAX);
+        let word = |limit: Option<u32>| limit.map_or("unset".to_owned(), |limit| limit.to_string());
+        let holds = most(was).min(most(is));
+        if was != is {
+            let (was, is) = (word(was), word(is));
+            cx.output.note(format_args!("{key} was {was} and is {is} now: {holds} holds"));
+        }
+        if holds < most(is) {
+            stricter.push((key, holds));
         }
     }
     if stricter.is_empty() {

@@ -121,6 +121,23 @@ fn a_tree_that_is_killed_while_it_is_resumed_is_resumed_again() {
 }
 
 #[test]
+fn what_held_it_more_strictly_goes_on_holding_it() {
+    let place = Place::new();
+    place.file("in", "3\n4\n");
+    place.file("c.toml", "[agents.defaults.subagents]\nmaxConcurrent = 1\nmaxSpawns = 9\n");
+    let map = ["map", "--config", "c.toml", "--split", "lines:1", "in", "--", "sh", "-c", WORK];
+    let place = Doomed::start(place, &map).kill();
+    place.file("go", "");
+    place.file("c.toml", "[agents.defaults.subagents]\nmaxSpawns = 5\n");
+    let resumed = place.run(&["resume"]).expect_code(0);
+    for said in
+        ["maxConcurrent was 1 and is 8 now: 1 holds", "maxSpawns was 9 and is 5 now: 5 holds"]
+    {
+        assert!(resumed.stderr.contains(said), "{}", resumed.stderr);
+    }
+}
+
+#[test]
 fn a_tree_has_one_supervisor() {
     let place = Place::new();
     place.file("in", "3\n");
