@@ -19,7 +19,7 @@
 //! use offshoot_audit::{Audit, Rule};
 //! use offshoot_test_support::scenario;
 //!
-//! let (first, _) = scenario::trees();
+//! let [first, ..] = scenario::trees();
 //! let findings = Audit::of(&first);
 //! assert!(findings.breaches.is_empty(), "{:?}", findings.breaches);
 //! assert_eq!(findings.deepest, 2);

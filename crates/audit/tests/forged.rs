@@ -12,7 +12,7 @@ use offshoot_test_support::scenario;
 
 /// The kept events of the first tree, whole.
 fn record() -> Vec<Event> {
-    let (first, _) = scenario::trees();
+    let [first, ..] = scenario::trees();
     first.into_iter().filter(|event| event.kind.class() == EventClass::Kept).collect()
 }
 
@@ -86,7 +86,7 @@ fn cast() -> (RunId, RunId, RunId, RunId) {
 
 #[test]
 fn everything_passes() {
-    let (first, second) = scenario::trees();
+    let [first, second, third] = scenario::trees();
     let found = Audit::of(&first);
     assert_eq!(found.breaches, []);
     assert_eq!((found.runs, found.spawns, found.refusals, found.deepest), (10, 2, 1, 2));
@@ -98,6 +98,10 @@ fn everything_passes() {
     let found = Audit::of(&second);
     assert_eq!(found.breaches, []);
     assert_eq!(found.unfinished, 2, "it still goes on");
+
+    let found = Audit::of(&third);
+    assert_eq!(found.breaches, []);
+    assert_eq!((found.runs, found.unfinished, found.deliveries.to_nobody), (4, 0, 1));
 }
 
 #[test]

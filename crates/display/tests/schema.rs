@@ -2,7 +2,7 @@
 
 use jsonschema::Validator;
 use offshoot_display::{event_schema, json::write_event};
-use offshoot_model::{DeliveryId, Event, EventKind, Payload};
+use offshoot_model::Event;
 use offshoot_test_support::scenario;
 use serde_json::{Value, json};
 
@@ -16,33 +16,10 @@ fn printed(event: &Event) -> Value {
     serde_json::from_slice(&line).expect("a line is JSON")
 }
 
-/// The scenario, and what does not happen in it.
-fn events() -> Vec<Event> {
-    let mut events = scenario::everything();
-    let (like, text) = (events[0].clone(), Payload::text("x"));
-    let about = |kind: EventKind| Event { kind, ..like.clone() };
-    let Some(EventKind::Delivered { delivery, .. }) =
-        events.iter().map(|event| &event.kind).find(|kind| kind.name() == "delivered").cloned()
-    else {
-        panic!("something is delivered")
-    };
-    let delivery: DeliveryId = delivery;
-    events.extend([
-        about(EventKind::Reopened),
-        about(EventKind::Resumed { attempt: 2, continues: false }),
-        about(EventKind::TurnEnded { answer: None }),
-        about(EventKind::TurnEnded { answer: Some(text.clone()) }),
-        about(EventKind::Letter { from: None, text: text.clone() }),
-        about(EventKind::Letter { from: Some(like.run), text }),
-        about(EventKind::Undelivered { delivery }),
-    ]);
-    events
-}
-
 #[test]
 fn every_event_is_as_the_schema_says() {
     let (validator, schema) = (validator(), event_schema().to_string());
-    for event in events() {
+    for event in scenario::everything() {
         let line = printed(&event);
         let errors: Vec<String> =
             validator.iter_errors(&line).map(|error| error.to_string()).collect();

@@ -270,30 +270,44 @@ impl EventKind {
             _ => EventClass::Kept,
         }
     }
+}
 
-    /// The word for it, as in JSON.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Admitted(_) => "admitted",
-            Self::Refused { .. } => "refused",
-            Self::Starting => "starting",
-            Self::Started { .. } => "started",
-            Self::Progress { .. } => "progress",
-            Self::Used { .. } => "used",
-            Self::Waiting => "waiting",
-            Self::Returned => "returned",
-            Self::Stopping { .. } => "stopping",
-            Self::BudgetNotice => "budget_notice",
-            Self::Overrun { .. } => "overrun",
-            Self::StallLent => "stall_lent",
-            Self::Ended(_) => "ended",
-            Self::Merged(_) => "merged",
-            Self::Reopened => "reopened",
-            Self::Resumed { .. } => "resumed",
-            Self::TurnEnded { .. } => "turn_ended",
-            Self::Letter { .. } => "letter",
-            Self::Delivered { .. } => "delivered",
-            Self::Undelivered { .. } => "undelivered",
+/// One list gives both, so that no kind is missing in either.
+macro_rules! names {
+    ($($kind:pat => $name:literal,)*) => {
+        impl EventKind {
+            /// The words for all kinds, in the order in which they are declared here.
+            pub const NAMES: &[&str] = &[$($name),*];
+
+            /// The word for it, as in JSON.
+            pub const fn name(&self) -> &'static str {
+                match self {
+                    $($kind => $name,)*
+                }
+            }
         }
-    }
+    };
+}
+
+names! {
+    Self::Admitted(_) => "admitted",
+    Self::Refused { .. } => "refused",
+    Self::Starting => "starting",
+    Self::Started { .. } => "started",
+    Self::Progress { .. } => "progress",
+    Self::Used { .. } => "used",
+    Self::Waiting => "waiting",
+    Self::Returned => "returned",
+    Self::Stopping { .. } => "stopping",
+    Self::BudgetNotice => "budget_notice",
+    Self::Overrun { .. } => "overrun",
+    Self::StallLent => "stall_lent",
+    Self::Ended(_) => "ended",
+    Self::Merged(_) => "merged",
+    Self::Reopened => "reopened",
+    Self::Resumed { .. } => "resumed",
+    Self::TurnEnded { .. } => "turn_ended",
+    Self::Letter { .. } => "letter",
+    Self::Delivered { .. } => "delivered",
+    Self::Undelivered { .. } => "undelivered",
 }

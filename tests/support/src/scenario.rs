@@ -13,20 +13,23 @@
 //!  └─ 6 models            completed, tokens and cost unknown
 //!  scout (a run that is still going)
 //!  └─ scout               queued
+//!  scout (a run in turns, whose supervisor dies in the middle)
+//!  ├─ scout               completed; its result begins a further turn
+//!  ├─ scout               interrupted and run again; its result begins the last turn
+//!  └─ scout               completed after its parent was over: its result reached nobody
 //! ```
 //!
 //! Ids and moments are fixed, so that every picture of it can be compared to the letter.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+mod script;
 
 use offshoot_model::{
-    Admitted, AgentId, BudgetGrant, CancelledBy, Cleanup, ContentHash, Cost, DeliveryId, Ending,
-    Event, EventClass, EventKind, GovernedBy, Grant, InputRange, JsonText, MergeSummary, MicroUsd,
-    Origin, Payload, ProcessIdentity, Reason, Refusal, RefusalCode, Rights, RootId, Rules, RunId,
-    SessionKey, Timestamp, TokenCount, Usage, ValueKind, VariableRef,
+    BudgetGrant, CancelledBy, ContentHash, Cost, Ending, Event, EventKind, GovernedBy, JsonText,
+    MergeSummary, MicroUsd, Payload, Reason, Refusal, RefusalCode, RootId, RunId, TokenCount,
+    Usage, ValueKind, VariableRef,
 };
+
+use self::script::Script;
 
 /// 2025-08-01T12:00:00Z, in microseconds.
 const NOON: u64 = 1_754_049_600_000_000;
@@ -36,13 +39,17 @@ pub fn everything() -> Vec<Event> {
     let mut script = Script::default();
     map(&mut script);
     still_going(&mut script);
+    in_turns(&mut script);
     script.events
 }
 
-/// The same, each of the two trees by itself.
-pub fn trees() -> (Vec<Event>, Vec<Event>) {
-    let first = RootId::new(run(0));
-    everything().into_iter().partition(|event| event.root == first)
+/// The same, each of the three trees by itself.
+pub fn trees() -> [Vec<Event>; 3] {
+    let events = everything();
+    let mut roots: Vec<RootId> = events.iter().map(|event| event.root).collect();
+    roots.dedup();
+    let of = |root| events.iter().filter(|event| event.root == root).cloned().collect();
+    <[RootId; 3]>::try_from(roots).expect("there are three").map(of)
 }
 
 /// The id of the n-th run of the scenario, in the order of admission.
@@ -187,163 +194,49 @@ fn still_going(script: &mut Script) {
     script.child(root, "scout", None);
 }
 
+/// An agent that takes turns: between two of them it waits for its children, and for letters.
+fn in_turns(script: &mut Script) {
+    let root = script.root("scout", "turn by turn", Some("claude"));
+    script.after(1).start(root);
+    let first = script.child(root, "scout", Some("first"));
+    let second = script.child(root, "scout", Some("again"));
+    let answer = Payload::text("two are on their way");
+    script.after(20).say(root, EventKind::TurnEnded { answer: Some(answer) });
+    script.say(root, EventKind::Waiting);
+    script.after(1).start(first);
+    script.start(second);
+    script.after(40).end(first, Ending::completed(Payload::text("one")));
+    let text = Payload::text("and be \u{1b}[1mquick");
+    script.after(5).say(root, EventKind::Letter { from: None, text });
+    script.deliver(first, false);
+    script.say(root, EventKind::Returned);
+    script.after(5).say(root, EventKind::TurnEnded { answer: None });
+    script.say(root, EventKind::Waiting);
+    // Here its supervisor dies, and another one goes on a minute later.
+    script.after(60_000).say(root, EventKind::Reopened);
+    script.say(root, EventKind::Resumed { attempt: 2, continues: true });
+    script.say(second, EventKind::Resumed { attempt: 2, continues: false });
+    script.start(root);
+    script.start(second);
+    let third = script.child(root, "scout", Some("late"));
+    let text = Payload::text("be thorough");
+    script.say(second, EventKind::Letter { from: Some(root), text });
+    script.say(root, EventKind::TurnEnded { answer: None });
+    script.say(root, EventKind::Waiting);
+    script.after(30).end(second, Ending::completed(Payload::text("two")));
+    script.deliver(second, false);
+    script.say(root, EventKind::Returned);
+    script.after(1).start(third);
+    script.after(9).end(root, Ending::completed(Payload::text("one and two")));
+    script.after(9).end(third, Ending::completed(Payload::text("three")));
+    script.undelivered(third);
+}
+
 fn json(text: &str) -> JsonText {
     JsonText::parse(text.to_owned()).expect("JSON")
 }
 
-/// Nobody below a root has what is for roots alone.
-fn grant(is_below: bool, budget: BudgetGrant) -> Grant {
-    let roots_alone = [
-        "agents_list",
-        "cron",
-        "gateway",
-        "memory_get",
-        "memory_search",
-        "session_status",
-        "whatsapp_login",
-    ];
-    let deny = roots_alone.into_iter().filter(|_| is_below).map(str::to_owned).collect();
-    let tools = Rights { allow: None, deny };
-    Grant { run_timeout_seconds: 65, max_depth: 3, tools, budget, ..Grant::unbounded() }
-}
-
-const RULES: Rules = Rules {
-    max_concurrent: 4,
-    max_concurrent_per_level: None,
-    max_children: None,
-    max_spawns: 100,
-    max_spawns_per_minute: None,
-    cascade: false,
-};
-
 const COMPLETED: Reason = Reason::Completed { exit_code: Some(0) };
-
-/// Writes events with the numbers and moments they need.
-#[derive(Default)]
-struct Script {
-    events: Vec<Event>,
-    admitted: u8,
-    processes: u32,
-    root: Option<RootId>,
-    seq: u64,
-    elapsed: Duration,
-    /// What is reserved for whoever is admitted next.
-    budget: BudgetGrant,
-}
-
-impl Script {
-    fn after(&mut self, milliseconds: u64) -> &mut Self {
-        self.elapsed += Duration::from_millis(milliseconds);
-        self
-    }
-
-    fn say(&mut self, run: RunId, kind: EventKind) {
-        if kind.class() == EventClass::Kept {
-            self.seq += 1;
-        }
-        let root = self.root.expect("a root comes first");
-        let at = Timestamp::from_micros(NOON).plus(self.elapsed);
-        self.events.push(Event { root, seq: self.seq, at, run, kind });
-    }
-
-    fn root(&mut self, agent: &str, label: &str, runtime: Option<&str>) -> RunId {
-        let run = run(self.admitted);
-        (self.root, self.seq) = (Some(RootId::new(run)), 0);
-        let key = format!("agent:{agent}:run:{run}");
-        let plan = json("{\"split\":\"files\"}");
-        let runtime = runtime.map(Arc::from);
-        self.admit(None, &key, agent, |admitted| {
-            admitted.origin = Origin::Root;
-            admitted.label = Some(label.into());
-            admitted.runtime = runtime;
-            admitted.plan = Some(plan);
-        })
-    }
-
-    fn piece(&mut self, parent: RunId, name: &str) -> RunId {
-        let path = PathBuf::from(format!("/data/{name}"));
-        let input = InputRange { path: Arc::new(path), offset: 0, length: 4096, hash: None };
-        let key = format!("agent:main:subagent:{}", run(self.admitted));
-        self.admit(Some(parent), &key, "main", |admitted| {
-            admitted.origin = Origin::Piece;
-            admitted.label = Some(name.into());
-            admitted.input = Some(input);
-        })
-    }
-
-    fn child(&mut self, parent: RunId, agent: &str, label: Option<&str>) -> RunId {
-        let key = match self.key(parent) {
-            key if key.is_subagent() => format!("{key}:sub:{}", run(self.admitted)),
-            _ => format!("agent:{agent}:subagent:{}", run(self.admitted)),
-        };
-        let label = label.map(Arc::from);
-        self.admit(Some(parent), &key, agent, |admitted| admitted.label = label)
-    }
-
-    fn admit(
-        &mut self,
-        parent: Option<RunId>,
-        key: &str,
-        agent: &str,
-        change: impl FnOnce(&mut Admitted),
-    ) -> RunId {
-        let run = run(self.admitted);
-        self.admitted += 1;
-        let key = SessionKey::parse(key).expect("a key");
-        let budget = self.budget;
-        let mut admitted = Admitted {
-            depth: key.depth() as u32,
-            key,
-            parent,
-            agent: AgentId::parse(agent).expect("an agent"),
-            origin: Origin::Agent,
-            label: None,
-            runtime: Some("exec".into()),
-            task: Payload::text("count the words"),
-            input: None,
-            place: None,
-            particulars: None,
-            grant: Arc::new(grant(parent.is_some(), budget)),
-            rules: parent.is_none().then(|| Arc::new(RULES)),
-            cleanup: Cleanup::Keep,
-            archive_after_minutes: None,
-            plan: None,
-        };
-        change(&mut admitted);
-        self.say(run, EventKind::Admitted(Box::new(admitted)));
-        run
-    }
-
-    fn start(&mut self, run: RunId) {
-        self.say(run, EventKind::Starting);
-        self.processes += 1;
-        let process = ProcessIdentity { pid: 4000 + self.processes, start_time: 123_456 };
-        self.say(run, EventKind::Started { process: Some(process) });
-    }
-
-    fn end(&mut self, run: RunId, mut ending: Ending) {
-        let started = self.events.iter().find_map(|event| match event.kind {
-            EventKind::Starting if event.run == run => Some(event.at),
-            _ => None,
-        });
-        let now = Timestamp::from_micros(NOON).plus(self.elapsed);
-        ending.execution_time_ms = started.map_or(0, |at| now.since(at).as_millis() as u64);
-        self.say(run, EventKind::Ended(Box::new(ending)));
-    }
-
-    fn deliver(&mut self, run: RunId, redelivered: bool) {
-        let delivery = DeliveryId::new(&self.key(run), run);
-        self.say(run, EventKind::Delivered { delivery, redelivered });
-    }
-
-    fn key(&self, run: RunId) -> SessionKey {
-        let found = self.events.iter().find_map(|event| match &event.kind {
-            EventKind::Admitted(admitted) if event.run == run => Some(admitted.key.clone()),
-            _ => None,
-        });
-        found.expect("it was admitted")
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -357,7 +250,7 @@ mod tests {
     fn everything_happens() {
         let events = everything();
         let kinds: BTreeSet<&str> = events.iter().map(|event| event.kind.name()).collect();
-        assert_eq!(kinds.len(), 15, "{kinds:?}");
+        assert_eq!(kinds, EventKind::NAMES.iter().copied().collect(), "what is new happens too");
         let tree = Tree::of(&events);
         let statuses: BTreeSet<RunStatus> = tree.nodes().map(|node| node.status).collect();
         for status in [
@@ -371,6 +264,6 @@ mod tests {
         ] {
             assert!(statuses.contains(&status), "{status}");
         }
-        assert_eq!(tree.roots().count(), 2);
+        assert_eq!(tree.roots().count(), 3);
     }
 }
