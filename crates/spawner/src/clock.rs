@@ -1,7 +1,7 @@
 //! Time and ids come in through this door, so that tests can hand in their own.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use offshoot_model::{RunId, Timestamp};
@@ -26,6 +26,31 @@ pub struct SystemClock;
 pub struct TestClock {
     begun: tokio::time::Instant,
     minted: AtomicU64,
+}
+
+/// Goes on where a record ends, if the wall shows an earlier moment by now: as far ahead of the wall as that takes, and
+/// for as long as the tree is held. So the times of one tree never go back.
+pub(crate) struct Onward {
+    wall: Arc<dyn Clock>,
+    ahead: Duration,
+}
+
+impl Onward {
+    /// Shows this moment now, or a later one.
+    pub(crate) fn from(wall: &Arc<dyn Clock>, last: Timestamp) -> Arc<dyn Clock> {
+        let ahead = last.since(wall.now());
+        Arc::new(Self { wall: Arc::clone(wall), ahead })
+    }
+}
+
+impl Clock for Onward {
+    fn now(&self) -> Timestamp {
+        self.wall.now().plus(self.ahead)
+    }
+
+    fn mint(&self) -> RunId {
+        self.wall.mint()
+    }
 }
 
 impl Clock for SystemClock {

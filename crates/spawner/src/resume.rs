@@ -7,6 +7,7 @@ use offshoot_model::{Admitted, Origin, Payload, RootId, SpawnRequest};
 use offshoot_policy::RuntimeFacts;
 use offshoot_store::Store;
 
+use crate::clock::Onward;
 use crate::error::SpawnerError;
 use crate::machine::{Library, Recall, Recalled, RunIndex, Waiting};
 use crate::resolve::Unresolved;
@@ -39,7 +40,6 @@ impl Spawner {
         let around = &self.surroundings;
         let lock = around.folder.hold(root)?;
         let RootSpec { agent, work, .. } = spec;
-        let shared = self.shared(root, &agent, &Arc::new(work));
         let shelf =
             Shelf { store: Arc::clone(&around.store), runtimes: Arc::clone(&around.runtimes) };
         let config = around.config.clone();
@@ -49,7 +49,9 @@ impl Spawner {
         if recall.is_over() {
             return Err(SpawnerError::Over);
         }
-        let Recalled { machine, effects, waiting, ended } = recall.reopen(around.clock.now());
+        let clock = Onward::from(&around.clock, recall.last_at());
+        let shared = self.shared(root, &agent, &Arc::new(work), clock);
+        let Recalled { machine, effects, waiting, ended } = recall.reopen(shared.clock.now());
         let mut recorded: HashMap<u32, Recorded> = ended
             .into_iter()
             .map(|(place, envelope)| (place, Recorded::Ended(Box::new(envelope))))

@@ -118,7 +118,7 @@ impl Spawner {
         let lock = around.folder.hold(root)?;
         let RootSpec { kind, agent, task, label, context, work, plan } = spec;
         let work = Arc::new(work);
-        let shared = self.shared(root, &agent, &work);
+        let shared = self.shared(root, &agent, &work, Arc::clone(&around.clock));
         let mut request = SpawnRequest { task, label, context, ..SpawnRequest::default() };
         let refused = |refusal| SpawnerError::Refused(Box::new(refusal));
         let ask = if runs {
@@ -155,7 +155,13 @@ impl Spawner {
         Ok(begin.begin(shared, launch.into_iter().collect(), HashMap::new()))
     }
 
-    pub(crate) fn shared(&self, root: RootId, agent: &AgentId, work: &Arc<Work>) -> Arc<Shared> {
+    pub(crate) fn shared(
+        &self,
+        root: RootId,
+        agent: &AgentId,
+        work: &Arc<Work>,
+        clock: Arc<dyn Clock>,
+    ) -> Arc<Shared> {
         let around = &self.surroundings;
         Arc::new(Shared {
             root,
@@ -164,7 +170,7 @@ impl Spawner {
             store: Arc::clone(&around.store),
             folder: Arc::clone(&around.folder),
             spool_folder: Arc::new(around.folder.spool_folder()),
-            clock: Arc::clone(&around.clock),
+            clock,
             work: Arc::clone(work),
             runtimes: Arc::clone(&around.runtimes),
             active: Arc::clone(&around.active),

@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use offshoot_audit::Audit;
 use offshoot_config::Loader;
-use offshoot_model::{EventKind, Payload, Reason, RootId, RunStatus, SpawnRequest};
+use offshoot_model::{
+    Event, EventKind, Payload, Reason, RootId, RunId, RunStatus, SpawnRequest, Timestamp,
+};
 use offshoot_runtime::{Finished, FnRuntime, Launch};
-use offshoot_spawner::{FanOut, Piece, RootSpec, Spawner, SpawnerError};
+use offshoot_spawner::{Clock, FanOut, Piece, RootSpec, Spawner, SpawnerError, SystemClock};
 use offshoot_store::{DataFolder, SqliteStore, Store};
 use tokio::sync::mpsc;
 
@@ -25,6 +29,15 @@ fn world() -> tokio::runtime::Runtime {
 }
 
 fn spawner(home: &Path, settings: &[(&str, &str)], runtime: FnRuntime) -> Spawner {
+    spawner_by(SystemClock, home, settings, runtime)
+}
+
+fn spawner_by(
+    clock: impl Clock,
+    home: &Path,
+    settings: &[(&str, &str)],
+    runtime: FnRuntime,
+) -> Spawner {
     let flag = |loader: Loader, (key, value): &(&str, &str)| {
         loader.flag(format!("agents.defaults.subagents.{key}"), *value, "test")
     };
@@ -32,6 +45,7 @@ fn spawner(home: &Path, settings: &[(&str, &str)], runtime: FnRuntime) -> Spawne
     let folder = Arc::new(DataFolder::open(home).expect("a data folder"));
     let store = Arc::new(SqliteStore::open(&folder).expect("a record"));
     let builder = Spawner::builder().config(config).store(store).folder(folder);
+    let builder = builder.clock(Arc::new(clock));
     builder.runtime(runtime).build().expect("a spawner")
 }
 
@@ -184,4 +198,59 @@ fn what_an_agent_had_asked_for_begins_again_where_that_is_wanted() {
         assert_eq!(envelope.data, Some(Payload::text("TOP")), "the task stands in the record");
         session.ended().await.expect("a whole record");
     });
+}
+
+/// A wall that was set back an hour.
+struct AnHourAgo;
+
+impl Clock for AnHourAgo {
+    fn now(&self) -> Timestamp {
+        let hour = Duration::from_secs(3600).as_micros() as u64;
+        Timestamp::from_micros(SystemClock.now().as_micros() - hour)
+    }
+
+    fn mint(&self) -> RunId {
+        SystemClock.mint()
+    }
+}
+
+#[test]
+fn the_times_of_a_tree_never_go_back_although_the_clock_was_set_back_an_hour() {
+    let home = tempfile::tempdir().expect("a folder for the test");
+    let settings = [("maxConcurrent", "2"), ("runTimeoutSeconds", "600")];
+    let runs = Runs::default();
+    let first = world();
+    let (root, session, fan) = first.block_on(async {
+        let (told, mut hanging) = mpsc::unbounded_channel();
+        let hangs = |launch: &Launch| &*launch.task == "piece 1";
+        let spawner = spawner(home.path(), &settings, worker(&runs, told, hangs));
+        let session = spawner.open(RootSpec::new("all")).await.expect("a root");
+        let fan = session.fan_out(order(2)).await.expect("pieces");
+        hanging.recv().await.expect("it begins");
+        let root = session.root();
+        (root, session, fan)
+    });
+    drop(first);
+    drop((session, fan));
+    world().block_on(async {
+        let (told, _) = mpsc::unbounded_channel();
+        let worker = worker(&runs, told, |_| false);
+        let spawner = spawner_by(AnHourAgo, home.path(), &settings, worker);
+        let session = spawner.resume(root, RootSpec::new("all")).await.expect("taken over");
+        let fan = session.fan_out(order(3)).await.expect("pieces");
+        let answer = fan.answer().await.expect("an answer");
+        session.conclude(&answer).await.expect("a whole record");
+    });
+    let folder = DataFolder::open(home.path()).expect("a data folder");
+    let store = SqliteStore::open(&folder).expect("a record");
+    let events: Vec<Event> =
+        store.events(root, 0).map(|event| event.expect("a whole record")).collect();
+    assert!(events.is_sorted_by_key(|event| event.at), "{events:?}");
+    let reopened = events.iter().position(|event| event.kind == EventKind::Reopened);
+    let after = &events[reopened.expect("a second supervisor")..];
+    assert!(after.len() > 5 && after[0].at < after[after.len() - 1].at, "and time passes");
+    let findings = Audit::of(&events);
+    assert_eq!((findings.breaches.len(), findings.clock_set_back), (0, 0));
+    let took = after.last().expect("an end").at.since(events[0].at);
+    assert!(took < Duration::from_secs(600), "no hour is added to it: {took:?}");
 }

@@ -198,6 +198,11 @@ impl Recall {
         self.machine.live == 0
     }
 
+    /// The latest moment on record.
+    pub(crate) fn last_at(&self) -> Timestamp {
+        self.last_at
+    }
+
     /// Decides about whatever was alive.
     pub(crate) fn reopen(self, now: Timestamp) -> Recalled {
         let Self { mut machine, mut about, ended, handed_over, opened_at, last_at } = self;
