@@ -4,6 +4,7 @@ mod age;
 mod agents;
 mod audit;
 mod cancel;
+mod cleanup;
 mod completions;
 mod config;
 mod context;
@@ -36,6 +37,7 @@ mod work;
 pub(crate) use agents::{AgentsArguments, AgentsCommand};
 pub(crate) use audit::AuditArguments;
 pub(crate) use cancel::CancelArguments;
+pub(crate) use cleanup::CleanupArgument;
 pub(crate) use completions::CompletionsArguments;
 pub(crate) use config::{ConfigArguments, ConfigCommand, InitArguments, ResolveArguments};
 pub(crate) use context::{

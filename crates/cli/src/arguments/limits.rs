@@ -3,6 +3,8 @@
 use clap::{ArgAction, Args};
 use serde::{Deserialize, Serialize};
 
+use super::CleanupArgument;
+
 /// Limits of a tree. Kept as text: the configuration knows types, bounds and what to say about them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -35,6 +37,12 @@ pub(crate) struct LimitArguments {
     /// Let agents below the root spawn too
     #[arg(long, action = ArgAction::SetTrue)]
     pub(crate) allow_recursive_spawn: bool,
+
+    /// What becomes of sessions below the root once their answers were handed over, where nobody asks for something else;
+    /// keep holds whatever is asked for [default: as configured]
+    #[arg(long, value_name = "WHAT", value_enum)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cleanup: Option<CleanupArgument>,
 }
 
 impl LimitArguments {
@@ -67,6 +75,7 @@ impl LimitArguments {
             ("--max-depth", "maxDepth", self.max_depth.as_deref()),
             ("--max-spawns", "maxSpawns", self.max_spawns.as_deref()),
             ("--allow-recursive-spawn", "allowRecursiveSpawn", recursive),
+            ("--cleanup", "cleanup", self.cleanup.map(CleanupArgument::word)),
         ]
         .into_iter()
         .filter_map(|(flag, key, value)| Some(LimitFlag { flag, key, value: value? }))

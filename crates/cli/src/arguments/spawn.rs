@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::ContextArgument;
+use super::{CleanupArgument, ContextArgument};
 
 /// Ask for a child, from inside an agent
 ///
@@ -35,6 +35,11 @@ pub(crate) struct SpawnArguments {
     /// Seconds it may run; never more than the session that asks
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<u64>,
+
+    /// What becomes of its session once its answer was handed over: delete removes its folder and leaves it out of
+    /// `tree`; an explicit keep above it holds [default: as configured]
+    #[arg(long, value_name = "WHAT", value_enum)]
+    pub(crate) cleanup: Option<CleanupArgument>,
 
     /// Wait for its answer and print that
     #[arg(long)]

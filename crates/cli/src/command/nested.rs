@@ -150,6 +150,7 @@ fn request(task: &str, work: &WorkArguments) -> Result<Spawn, Failure> {
             "--budget-tokens" => budget.tokens = Some(value.parse().map_err(|_| wrong())?),
             // It asks for what the tree grants or does not.
             "--allow-recursive-spawn" => {}
+            "--cleanup" => spawn.cleanup = work.limits.cleanup.map(Into::into),
             other => return Err(of_the_root(other)),
         }
     }

@@ -22,6 +22,7 @@ pub(crate) fn run(arguments: &SpawnArguments, cx: &Invocation) -> Result<Exit, F
             label: arguments.label.clone(),
             command: Some(arguments.command.clone()),
             run_timeout_seconds: arguments.timeout,
+            cleanup: arguments.cleanup.map(Into::into),
             context: arguments.give.iter().cloned().map(given).collect(),
             ..Spawn::task(&arguments.task)
         };

@@ -7,6 +7,7 @@ mod tmpfs;
 
 mod audit;
 mod claude;
+mod cleanup;
 mod config;
 mod damage;
 mod desk;

@@ -1,0 +1,73 @@
+//! What goes once its answer was handed over: who says so, and who sees it.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::command::Place;
+
+/// Each run below the root, by its label, and whether its folder is still there.
+fn folders(place: &Place) -> BTreeMap<String, bool> {
+    fn walk(place: &Place, node: &Value, found: &mut BTreeMap<String, bool>) {
+        for child in node["children"].as_array().expect("children") {
+            let label = child["label"].as_str().expect("each has a label");
+            let run = child["runId"].as_str().expect("an id");
+            let folder = place.path().join(".offshoot/runs").join(run);
+            found.insert(label.to_owned(), folder.exists());
+            walk(place, child, found);
+        }
+    }
+    let mut found = BTreeMap::new();
+    let tree = place.run(&["tree", "--all", "--json"]).expect_code(0).json();
+    tree.as_array().expect("roots").iter().for_each(|root| walk(place, root, &mut found));
+    found
+}
+
+#[track_caller]
+fn check<const N: usize>(place: &Place, expected: [(&str, bool); N]) {
+    let expected = expected.map(|(label, stays)| (label.to_owned(), stays));
+    assert_eq!(folders(place), BTreeMap::from(expected));
+}
+
+/// A program that reads the value `plan`, which gives it a folder of its own.
+const READS: &str = r#"echo step > plan
+reads() { "$OFFSHOOT" -q "$@" --context plan=plan x -- sh -c '"$OFFSHOOT" context get plan >/dev/null'; }
+"#;
+
+#[test]
+fn whoever_asks_for_a_child_says_what_becomes_of_it() {
+    let place = Place::new();
+    let script = r#"
+reads spawn --wait --label gone --cleanup delete
+reads spawn --wait --label kept --cleanup keep
+reads spawn --wait --label silent
+reads run --label run --cleanup delete
+echo '{"task":"x","label":"fanout"}' > tasks
+"$OFFSHOOT" -q fanout --cleanup delete --context plan=plan --tasks tasks -- \
+    sh -c '"$OFFSHOOT" context get plan >/dev/null'"#;
+    place.tree(&[], &format!("{READS}{script}")).expect_code(0);
+    let expected =
+        [("gone", false), ("kept", true), ("silent", true), ("run", false), ("fanout", false)];
+    check(&place, expected);
+}
+
+#[test]
+fn the_command_line_says_it_for_all_who_say_nothing() {
+    let place = Place::new();
+    let script = "reads spawn --wait --label kept --cleanup keep; reads spawn --wait --label gone";
+    place.tree(&["--cleanup", "delete"], &format!("{READS}{script}")).expect_code(0);
+    check(&place, [("kept", true), ("gone", false)]);
+
+    let place = Place::new();
+    place.file("plan", "step\n");
+    let map = ["-q", "map", "--cleanup", "delete", "--context", "plan=plan", "plan", "--", "cat"];
+    place.run(&map).expect_code(0);
+    check(&place, [("plan", false)]);
+}
+
+#[test]
+fn what_becomes_of_a_session_is_one_of_two_words() {
+    let place = Place::new();
+    let outcome = place.run(&["run", "--cleanup", "burn", "x", "--", "cat"]).expect_code(2);
+    assert!(outcome.stderr.contains("keep, delete"), "{}", outcome.stderr);
+}
