@@ -45,7 +45,7 @@ impl Record {
         else {
             return Ok(None);
         };
-        let store = SqliteStore::open(&folder).map_err(|error| failed(&error))?;
+        let store = SqliteStore::open_to_read(&folder).map_err(|error| failed(&error))?;
         let sqlite = Arc::new(store);
         Ok(Some(Self { store: Arc::<SqliteStore>::clone(&sqlite), sqlite, folder }))
     }

@@ -187,6 +187,13 @@ impl DataFolder {
         Watch::new(self.path.clone(), self.path.join(LOCKS).join(root.to_string()))
     }
 
+    /// Whether nothing can be written here: by its mode, or because the whole file system is mounted that way.
+    pub(crate) fn is_read_only(&self) -> bool {
+        use rustix::io::Errno;
+        let may = rustix::fs::access(&self.path, rustix::fs::Access::WRITE_OK);
+        matches!(may, Err(Errno::ROFS | Errno::ACCESS | Errno::PERM))
+    }
+
     pub(crate) fn database(&self) -> PathBuf {
         self.path.join(DATABASE)
     }

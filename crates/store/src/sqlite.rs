@@ -10,6 +10,7 @@
 //! not at all. Any number of processes may read while one writes. Several may write, each its own trees.
 
 mod column;
+mod file;
 mod heads;
 mod look;
 mod reader;
@@ -25,6 +26,7 @@ use std::sync::{Arc, OnceLock};
 use futures_util::future::BoxFuture;
 use offshoot_model::{Admitted, Ending, Event, EventClass, EventKind, RootId, RunId, VariableRef};
 
+use self::file::DatabaseFile;
 use self::look::Place;
 use self::reader::Readers;
 pub use self::verify::Proof;
@@ -49,12 +51,25 @@ impl SqliteStore {
     /// Opens the record in a data folder, or begins one.
     pub fn open(folder: &DataFolder) -> Result<Self, StoreError> {
         schema::prepare(folder)?;
-        Ok(Self {
+        Ok(Self::over(folder, DatabaseFile::shared(folder.database())))
+    }
+
+    /// Opens a record that is only to be read. Unlike [`open`](Self::open) it does so in a folder in which nothing can be
+    /// written too, with what its log holds and whatever its version.
+    pub fn open_to_read(folder: &DataFolder) -> Result<Self, StoreError> {
+        match folder.is_read_only() && folder.database().exists() {
+            true => Ok(Self::over(folder, DatabaseFile::frozen(folder)?)),
+            false => Self::open(folder),
+        }
+    }
+
+    fn over(folder: &DataFolder, file: DatabaseFile) -> Self {
+        Self {
             folder: folder.clone(),
             blobs: folder.blobs(),
-            readers: Arc::new(Readers::new(folder.database())),
+            readers: Arc::new(Readers::new(file)),
             writer: OnceLock::new(),
-        })
+        }
     }
 
     /// The data folder.

@@ -93,19 +93,34 @@ fn a_result_that_was_changed_is_named_and_others_are_printed() {
 }
 
 #[test]
-fn a_record_in_a_folder_that_has_become_read_only_is_named() {
+fn a_record_in_a_folder_that_has_become_read_only_is_read_and_not_written() {
     let Some(disk) = Tmpfs::mount(8 << 20) else { return };
     let place = Place::new();
     place.file("in", "x");
     let folder = disk.path().join("data");
     let folder = folder.to_str().expect("a plain name");
-    place.run(&["map", "--data-dir", folder, "in", "--", "cat"]).expect_code(0);
+    let map = ["map", "--json", "--data-dir", folder, "in", "--", "cat"];
+    let report = place.run(&map).expect_code(0).json();
+    let root = report["runId"].as_str().expect("the report names the root");
+    let looks: [&[&str]; 8] = [
+        &["list", "--all"],
+        &["list", "--json"],
+        &["tree"],
+        &["show", root],
+        &["show", root, "--answer"],
+        &["events", root],
+        &["history", root],
+        &["audit", root],
+    ];
+    let look = |words: &[&str]| {
+        let outcome = place.run(&[words, &["--data-dir", folder]].concat()).expect_code(0);
+        outcome.stdout().to_owned()
+    };
+    let before = looks.map(look);
     disk.make_read_only();
-    for words in
-        [&["list", "--data-dir", folder][..], &["map", "--data-dir", folder, "in", "--", "cat"]]
-    {
-        let outcome = place.run(words);
-        assert_eq!(outcome.code, 2, "{}", outcome.text());
+    assert_eq!(looks.map(look), before);
+    for words in [&map[..], &["resume", root, "--data-dir", folder]] {
+        let outcome = place.run(words).expect_code(2);
         assert!(outcome.stderr.contains("hint: check who may write there"), "{}", outcome.text());
     }
 }

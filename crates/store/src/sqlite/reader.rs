@@ -1,11 +1,10 @@
 //! Reading beside the writer, from this process or another one.
 
-use std::path::PathBuf;
 use std::sync::Mutex;
 
 use rusqlite::Connection;
 
-use super::schema;
+use super::file::DatabaseFile;
 use crate::StoreError;
 
 /// Connections kept for the next reader; more readers at once open their own, and close them again.
@@ -14,13 +13,13 @@ const IDLE: usize = 4;
 /// Connections that only read, opened as they are needed.
 #[derive(Debug)]
 pub(super) struct Readers {
-    path: PathBuf,
+    file: DatabaseFile,
     idle: Mutex<Vec<Connection>>,
 }
 
 impl Readers {
-    pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, idle: Mutex::default() }
+    pub(super) fn new(file: DatabaseFile) -> Self {
+        Self { file, idle: Mutex::default() }
     }
 
     /// Asks one question.
@@ -32,10 +31,10 @@ impl Readers {
         let kept = idle().pop();
         let connection = match kept {
             Some(connection) => connection,
-            None => schema::reader(&self.path)?,
+            None => self.file.reader()?,
         };
         let answer = question(&connection)
-            .map_err(|error| StoreError::database("read", &self.path, error))?;
+            .map_err(|error| StoreError::database("read", self.file.path(), error))?;
         let mut idle = idle();
         if idle.len() < IDLE {
             idle.push(connection);

@@ -4,10 +4,11 @@
 //! event stands under the small number of its tree and its own number, so that a tree's events lie together and are
 //! written in the order of the file. Its body is JSON: what the tables do not know they need not learn.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::{DataFolder, StoreError};
 
@@ -64,7 +65,7 @@ const LOG_PAGES: u32 = 4096;
 /// made.
 pub(super) fn prepare(folder: &DataFolder) -> Result<(), StoreError> {
     let path = folder.database();
-    if path.exists() && version(&reader(&path)?, &path)? == VERSION {
+    if path.exists() && is_current(&reader(&path)?, &path)? {
         return Ok(());
     }
     // Two processes that meet in an empty folder: changing to a log is the one step in which SQLite does not let them
@@ -91,6 +92,15 @@ pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
     connect(path, |connection| connection.pragma_update(None, "query_only", true))
 }
 
+/// A connection to a database that nobody changes as long as it is open, and that needs no file beside it.
+pub(super) fn frozen_reader(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(address(path), flags)
+        .map_err(|error| StoreError::database("open", path, error))
+}
+
 fn connect(
     path: &Path,
     configure: impl FnOnce(&Connection) -> rusqlite::Result<()>,
@@ -104,6 +114,11 @@ fn connect(
     open().map_err(|error| StoreError::database("open", path, error))
 }
 
+/// Whether this program reads a database as it is: it does not where an older one wrote it.
+pub(super) fn is_current(connection: &Connection, path: &Path) -> Result<bool, StoreError> {
+    version(connection, path).map(|found| found == VERSION)
+}
+
 fn version(connection: &Connection, path: &Path) -> Result<u32, StoreError> {
     let found = connection
         .pragma_query_value(None, "user_version", |row| row.get(0))
@@ -115,7 +130,7 @@ fn version(connection: &Connection, path: &Path) -> Result<u32, StoreError> {
 }
 
 /// Takes a database from wherever it is to this version: all steps or none.
-fn create(path: &Path) -> Result<(), StoreError> {
+pub(super) fn create(path: &Path) -> Result<(), StoreError> {
     let mut connection = writer(path)?;
     version(&connection, path)?;
     let mut create = || {
@@ -135,6 +150,17 @@ fn create(path: &Path) -> Result<(), StoreError> {
         transaction.commit()
     };
     create().map_err(|error| StoreError::database("make", path, error))
+}
+
+/// A path as an address by which SQLite is told that the file does not change.
+fn address(path: &Path) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
+    let written = |byte: &u8| match plain(*byte) {
+        true => char::from(*byte).to_string(),
+        false => format!("%{byte:02x}"),
+    };
+    let path: String = path.as_os_str().as_bytes().iter().map(written).collect();
+    format!("file:{path}?immutable=1")
 }
 
 fn is_empty(path: &Path) -> bool {

@@ -100,6 +100,52 @@ fn a_folder_that_cannot_be_written_says_so() {
     assert!(error.is_read_only(), "{error:?}");
 }
 
+/// What a folder on a read-only disk holds beside the database itself.
+#[derive(Clone, Copy, Debug)]
+enum Beside {
+    /// Nothing: whoever had it open has closed it.
+    Nothing,
+    /// A log, as in a copy that somebody made.
+    Log,
+    /// A log and its index, as after a crash.
+    LogAndIndex,
+}
+
+#[test]
+fn a_record_on_a_read_only_disk_can_be_read_with_all_that_was_committed() {
+    for beside in [Beside::Nothing, Beside::Log, Beside::LogAndIndex] {
+        let Some(disk) = Tmpfs::mount(4 << 20) else { return };
+        let live = OnDisk::new();
+        let mut script = Script::new();
+        let value = put(&live.store, NewValue::bytes(ValueKind::Text, *b"a value")).unwrap();
+        live.store.append(script.many(20)).wait().unwrap();
+        // A name with which an address must be careful.
+        let path = disk.path().join("100% of it? #1");
+        let folder = DataFolder::open(&path).unwrap();
+        let names: &[&str] = match beside {
+            Beside::Nothing => {
+                live.database().execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+                &["offshoot.db"]
+            }
+            Beside::Log => &["offshoot.db", "offshoot.db-wal"],
+            Beside::LogAndIndex => &["offshoot.db", "offshoot.db-wal", "offshoot.db-shm"],
+        };
+        for name in names {
+            std::fs::copy(live.folder.path().join(name), path.join(name)).unwrap();
+        }
+        disk.make_read_only();
+        let store = SqliteStore::open_to_read(&folder).unwrap();
+        assert_eq!(store.roots().unwrap().len(), 1, "{beside:?}");
+        assert_eq!(store.verify_record(script.root).unwrap(), 20, "{beside:?}");
+        assert_eq!(store.events(script.root, 0).count(), 20, "{beside:?}");
+        assert!(!folder.is_held(script.root).unwrap());
+        assert!(matches!(store.read(&value), Err(StoreError::Missing { .. })), "not copied");
+        // Writing is refused as before, and says why.
+        let error = store.append(script.many(1)).wait().unwrap_err();
+        assert!(error.is_read_only() && error.hint().is_some(), "{error:?}");
+    }
+}
+
 #[test]
 fn a_newer_record_is_refused() {
     let disk = OnDisk::new();

@@ -6,6 +6,8 @@ use offshoot_model::{Event, EventClass};
 use offshoot_store::{DataFolder, SqliteStore, Store, StoreError};
 use offshoot_test_support::scenario;
 
+use crate::tmpfs::Tmpfs;
+
 /// The scenario in which everything happens, written by each earlier version when that was the latest.
 const EARLIER: &[(u32, &[u8])] = &[(1, include_bytes!("../versions/1.db"))];
 
@@ -47,6 +49,23 @@ fn every_earlier_version_becomes_this_one() {
         let kept = |event: &&Event| event.kind.class() == EventClass::Kept;
         let first = expected.iter().find(kept).unwrap();
         assert_eq!(store.all_events().next().unwrap().unwrap().run, first.run);
+    }
+}
+
+#[test]
+fn an_earlier_version_on_a_read_only_disk_is_read_and_left_as_it_is() {
+    for &(_, database) in EARLIER {
+        let Some(disk) = Tmpfs::mount(4 << 20) else { return };
+        let folder = DataFolder::open(disk.path().join("data")).unwrap();
+        let path = folder.path().join("offshoot.db");
+        std::fs::write(&path, database).unwrap();
+        disk.make_read_only();
+        let store = SqliteStore::open_to_read(&folder).unwrap();
+        for root in store.roots().unwrap() {
+            assert_eq!(store.verify_record(root.root).unwrap(), root.last_seq);
+            assert!(root.last_at > root.opened_at, "what is new is filled in");
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), database);
     }
 }
 
