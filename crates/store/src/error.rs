@@ -50,11 +50,27 @@ pub enum StoreError {
         /// Ours.
         known: u32,
     },
-    /// The file of the record is empty, and values are stored beside it: it was cut off.
-    #[error("the record `{}` is empty, although values are stored beside it", path.display())]
+    /// The file of the record is empty, and what stands beside it shows that it was not: it was cut off.
+    #[error("the record `{}` is empty, and it was not always", path.display())]
     Emptied {
         /// The database file.
         path: PathBuf,
+    },
+    /// There is no database, although there was one.
+    #[error("the record `{}` is gone, and `{}` shows that there was one", path.display(), witness.display())]
+    Removed {
+        /// The database file.
+        path: PathBuf,
+        /// What was written after it.
+        witness: PathBuf,
+    },
+    /// The database is not the one that was here.
+    #[error("the record `{}` is not the one that `{}` names", path.display(), witness.display())]
+    Replaced {
+        /// The database file.
+        path: PathBuf,
+        /// The file that names another one.
+        witness: PathBuf,
     },
     /// Events that do not follow what is recorded of their tree: an earlier write was lost, or somebody else writes
     /// the same tree. Nothing of the call was recorded.
@@ -150,7 +166,10 @@ impl StoreError {
             _ if self.is_read_only() => {
                 Some("check who may write there, or keep the data elsewhere with --data-dir")
             }
-            Self::Emptied { .. } => {
+            Self::Replaced { .. } => Some(
+                "bring the right file back from a copy, or remove the file that names it to use this one",
+            ),
+            Self::Emptied { .. } | Self::Removed { .. } => {
                 Some("bring the file back from a copy, or move the folder away to begin anew")
             }
             _ if self.is_damaged() => Some(
@@ -207,7 +226,11 @@ impl StoreError {
                 source.sqlite_error_code(),
                 Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
             ),
-            Self::Unreadable { .. } | Self::Tampered { .. } | Self::Emptied { .. } => true,
+            Self::Unreadable { .. }
+            | Self::Tampered { .. }
+            | Self::Emptied { .. }
+            | Self::Removed { .. }
+            | Self::Replaced { .. } => true,
             _ => false,
         }
     }

@@ -4,6 +4,7 @@
 //!  .offshoot/               0700; made on first use
 //!    .gitignore             all of this, but not a project's configuration and agents beside it
 //!    offshoot.db            events of all trees
+//!    offshoot.id            which database that is, so that its loss is noticed
 //!    blobs/ab/cdef…         values by the hash of their content
 //!    runs/{run}/            what a run sees: context/…, and context.json that lists it
 //!    spool/                 output that did not fit in memory, until it is a value
@@ -90,7 +91,7 @@ impl DataFolder {
         Ok(Self::at(path))
     }
 
-    /// Opens the folder if there is one and it has a record: for commands that only look.
+    /// Opens the folder if there is one and it has a record, or had one: for commands that only look.
     pub fn existing(path: impl AsRef<Path>) -> Result<Option<Self>, StoreError> {
         let path = path.as_ref();
         match fs::metadata(path) {
@@ -98,7 +99,10 @@ impl DataFolder {
             Ok(_) => {
                 let path =
                     path.canonicalize().map_err(|error| StoreError::io("open", path, error))?;
-                Ok(path.join(DATABASE).exists().then(|| Self::at(path)))
+                let folder = Self::at(path);
+                // One that had a record once is no folder without one.
+                let has_record = folder.database().exists() || folder.witness().is_some();
+                Ok(has_record.then_some(folder))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(StoreError::io("open", path, error)),

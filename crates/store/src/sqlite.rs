@@ -12,6 +12,7 @@
 mod column;
 mod file;
 mod heads;
+mod identity;
 mod look;
 mod reader;
 mod remove;

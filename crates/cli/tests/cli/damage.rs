@@ -68,6 +68,35 @@ fn a_record_that_is_no_database_or_newer_or_empty_is_refused() {
 }
 
 #[test]
+fn a_record_that_was_removed_or_exchanged_is_missed() {
+    let (place, [root, _]) = with_two_trees();
+    let (other, _) = with_two_trees();
+    let folder = place.path().join(".offshoot");
+    let refused = |what: &str, hint: &str| {
+        for words in [
+            &["list"][..],
+            &["tree"],
+            &["show", &root],
+            &["audit", &root],
+            &["resume", &root],
+            &["map", "one", "--", "cat"],
+        ] {
+            let outcome = place.run(words).expect_code(2);
+            assert!(outcome.stderr.contains(what), "{what}: {}", outcome.stderr);
+            assert!(outcome.stderr.contains(hint), "{hint}: {}", outcome.stderr);
+        }
+    };
+    let path = folder.join("offshoot.db");
+    let own = fs::read(&path).expect("a record");
+    fs::remove_file(&path).expect("it is ours");
+    refused("shows that there was one", "hint: bring the file back from a copy");
+    fs::copy(other.path().join(".offshoot/offshoot.db"), &path).expect("it is ours");
+    refused("is not the one that", "hint: bring the right file back from a copy");
+    fs::write(&path, own).expect("it is ours");
+    place.run(&["show", &root]).expect_code(0);
+}
+
+#[test]
 fn a_result_that_was_changed_is_named_and_others_are_printed() {
     let place = Place::new();
     place.file("one", "1");

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::schema;
+use super::{identity, schema};
 use crate::{DataFolder, StoreError};
 
 /// Where readers find the database.
@@ -42,7 +42,7 @@ impl DatabaseFile {
         let path = folder.database();
         let frozen = fs::metadata(log(&path)).map_or(true, |there| there.len() == 0);
         let file = Self { path, frozen, _copy: None };
-        match file.is_current() {
+        match file.is_current(folder) {
             Ok(true) => Ok(file),
             // Without an index, or of an older version.
             Ok(false) => file.copied(),
@@ -63,8 +63,10 @@ impl DatabaseFile {
         }
     }
 
-    fn is_current(&self) -> Result<bool, StoreError> {
-        schema::is_current(&self.reader()?, &self.path)
+    fn is_current(&self, folder: &DataFolder) -> Result<bool, StoreError> {
+        let connection = self.reader()?;
+        let current = schema::is_current(&connection, &self.path)?;
+        identity::check(&connection, folder).map(|()| current)
     }
 
     fn copied(self) -> Result<Self, StoreError> {

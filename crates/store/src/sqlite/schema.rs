@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
+use super::identity;
 use crate::{DataFolder, StoreError};
 
 /// The version of these tables, in `user_version`. 0 is a file that nobody has filled yet.
@@ -17,11 +18,13 @@ const VERSION: u32 = MIGRATIONS.len() as u32 + 1;
 
 /// What leads from each version to the next, the first from version 1. A step that was released is never changed; the
 /// database of each earlier version is kept beside the tests, and is brought here by one of them.
-const MIGRATIONS: [&str; 1] = [
+const MIGRATIONS: [&str; 2] = [
     // 2: when the last event of a tree was recorded, so that old trees are found without reading them.
     "ALTER TABLE roots ADD COLUMN last_at INTEGER NOT NULL DEFAULT 0;
      UPDATE roots SET last_at =
         coalesce((SELECT at FROM events WHERE events.root = number AND seq = last_seq), 0);",
+    // 3: which database it is, so that its folder can tell it from another one.
+    identity::TABLE,
 ];
 
 /// Those of version 1; a new database goes the same way as an old one.
@@ -61,22 +64,28 @@ const BUSY: Duration = Duration::from_secs(30);
 /// costs two flushes to the disk.
 const LOG_PAGES: u32 = 4096;
 
-/// Makes the database unless it is there, brings an older one to this version, and refuses one that a newer program
+/// Makes the database unless it is there or once was, brings an older one to this version, and refuses one that a newer program
 /// made.
 pub(super) fn prepare(folder: &DataFolder) -> Result<(), StoreError> {
     let path = folder.database();
-    if path.exists() && is_current(&reader(&path)?, &path)? {
-        return Ok(());
+    if !path.exists() {
+        identity::check_missing(folder)?;
+    } else {
+        let connection = reader(&path)?;
+        if is_current(&connection, &path)? {
+            return identity::check(&connection, folder);
+        }
     }
     // Two processes that meet in an empty folder: changing to a log is the one step in which SQLite does not let them
     // wait for each other.
     let turns = folder.writing_turn()?;
     let _turn = turns.take()?;
-    // Values come after the database, so an empty one beside them had more in it once.
-    if is_empty(&path) && folder.has_values() {
+    // What tells of a database comes after it, so an empty one beside that had more in it once.
+    if is_empty(&path) && folder.witness().is_some() {
         return Err(StoreError::Emptied { path });
     }
-    create(&path)
+    create(&path)?;
+    identity::check(&reader(&path)?, folder)
 }
 
 /// The connection that writes. A commit is durable when it returns.

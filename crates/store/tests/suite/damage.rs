@@ -147,6 +147,81 @@ fn an_empty_record_beside_values_is_no_new_one() {
     assert!(error.hint().is_some() && error.is_damaged());
 }
 
+/// Two folders with a tree each, closed.
+fn two_records() -> [(tempfile::TempDir, DataFolder); 2] {
+    [(); 2].map(|()| {
+        let OnDisk { store, folder, _home } = OnDisk::new();
+        store.append(Script::new().many(3)).wait().unwrap();
+        (_home, folder)
+    })
+}
+
+fn open(folder: &DataFolder) -> Result<SqliteStore, StoreError> {
+    SqliteStore::open(folder)
+}
+
+#[test]
+fn a_record_that_was_removed_is_missed_and_nothing_begins_anew() {
+    for open in [open, SqliteStore::open_to_read] {
+        let [(_home, folder), _] = two_records();
+        let path = folder.path().join("offshoot.db");
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        for _ in 0..2 {
+            let found = DataFolder::existing(folder.path()).unwrap().expect("it had a record");
+            let error = open(&found).unwrap_err();
+            assert!(matches!(error, StoreError::Removed { .. }), "{error:?}");
+            assert!(error.to_string().contains("offshoot.id"), "{error}");
+            assert!(error.hint().unwrap().contains("bring the file back"));
+            assert!(!path.exists(), "nothing was made in its place");
+        }
+        std::fs::write(&path, bytes).unwrap();
+        assert_eq!(open(&folder).unwrap().roots().unwrap().len(), 1, "brought back from a copy");
+    }
+    // A folder from before databases had ids tells by its values.
+    let disk = OnDisk::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(disk.store.put(NewValue::bytes(ValueKind::Text, *b"a value"))).unwrap();
+    let OnDisk { store, folder, _home } = disk;
+    drop(store);
+    for file in ["offshoot.db", "offshoot.id"] {
+        std::fs::remove_file(folder.path().join(file)).unwrap();
+    }
+    let error = SqliteStore::open(&folder).unwrap_err();
+    assert!(error.to_string().contains("blobs"), "{error}");
+}
+
+#[test]
+fn a_record_in_place_of_another_is_noticed() {
+    let [(_one, folder), (_other, stranger)] = two_records();
+    let path = folder.path().join("offshoot.db");
+    let id = folder.path().join("offshoot.id");
+    let own = std::fs::read(&path).unwrap();
+    std::fs::copy(stranger.path().join("offshoot.db"), &path).unwrap();
+    for open in [open, SqliteStore::open_to_read] {
+        let error = open(&folder).unwrap_err();
+        assert!(matches!(error, StoreError::Replaced { .. }), "{error:?}");
+        assert!(error.hint().unwrap().contains("bring the right file back"));
+    }
+    // Either way out that the hint names.
+    std::fs::write(&path, &own).unwrap();
+    SqliteStore::open(&folder).unwrap();
+    std::fs::copy(stranger.path().join("offshoot.db"), &path).unwrap();
+    std::fs::remove_file(&id).unwrap();
+    SqliteStore::open(&folder).unwrap();
+    let named = std::fs::read(&id).unwrap();
+    assert_eq!(named, std::fs::read(stranger.path().join("offshoot.id")).unwrap());
+    // A witness that cannot be read says nothing, and is written again.
+    std::fs::write(&id, "?").unwrap();
+    SqliteStore::open(&folder).unwrap();
+    assert_eq!(std::fs::read(&id).unwrap(), named);
+    // Nor does an id that was damaged: the rest is read.
+    let database = rusqlite::Connection::open(&path).unwrap();
+    database.execute("UPDATE identity SET id = zeroblob(16)", ()).unwrap();
+    drop(database);
+    assert_eq!(SqliteStore::open(&folder).unwrap().roots().unwrap().len(), 1);
+}
+
 #[test]
 fn a_value_with_a_flipped_bit_or_cut_off_is_named_and_the_rest_is_read() {
     let disk = OnDisk::new();

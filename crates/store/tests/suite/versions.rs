@@ -9,7 +9,8 @@ use offshoot_test_support::scenario;
 use crate::tmpfs::Tmpfs;
 
 /// The scenario in which everything happens, written by each earlier version when that was the latest.
-const EARLIER: &[(u32, &[u8])] = &[(1, include_bytes!("../versions/1.db"))];
+const EARLIER: &[(u32, &[u8])] =
+    &[(1, include_bytes!("../versions/1.db")), (2, include_bytes!("../versions/2.db"))];
 
 fn with(database: &[u8]) -> (tempfile::TempDir, DataFolder) {
     let home = tempfile::tempdir().unwrap();
@@ -35,7 +36,7 @@ fn every_earlier_version_becomes_this_one() {
         let store = SqliteStore::open(&folder).unwrap();
         assert_eq!(version(folder.path()), this);
         let roots = store.roots().unwrap();
-        assert_eq!(roots.len(), 2);
+        assert!(roots.len() >= 2);
         for root in roots {
             assert_eq!(store.verify_record(root.root).unwrap(), root.last_seq);
             let last = store.events(root.root, root.last_seq - 1).next().unwrap().unwrap();
