@@ -64,6 +64,8 @@ pub enum RefusalCode {
     Busy,
     /// The operator has stopped admission for now.
     Paused,
+    /// No rule of admission: the plugin that the request names is not there, or cannot be used in this tree.
+    PluginUnusable,
 }
 
 /// The setting behind a refusal.
@@ -130,6 +132,7 @@ impl RefusalCode {
             Self::BreakerOpen => "breaker_open",
             Self::Busy => "busy",
             Self::Paused => "paused",
+            Self::PluginUnusable => "plugin_unusable",
         }
     }
 }

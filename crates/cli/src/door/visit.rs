@@ -79,11 +79,15 @@ pub(crate) async fn reach(name: &str, cx: &Invocation) -> Result<(Client, String
         .hint("`offshoot show` tells how it ended"))
 }
 
-/// What the supervisor said, as a failure of this command: a refusal is exit 3, a wrong request 2.
+/// What the supervisor said, as a failure of this command: a refusal is exit 3, a wrong request 2, a plugin
+/// that cannot be used 5.
 pub(crate) fn refused(error: &ClientError) -> Failure {
     let exit = match error {
-        ClientError::Refused(refusal) if refusal.code == "invalid_request" => Exit::BadInput,
-        ClientError::Refused(_) => Exit::Refused,
+        ClientError::Refused(refusal) => match refusal.code.as_str() {
+            "invalid_request" => Exit::BadInput,
+            "plugin_unusable" => Exit::NoRuntime,
+            _ => Exit::Refused,
+        },
         _ => Exit::AgentFailed,
     };
     let mut failure = match error {
