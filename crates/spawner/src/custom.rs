@@ -15,7 +15,7 @@ use offshoot_runtime::{
 use offshoot_store::Store;
 use tokio::sync::mpsc;
 
-use crate::error::SpawnerError;
+use crate::agents::Agents;
 use crate::host::AgentHost;
 use crate::machine::RunIndex;
 use crate::shared::Shared;
@@ -38,27 +38,38 @@ impl CustomMerge {
             Err(_) => Payload::Json(answer),
         }
     }
+
+    /// Begins it for a run of a tree: what the merge asks for, the run asks for. The merge may take its time over its
+    /// parameters, so this is for a thread that may block.
+    ///
+    /// # Errors
+    ///
+    /// The merge cannot use its parameters, or panicked over them.
+    pub fn begin(&self, agents: &Agents, caller: RunId) -> Result<CustomJob, MergeFault> {
+        let host = RunHost::new(CallerHost { agents: agents.clone(), caller });
+        CustomJob::begin(self, Arc::clone(agents.store()), host)
+    }
 }
 
 /// Results up to this size are handed over; larger ones stay in their file.
 const HANDED_OVER: u64 = 16 << 20;
 
 /// A merge under way.
-pub(crate) struct Job {
-    /// None while a push has it, and after one has failed.
+pub struct CustomJob {
+    /// None while a push has it, and after one that failed or that nobody waited for.
     job: Option<Box<dyn MergeJob>>,
     store: Arc<dyn Store>,
     stands: bool,
     fault: Option<MergeFault>,
 }
 
-impl Job {
-    /// Begins it.
-    pub(crate) fn begin(
+impl CustomJob {
+    /// Begins it for the root.
+    pub(crate) fn of_root(
         custom: &CustomMerge,
         shared: &Arc<Shared>,
         sender: &mpsc::UnboundedSender<Message>,
-    ) -> Result<Self, SpawnerError> {
+    ) -> Result<Self, MergeError> {
         let root = AgentHost {
             shared: Arc::clone(shared),
             run: RunIndex::ROOT,
@@ -67,11 +78,15 @@ impl Job {
             inline_bytes: u64::MAX,
             sender: sender.clone(),
         };
-        let host = RunHost::new(MergeHost(root));
-        let job = custom.merge.begin(&custom.params, host).map_err(|fault| {
-            SpawnerError::Merge(Arc::new(MergeError::Elsewhere { message: fault.message }))
-        })?;
-        let store = Arc::clone(&shared.store);
+        Self::begin(custom, Arc::clone(&shared.store), RunHost::new(RootHost(root))).map_err(failed)
+    }
+
+    fn begin(
+        custom: &CustomMerge,
+        store: Arc<dyn Store>,
+        host: RunHost,
+    ) -> Result<Self, MergeFault> {
+        let job = custom.merge.begin(&custom.params, host)?;
         Ok(Self { job: Some(job), store, stands: false, fault: None })
     }
 
@@ -80,8 +95,9 @@ impl Job {
         self.fault.is_some()
     }
 
-    /// Hands one result over. An early answer goes to the fold.
-    pub(crate) async fn push(
+    /// Hands one result over, which is done once for each place. An early answer goes to the fold, which is one for a merge
+    /// [made elsewhere](Fold::elsewhere). Dropping the future gives the merge up.
+    pub async fn push(
         &mut self,
         place: u32,
         key: Arc<str>,
@@ -112,22 +128,33 @@ impl Job {
             }
             Ok(Err(fault)) => self.fault = Some(fault),
             Err(panic) => {
-                self.fault = Some(MergeFault::new(format!("the merge panicked: {panic}")))
+                let message = format!("the merge panicked: {panic}");
+                self.fault = Some(MergeFault { message, panicked: true });
             }
         }
     }
 
     /// Asks for the answer, which goes to the fold.
-    pub(crate) async fn finish(self, fold: &mut Fold) -> Result<(), MergeError> {
-        let failed = |fault: MergeFault| MergeError::Elsewhere { message: fault.message };
+    ///
+    /// # Errors
+    ///
+    /// The merge could not take a result, was given up, or has no answer.
+    pub async fn finish(self, fold: &mut Fold) -> Result<(), MergeError> {
         if let Some(fault) = self.fault {
             return Err(failed(fault));
         }
-        if let (false, Some(mut job)) = (self.stands, self.job) {
-            fold.give(CustomMerge::payload(job.finish().await.map_err(failed)?), false);
+        if self.stands {
+            return Ok(());
         }
+        let given_up = || failed(MergeFault::new("the merge was given up"));
+        let mut job = self.job.ok_or_else(given_up)?;
+        fold.give(CustomMerge::payload(job.finish().await.map_err(failed)?), false);
         Ok(())
     }
+}
+
+fn failed(fault: MergeFault) -> MergeError {
+    MergeError::Elsewhere { message: fault.message }
 }
 
 /// What a piece answered, as a merge gets it.
@@ -161,11 +188,11 @@ fn value(
     }
 }
 
-/// The host of a merge: what it asks for is asked for by the root, through the same admission. What it tells is nobody's
-/// progress.
-struct MergeHost(AgentHost);
+/// The host of a merge of the root: what it asks for is asked for by the root, through the same admission. What it tells
+/// is nobody's progress.
+struct RootHost(AgentHost);
 
-impl Host for MergeHost {
+impl Host for RootHost {
     fn hear(&self, _event: RunEvent) {}
 
     fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
@@ -174,6 +201,30 @@ impl Host for MergeHost {
 
     fn wait(&self, wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
         self.0.wait(wait)
+    }
+}
+
+/// The same for a run below it. A merge that keeps its host does not keep the tree.
+struct CallerHost {
+    agents: Agents,
+    caller: RunId,
+}
+
+impl Host for CallerHost {
+    fn hear(&self, _event: RunEvent) {}
+
+    fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
+        let (agents, caller) = (self.agents.clone(), self.caller);
+        Box::pin(async move { Ok(agents.spawn(caller, request).await?.run) })
+    }
+
+    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
+        let (agents, caller) = (self.agents.clone(), self.caller);
+        Box::pin(async move {
+            let pending = wait.runs.clone();
+            let answer = agents.wait(caller, wait).await;
+            answer.unwrap_or(WaitAnswer { ended: Vec::new(), pending })
+        })
     }
 }
 
@@ -193,5 +244,14 @@ impl fmt::Debug for CustomMerge {
             .field("merge", &self.merge.name())
             .field("params", &self.params)
             .finish()
+    }
+}
+
+impl fmt::Debug for CustomJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CustomJob")
+            .field("stands", &self.stands)
+            .field("fault", &self.fault)
+            .finish_non_exhaustive()
     }
 }

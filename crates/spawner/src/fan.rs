@@ -10,7 +10,7 @@ use offshoot_model::{
 };
 use tokio::sync::{mpsc, watch};
 
-use crate::custom::{CustomMerge, Job};
+use crate::custom::{CustomJob, CustomMerge};
 use crate::error::SpawnerError;
 use crate::machine::RunIndex;
 use crate::resolve::Unresolved;
@@ -59,7 +59,7 @@ pub struct Fan {
     strategy: String,
     fold: Fold,
     /// The merge that makes the answer, where the fold only counts.
-    job: Option<Job>,
+    job: Option<CustomJob>,
     max_fail: Option<u32>,
 }
 
@@ -200,7 +200,9 @@ impl Fan {
     ) -> Result<Self, SpawnerError> {
         let FanOut { work, pieces, strategy, custom, on_failure, max_fail } = order;
         // Before anything runs: parameters that the merge cannot use cost nothing then.
-        let job = custom.as_ref().map(|custom| Job::begin(custom, shared, &sender)).transpose()?;
+        let begin = |custom: &CustomMerge| CustomJob::of_root(custom, shared, &sender);
+        let job = custom.as_ref().map(begin).transpose();
+        let job = job.map_err(|error| SpawnerError::Merge(Arc::new(error)))?;
         let work = work.map_or_else(|| Arc::clone(&shared.work), Arc::new);
         let id = shared.mint_fan();
         let first = shared.mint_places(pieces.len());
@@ -268,7 +270,7 @@ impl Fan {
                         job.push(place, Arc::clone(&key), Ok(answer.clone()), &mut self.fold).await;
                     }
                     let step = self.fold.push(place, key, Ok(answer));
-                    let fails = self.job.as_ref().is_some_and(Job::has_failed);
+                    let fails = self.job.as_ref().is_some_and(CustomJob::has_failed);
                     if (step == Step::Early || fails) && cut_short.is_none() {
                         cut_short = Some(self.cut_short(CancelledBy::EarlyAnswer));
                     }

@@ -64,7 +64,7 @@ mod work;
 
 pub use agents::{Accepted, Agents, Asking, ChildRequest, Room};
 pub use clock::{Clock, SystemClock, TestClock};
-pub use custom::CustomMerge;
+pub use custom::{CustomJob, CustomMerge};
 pub use doorkeeper::Doorkeeper;
 pub use error::SpawnerError;
 pub use excerpt::Excerpt;
