@@ -14,7 +14,8 @@
 //!
 //! The runtime `greedy` asks for two children that are as greedy, and answers with what came of both.
 //!
-//! The merge function `misbehave` panics where its parameter says: `"begin"`, `"push"`, `"finish"`.
+//! The merge function `misbehave` panics where its parameter says: `"begin"`, `"push"`, `"finish"`. With `"block"` it takes
+//! its first result and never comes back.
 
 use std::future::pending;
 use std::thread;
@@ -154,6 +155,11 @@ impl MergeFn for MisbehavingMerge {
 
     fn push(&mut self, _index: u32, _result: MergeInput) -> Result<Option<JsonText>, Error> {
         assert_ne!(self.0, "push", "as it was told");
+        if self.0 == "block" {
+            loop {
+                thread::park();
+            }
+        }
         Ok(None)
     }
 

@@ -9,6 +9,6 @@ mod target;
 
 pub use disk::Disk;
 pub use gone::Watched;
-pub use programs::{fake_agent, offshoot, plugin_library};
+pub use programs::{fake_agent, offshoot, plugin_library, workspace_plugin};
 pub use skip::skip;
 pub use target::target_folder;

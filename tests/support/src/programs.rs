@@ -13,7 +13,7 @@ use crate::target::profile_folder;
 /// Where it cannot be built.
 pub fn fake_agent() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| build("offshoot-fake-agent", "--bin", "fake-agent").join("fake-agent"))
+    BUILT.get_or_init(|| build("offshoot-fake-agent", &["--bin", "fake-agent"]).join("fake-agent"))
 }
 
 /// The command.
@@ -23,7 +23,7 @@ pub fn fake_agent() -> &'static Path {
 /// Where it cannot be built.
 pub fn offshoot() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| build("offshoot-cli", "--bin", "offshoot").join("offshoot"))
+    BUILT.get_or_init(|| build("offshoot-cli", &["--bin", "offshoot"]).join("offshoot"))
 }
 
 /// A library of the awkward ones: `raw` is a good one, for the others see `crates/plugin-host/examples`.
@@ -33,12 +33,23 @@ pub fn offshoot() -> &'static Path {
 /// Where it cannot be built.
 pub fn plugin_library(name: &str) -> PathBuf {
     let file = format!("lib{}.so", name.replace('-', "_"));
-    build("offshoot-plugin-host", "--example", name).join("examples").join(file)
+    build("offshoot-plugin-host", &["--example", name]).join("examples").join(file)
+}
+
+/// The library of a plugin of this workspace, by the name of its folder in `plugins`.
+///
+/// # Panics
+///
+/// Where it cannot be built.
+pub fn workspace_plugin(name: &str) -> PathBuf {
+    let package = format!("offshoot-plugin-{name}");
+    let file = format!("lib{}.so", package.replace('-', "_"));
+    build(&package, &["--lib"]).join(file)
 }
 
 /// Builds with the profile and into the target folder of the running test, and answers with that of the profile. Cargo itself sees to it that two tests do not
 /// build at once, and has nothing to do for the second.
-fn build(package: &str, kind: &str, program: &str) -> PathBuf {
+fn build(package: &str, what: &[&str]) -> PathBuf {
     let profile_folder = profile_folder();
     let target = profile_folder.parent().expect("a profile lies in a target folder");
     let profile = match name(&profile_folder) {
@@ -48,7 +59,8 @@ fn build(package: &str, kind: &str, program: &str) -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
     #[expect(clippy::disallowed_methods, reason = "the tool that builds is no agent")]
     let built = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--package", package, kind, program, "--profile", profile])
+        .args(["build", "--quiet", "--package", package, "--profile", profile])
+        .args(what)
         .arg("--manifest-path")
         .arg(manifest)
         .arg("--target-dir")
@@ -56,7 +68,7 @@ fn build(package: &str, kind: &str, program: &str) -> PathBuf {
         .stdin(Stdio::null())
         .status()
         .expect("cargo has built this test, so it can be started");
-    assert!(built.success(), "{program} does not build");
+    assert!(built.success(), "{package} does not build");
     profile_folder
 }
 
