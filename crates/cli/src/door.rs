@@ -18,6 +18,8 @@ pub(crate) use picture::{listed, pictured};
 pub(crate) use porter::Porter;
 pub(crate) use visit::{above, may_be_below, reach, refused, visit};
 
+use std::sync::Arc;
+
 use offshoot_door::{DoorSocket, Limits, Registry, Server};
 use offshoot_spawner::Agents;
 use offshoot_store::DataFolder;
@@ -25,6 +27,7 @@ use offshoot_store::DataFolder;
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::plugins::Found;
 
 /// The folder of sockets, in the data folder.
 const FOLDER: &str = "doors";
@@ -49,9 +52,9 @@ impl Door {
     }
 
     /// Answers from now on, for as long as the answer is kept.
-    pub(crate) fn open(self, agents: Agents) -> Result<Server, Failure> {
+    pub(crate) fn open(self, agents: Agents, plugins: Arc<Found>) -> Result<Server, Failure> {
         let Self { socket, registry, porter } = self;
-        let desk = Desk::new(agents);
+        let desk = Desk::new(agents, plugins);
         Server::start(socket, registry, porter.roster(), desk, Limits::default())
             .map_err(|error| Failure::of(Exit::BadInput, &error))
     }

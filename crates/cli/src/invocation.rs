@@ -7,7 +7,7 @@ use crate::environment::Environment;
 use crate::output::Output;
 
 /// One use of the command.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Invocation {
     /// Flags that every command takes.
     pub(crate) global: Global,

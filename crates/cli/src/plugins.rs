@@ -7,6 +7,8 @@
 //!   candidate ── trusted? ──▶ checked ── tried? no: in a process of its own first ──▶ loaded
 //! ```
 
+mod found;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -27,6 +29,8 @@ use crate::project::Project;
 use crate::tried::Tried;
 use crate::trusted::{Trust, Trusted};
 use crate::work::engine;
+
+pub(crate) use found::Found;
 
 /// The folder of a project or a user in which plugins are.
 pub(crate) const PLUGINS_FOLDER: &str = "plugins";
@@ -106,8 +110,18 @@ impl Plugins {
     pub(crate) fn merge(&self, name: &str, cx: &Invocation) -> Result<PluginMerge, Failure> {
         let candidate = self.search.merge(name).map_err(|error| unusable(&error, cx))?;
         let checked = self.check(candidate, cx)?;
-        let extent = Extent { merges: vec![(name.to_owned(), empty())], ..self.extent(&checked) };
-        let plugin = self.load(&checked, &extent, cx)?;
+        self.load_merge(name, &checked, cx)
+    }
+
+    /// Loads a merge that was found.
+    fn load_merge(
+        &self,
+        name: &str,
+        checked: &Checked,
+        cx: &Invocation,
+    ) -> Result<PluginMerge, Failure> {
+        let extent = Extent { merges: vec![(name.to_owned(), empty())], ..self.extent(checked) };
+        let plugin = self.load(checked, &extent, cx)?;
         plugin.merge(name, &empty()).map_err(|error| unusable(&error, cx))
     }
 

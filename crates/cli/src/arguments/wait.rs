@@ -14,7 +14,9 @@ Examples:
   All children, in the order in which they were asked for:
     \"$OFFSHOOT\" wait
   The first of two that ends, as JSON, for a minute at most:
-    \"$OFFSHOOT\" wait --any --timeout 60 --json 0198c7 0198c8")]
+    \"$OFFSHOOT\" wait --any --timeout 60 --json 0198c7 0198c8
+  Their sum, by a jq program:
+    \"$OFFSHOOT\" wait --merge 'plugin:merge-jq=map(.value | tonumber) | add'")]
 pub(crate) struct WaitArguments {
     /// Which runs [default: all children so far]
     #[arg(value_name = "RUN")]
@@ -24,8 +26,8 @@ pub(crate) struct WaitArguments {
     #[arg(long)]
     pub(crate) any: bool,
 
-    /// Print their answers as one: concatenate, structured, vote, summarize, sum, first, quorum:N; what first and quorum do
-    /// not need is cancelled
+    /// Print their answers as one: concatenate, structured, vote, summarize, sum, first, quorum:N, or by a plugin that was
+    /// there when the tree began: plugin:NAME, plugin:NAME=PARAMETERS; what an early answer does not need is cancelled
     #[arg(long, value_name = "STRATEGY")]
     pub(crate) merge: Option<String>,
 

@@ -10,6 +10,7 @@ use offshoot_merge::{Answer, LineError, Lines, NothingStored, OnFailure, Values}
 use offshoot_model::{Ending, Payload};
 use offshoot_spawner::StoredValues;
 
+use super::nested::only_of_the_tree;
 use super::spawn::call;
 use super::wait::print_value;
 use crate::arguments::MergeArguments;
@@ -56,6 +57,7 @@ pub(crate) fn run(arguments: &MergeArguments, cx: &Invocation) -> Result<Exit, F
 /// Results of runs below the agent that asks, where there is a door to ask at.
 async fn inside(arguments: &MergeArguments, cx: &Invocation) -> Result<Option<Exit>, Failure> {
     let Some(supervisor) = above(cx).await? else { return Ok(None) };
+    only_of_the_tree(&arguments.plugins)?;
     let mut runs: Vec<RunName> = arguments.result.iter().cloned().map(RunName).collect();
     if let Some(parent) = &arguments.children {
         let asked = Tree { run: Some(RunName(parent.clone())) };

@@ -6,7 +6,8 @@ use offshoot_model::{AgentId, BudgetRequest};
 use super::spawn::{call, child, hand_in};
 use super::wait::print_value;
 use crate::arguments::{
-    FanoutArguments, OnFailureArgument, OutputArgument, RunArguments, WorkArguments,
+    FanoutArguments, OnFailureArgument, OutputArgument, PluginPathArguments, RunArguments,
+    WorkArguments,
 };
 use crate::door::{above, may_be_below};
 use crate::exit::Exit;
@@ -134,6 +135,7 @@ fn request(task: &str, work: &WorkArguments) -> Result<Spawn, Failure> {
     if work.runtime.as_deref().is_some_and(|runtime| runtime != EXEC) {
         return Err(of_the_root("--runtime"));
     }
+    only_of_the_tree(&work.plugins)?;
     if work.ok_exit != [0] {
         return Err(of_the_root("--ok-exit"));
     }
@@ -158,9 +160,14 @@ fn request(task: &str, work: &WorkArguments) -> Result<Spawn, Failure> {
     Ok(spawn)
 }
 
+/// Plugins are those that the tree found when it began.
+pub(super) fn only_of_the_tree(plugins: &PluginPathArguments) -> Result<(), Failure> {
+    if plugins.plugin_path.is_empty() { Ok(()) } else { Err(of_the_root("--plugin-path")) }
+}
+
 fn of_the_root(flag: &str) -> Failure {
     Failure::input(format_args!(
         "{flag} is for the root of a tree, and this process runs inside one"
     ))
-    .hint("leave it out: the child runs under the limits of its tree")
+    .hint("leave it out: what is asked for here has the limits and the plugins of its tree")
 }

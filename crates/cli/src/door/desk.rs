@@ -5,12 +5,15 @@ mod grep;
 mod history;
 mod merge;
 mod names;
+mod order;
 mod read;
 mod runs;
 mod standing;
 mod values;
 mod view;
 mod wait;
+
+use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -23,6 +26,7 @@ use offshoot_store::StoreError;
 
 pub(crate) use history::history;
 
+use crate::plugins::Found;
 use names::Names;
 
 /// The engine, as the door knows it. Cheap to clone.
@@ -30,12 +34,13 @@ use names::Names;
 pub(crate) struct Desk {
     agents: Agents,
     names: Names,
+    plugins: Arc<Found>,
 }
 
 impl Desk {
     /// Answers for this tree.
-    pub(crate) fn new(agents: Agents) -> Self {
-        Self { agents, names: Names::default() }
+    pub(crate) fn new(agents: Agents, plugins: Arc<Found>) -> Self {
+        Self { agents, names: Names::default(), plugins }
     }
 }
 

@@ -21,6 +21,7 @@ use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::plugins::Found;
 use crate::record::failed;
 
 /// How long plugins may take to end what is left of their work. Their runs are over by then.
@@ -34,6 +35,8 @@ pub(crate) struct Engine {
     pub(crate) store: Arc<dyn Store>,
     /// Where agents knock, until a tree answers.
     door: Mutex<Option<Door>>,
+    /// The plugins that agents may name.
+    found: Arc<Found>,
 }
 
 impl Engine {
@@ -68,13 +71,14 @@ impl Engine {
             .doorkeeper(Arc::new(door.porter.clone()))
             .build()
             .map_err(|error| broken(&error))?;
-        Ok(Self { spawner, store, door: Mutex::new(Some(door)) })
+        let found = Arc::new(Found::look(prepared.plugins.clone(), cx.clone())?);
+        Ok(Self { spawner, store, door: Mutex::new(Some(door)), found })
     }
 
     /// Lets the agents of this tree ask for children, for as long as the answer is kept.
     pub(crate) fn listen(&self, session: &Session) -> Result<Server, Failure> {
         let door = self.door.lock().unwrap_or_else(PoisonError::into_inner).take();
-        door.expect("a command opens one tree").open(session.agents())
+        door.expect("a command opens one tree").open(session.agents(), Arc::clone(&self.found))
     }
 
     /// The same for a root that is no program but lives in this process; with the client by which it asks.
@@ -87,7 +91,7 @@ impl Engine {
         let (root, porter) = (session.root(), door.porter.clone());
         porter.admit(root, root.run());
         porter.started(root.run(), None);
-        let server = door.open(session.agents())?;
+        let server = door.open(session.agents(), Arc::clone(&self.found))?;
         let client = server.inside(root.run()).await.map_err(|error| refused(&error))?;
         Ok((server, client))
     }
@@ -144,12 +148,16 @@ async fn claude(
 
 /// Runs the one future of this process to its end, and ends its plugins.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    threads()?.block_on(async {
+    let threads = threads()?;
+    let result = threads.block_on(async {
         let result = work.await;
         // Without this, what plugins have started would stay behind. One that does not end in time is left to the keeper.
         shutdown_all(PLUGIN_GRACE).await;
         result
-    })
+    });
+    // A merge of a plugin that does not come back from a result has one of our threads for ever, which nobody waits for.
+    threads.shutdown_timeout(PLUGIN_GRACE);
+    result
 }
 
 /// Runs something to its end beside whatever this thread is in the middle of: a trial is made while a command is prepared,

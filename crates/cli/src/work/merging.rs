@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use offshoot_merge::Strategy;
 use offshoot_model::JsonText;
-use offshoot_plugin_host::PluginName;
+use offshoot_plugin_host::{PluginMerge, PluginName};
 use offshoot_spawner::CustomMerge;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::plugins::Plugins;
+use crate::plugins::{Found, Plugins};
 
 /// As written after `--merge` and `--strategy`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,8 +63,20 @@ impl Merging {
         plugins: &Plugins,
         cx: &Invocation,
     ) -> Result<Option<CustomMerge>, Failure> {
+        self.load_by(|name| plugins.merge(name, cx))
+    }
+
+    /// The same for an agent of a tree that runs, from what was found when it began.
+    pub(crate) fn load_found(&self, found: &Found) -> Result<Option<CustomMerge>, Failure> {
+        self.load_by(|name| found.merge(name))
+    }
+
+    fn load_by(
+        &self,
+        load: impl FnOnce(&str) -> Result<PluginMerge, Failure>,
+    ) -> Result<Option<CustomMerge>, Failure> {
         let Self::Plugin { name, params } = self else { return Ok(None) };
-        let merge = plugins.merge(name.as_str(), cx)?;
+        let merge = load(name.as_str())?;
         Ok(Some(CustomMerge { merge: Arc::new(merge), params: params.clone() }))
     }
 }

@@ -16,7 +16,7 @@ fn lines(outcome: &Outcome) -> Vec<Value> {
 
 /// Asks at the door of the root of a tree, in the words of the protocol: each of `asks` is a method and its parameters,
 /// in Python, where `a` is a list of the answers so far. Prints answers, refusals and progress, one a line.
-fn ask(place: &Place, more: &[&str], asks: &str) -> Vec<Value> {
+pub(crate) fn ask(place: &Place, more: &[&str], asks: &str) -> Vec<Value> {
     let client = format!(
         r#"
 import json, os, socket

@@ -25,6 +25,7 @@ mod merge;
 mod openai;
 mod orphans;
 mod plugin;
+mod plugin_merges;
 mod plugin_new;
 mod prune;
 mod readme;

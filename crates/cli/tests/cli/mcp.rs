@@ -14,7 +14,7 @@ use crate::command::{Outcome, Place, check};
 use crate::stage::Stage;
 
 /// A client that says exactly what the test wants.
-struct Client {
+pub(crate) struct Client {
     server: Child,
     input: ChildStdin,
     output: BufReader<std::process::ChildStdout>,
@@ -22,7 +22,7 @@ struct Client {
 }
 
 impl Client {
-    fn start(place: &Place, arguments: &[&str]) -> Self {
+    pub(crate) fn start(place: &Place, arguments: &[&str]) -> Self {
         let mut command = place.command(&[&["mcp"], arguments].concat());
         let mut server = command.stdin(Stdio::piped()).spawn().expect("it was built for this test");
         let mut client = Self {
@@ -54,7 +54,7 @@ impl Client {
     }
 
     /// The structured content of a call.
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let result = self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }));
         result["structuredContent"].clone()
     }
@@ -67,7 +67,7 @@ impl Client {
     }
 
     /// Closes its end and waits for the other.
-    fn leave(self) -> (i32, String) {
+    pub(crate) fn leave(self) -> (i32, String) {
         let Self { mut server, input, mut errors, .. } = self;
         drop(input);
         let mut rest = String::new();

@@ -9,7 +9,7 @@ use offshoot_test_support::plugin_library;
 use crate::command::{Outcome, Place, check};
 
 /// A plugin in a folder of this place, whose library is one of the awkward ones.
-fn plugin(place: &Place, folder: &str, name: &str, library: &str) -> PathBuf {
+pub(crate) fn plugin(place: &Place, folder: &str, name: &str, library: &str) -> PathBuf {
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let text = format!(
         "name = \"{name}\"\nversion = \"0.1.0\"\nabi = \"1.0\"\nlicense = \"MIT\"\nruntimes = [\"upper\"]\n\

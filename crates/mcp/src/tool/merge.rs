@@ -10,12 +10,13 @@ use crate::answer::{CallFailure, json};
 
 pub(super) const WORDS: &str = "\
 Make one answer of the results of children that have ended, and of values that you bring; without either, of all children \
-that have ended. No model is asked. The answer is kept as a value, under the name that is given back.";
+that have ended. Our own strategies ask no model. The answer is kept as a value, under the name that is given back.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// `concatenate`, `structured`, `vote`, `summarize`, `sum`, `first` or `quorum:N`.
+    /// `concatenate`, `structured`, `vote`, `summarize`, `sum`, `first` or `quorum:N`; or `plugin:NAME`, `plugin:NAME=PARAMETERS`
+    /// for a merge of a plugin that the operator has installed.
     strategy: String,
     /// What becomes of children that did not complete; `fail` where absent.
     on_failure: Option<OnFailure>,

@@ -25,7 +25,8 @@ pub(super) struct Arguments {
     mode: Mode,
     /// Answer after so many seconds whatever there is; the children go on.
     timeout_seconds: Option<u64>,
-    /// Their results as one answer. What it does not need any more it cancels: `first` and `quorum:N` end the others.
+    /// Their results as one answer. What it does not need any more it cancels: `first`, `quorum:N` and a plugin
+    /// that has its answer early end the others.
     merge: Option<Merging>,
 }
 

@@ -57,11 +57,16 @@ impl Desk {
                 return Err(invalid("children", "either `children`, or `template` with `split`"));
             }
         };
+        // Before anything runs: a merge that cannot be used costs nothing then.
+        let order = match &wait {
+            Some(wait) => self.order_of(caller, wait).await?,
+            None => None,
+        };
         let answers = self.ask_all(caller, asked).await?;
         let runs: Vec<RunId> = answers.iter().flatten().map(|accepted| accepted.run).collect();
         let children = answers.into_iter().map(answer).collect();
         let waited = match wait {
-            Some(wait) => Some(self.wait_for(caller, runs, &wait, progress).await?),
+            Some(wait) => Some(self.wait_for(caller, runs, &wait, order, progress).await?),
             None => None,
         };
         Ok(SpawnedMany { children, waited })

@@ -1,20 +1,18 @@
 //! Many results as one answer.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use offshoot_door::{CallError, KeyedResult, Merge, MergeOrder, Merged};
-use offshoot_merge::{
-    Answer, AnswerKind, Fold, MergeError, OnFailure, ParseOnFailureError, ParseStrategyError,
-    Strategy,
-};
+use offshoot_door::{CallError, KeyedResult, Merge, Merged};
+use offshoot_merge::{Answer, AnswerKind, MergeError};
 use offshoot_model::{Envelope, JsonText, Payload, RunId, ValueKind, VariableRef};
 use offshoot_spawner::{Excerpt, StoredValues};
 use offshoot_store::NewValue;
 use serde::Serialize;
 
 use super::names::Kept;
+use super::order::Order;
 use super::{Desk, blocking, failed, invalid};
 
 /// An answer up to this size is in the answer to the request; a larger one is named.
@@ -22,48 +20,26 @@ const INLINE_BYTES: u64 = 16 * 1024;
 
 /// Results of runs on their way into one answer.
 pub(super) struct Gathering {
-    strategy: Strategy,
-    fold: Fold,
+    order: Order,
     /// The names of the results, in request order.
     keys: Vec<Arc<str>>,
     runs: Vec<RunId>,
     places: HashMap<RunId, u32>,
-}
-
-/// How results become one, read.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Order {
-    strategy: Strategy,
-    on_failure: OnFailure,
-}
-
-impl Order {
-    /// Reads what was asked for.
-    pub(super) fn parse(order: &MergeOrder) -> Result<Self, CallError> {
-        let strategy = order.strategy.parse();
-        let strategy = strategy
-            .map_err(|error: ParseStrategyError| invalid("merge.strategy", error.to_string()))?;
-        let on_failure = order.on_failure.as_deref().map_or(Ok(OnFailure::default()), str::parse);
-        let on_failure = on_failure
-            .map_err(|error: ParseOnFailureError| invalid("merge.onFailure", error.to_string()))?;
-        Ok(Self { strategy, on_failure })
-    }
-
-    /// Whether the answer can stand before all results are in.
-    pub(super) const fn may_end_early(self) -> bool {
-        self.strategy.may_end_early()
-    }
+    /// What a plugin's merge has got.
+    handed: HashSet<u32>,
+    /// Whether a plugin is still to give the answer.
+    owed: bool,
 }
 
 impl Gathering {
     fn new(order: Order, keys: Vec<Arc<str>>, runs: Vec<RunId>) -> Self {
-        let Order { strategy, on_failure } = order;
         let places = (0..).zip(&runs).map(|(place, run)| (*run, place)).collect();
-        Self { strategy, fold: Fold::new(strategy, on_failure), keys, runs, places }
+        let owed = order.job.is_some();
+        Self { order, keys, runs, places, handed: HashSet::new(), owed }
     }
 
     /// Takes in what came of a run. Whoever takes the same in again changes nothing.
-    pub(super) fn push(&mut self, envelope: &Envelope) {
+    pub(super) async fn push(&mut self, envelope: &Envelope) {
         let Some(&place) = self.places.get(&envelope.run_id) else { return };
         let result = if envelope.status.is_success() {
             // A run that completed without a word has the empty answer.
@@ -71,31 +47,72 @@ impl Gathering {
         } else {
             Err(Box::new(envelope.clone()))
         };
-        self.fold.push(place, Arc::clone(&self.keys[place as usize]), result);
+        self.take(place, result).await;
+    }
+
+    async fn take(&mut self, place: u32, result: Result<Payload, Box<Envelope>>) {
+        let key = &self.keys[place as usize];
+        let Order { fold, job, .. } = &mut self.order;
+        if let Some(job) = job
+            && (result.is_ok() || fold.includes_failures())
+            && self.handed.insert(place)
+        {
+            job.push(place, Arc::clone(key), result.clone(), fold).await;
+        }
+        fold.push(place, Arc::clone(key), result);
     }
 
     /// Whether the answer stands whatever is still to come.
     pub(super) fn stands(&self) -> bool {
-        self.fold.stands()
+        self.order.fold.stands()
+    }
+
+    /// A plugin's merge gets nothing more: not all that it should merge will come.
+    pub(super) fn give_up(&mut self) {
+        self.order.job = None;
     }
 
     /// What there is so far, where it is small.
     pub(super) fn partial(&self) -> Merged {
-        let data = self.fold.partial().to_payload().filter(|data| data.size() <= INLINE_BYTES);
+        let data = self.at_hand().filter(|data| data.size() <= INLINE_BYTES);
         Merged { data: data.as_ref().map(json), ..self.words() }
     }
 
-    fn verdict(&self) -> Result<(), MergeError> {
-        self.fold.check(u32::try_from(self.keys.len()).unwrap_or(u32::MAX))
+    /// The answer so far, where it needs no store.
+    fn at_hand(&self) -> Option<Payload> {
+        if self.has_nothing() { None } else { self.order.fold.partial().to_payload() }
+    }
+
+    /// A plugin's merge has an answer or none; ours have a part of one at any time.
+    fn has_nothing(&self) -> bool {
+        self.owed && !self.stands()
+    }
+
+    /// Whether there is the answer to what was asked. A plugin's merge gives it now, where all results are in: one that asks
+    /// an agent would do so for a part as for the whole.
+    async fn conclude(&mut self) -> Result<(), MergeError> {
+        let Order { fold, job, .. } = &mut self.order;
+        let expected = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
+        let verdict = fold.check(expected);
+        match job.take() {
+            Some(_) if matches!(verdict, Err(MergeError::Missing { .. })) => verdict,
+            Some(job) => {
+                job.finish(fold).await?;
+                self.owed = false;
+                fold.check(expected)
+            }
+            None => verdict,
+        }
     }
 
     fn words(&self) -> Merged {
         let run = |place: u32| self.runs.get(place as usize).copied();
         Merged {
-            strategy: self.strategy.to_string(),
+            strategy: self.order.strategy.clone(),
             data: None,
             name: None,
             failed: self
+                .order
                 .fold
                 .partial()
                 .failures()
@@ -110,7 +127,7 @@ impl Desk {
     /// Results of runs that have ended, then results that the caller brings, as one answer.
     pub(super) async fn merge(&self, caller: RunId, merge: Merge) -> Result<Merged, CallError> {
         let Merge { order, runs, results } = merge;
-        let order = Order::parse(&order)?;
+        let order = self.order(caller, &order).await?;
         let all = runs.is_empty() && results.is_empty();
         let runs =
             if all { self.children(caller).await? } else { self.all_named(caller, &runs).await? };
@@ -124,12 +141,12 @@ impl Desk {
         let mut gathering = self.gathering(order, runs.clone()).await?;
         gathering.keys.extend(results.iter().map(|result| Arc::from(result.key.as_str())));
         for envelope in ended.drain(..) {
-            gathering.push(&envelope);
+            gathering.push(&envelope).await;
         }
-        for (place, KeyedResult { key, value }) in (runs.len() as u32..).zip(results) {
-            gathering.fold.push(place, key.into(), Ok(Payload::Json(value)));
+        for (place, KeyedResult { value, .. }) in (runs.len() as u32..).zip(results) {
+            gathering.take(place, Ok(Payload::Json(value))).await;
         }
-        self.merged(caller, &gathering).await
+        self.merged(caller, gathering).await
     }
 
     /// Results to be gathered from these runs, each called by its label, else by its number from 1.
@@ -172,17 +189,17 @@ impl Desk {
     pub(super) async fn merged(
         &self,
         caller: RunId,
-        gathering: &Gathering,
+        mut gathering: Gathering,
     ) -> Result<Merged, CallError> {
+        let verdict = gathering.conclude().await;
         let mut merged = gathering.words();
-        let answer = gathering.fold.partial();
-        let at_hand = answer.to_payload();
+        let answer = gathering.order.fold.partial();
+        let at_hand = gathering.at_hand();
         let small = at_hand.as_ref().filter(|data| data.size() <= INLINE_BYTES);
-        let verdict = gathering.verdict();
         merged.error = verdict.as_ref().err().map(ToString::to_string);
         merged.data = small.map(json);
         // What is not the answer to what was asked gets no name, unless nobody could read it without.
-        if verdict.is_err() && small.is_some() {
+        if gathering.has_nothing() || verdict.is_err() && small.is_some() {
             return Ok(merged);
         }
         let value = match &at_hand {

@@ -5,13 +5,15 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use offshoot_door::{CallError, Outcome, Progress, ProgressSink, Wait, WaitMode as Mode, Waited};
 use offshoot_model::{Envelope, EventKind, Payload, RunId};
 use offshoot_runtime::{WaitAnswer, WaitFor, WaitMode};
 use offshoot_spawner::{Excerpt, Sight};
 use offshoot_store::{Store, StoreError};
 
-use super::merge::{Gathering, Order, excerpt_json};
+use super::merge::{Gathering, excerpt_json};
+use super::order::Order;
 use super::values::result_name;
 use super::{Desk, blocking, failed};
 
@@ -41,7 +43,20 @@ impl Desk {
         } else {
             self.all_named(caller, &wait.runs).await?
         };
-        self.wait_for(caller, runs, &wait, progress).await
+        let order = self.order_of(caller, &wait).await?;
+        self.wait_for(caller, runs, &wait, order, progress).await
+    }
+
+    /// How what is waited for becomes one, where that is asked.
+    pub(super) async fn order_of(
+        &self,
+        caller: RunId,
+        wait: &Wait,
+    ) -> Result<Option<Order>, CallError> {
+        match &wait.merge {
+            Some(order) => self.order(caller, order).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// The same for these runs, which are below the caller.
@@ -50,9 +65,10 @@ impl Desk {
         caller: RunId,
         mut runs: Vec<RunId>,
         wait: &Wait,
+        order: Option<Order>,
         progress: &ProgressSink,
     ) -> Result<Waited, CallError> {
-        let order = wait.merge.as_ref().map(Order::parse).transpose()?;
+        let may_end_early = order.as_ref().is_some_and(|order| order.may_end_early);
         let mut seen = HashSet::new();
         runs.retain(|run| seen.insert(*run));
         let mut gathering = match order {
@@ -62,7 +78,7 @@ impl Desk {
         let wait_for = wait_for(runs.clone(), wait);
         let answer = if runs.is_empty() {
             WaitAnswer::default()
-        } else if wait.progress || order.is_some_and(Order::may_end_early) {
+        } else if wait.progress || may_end_early {
             let watched = Watched {
                 open: runs.iter().copied().collect(),
                 total: runs.len() as u64,
@@ -74,8 +90,13 @@ impl Desk {
             self.agents.wait(caller, wait_for).await?
         };
         let mut waited = self.waited(caller, &answer).await?;
-        if let Some(gathering) = &mut gathering {
-            answer.ended.iter().for_each(|envelope| gathering.push(envelope));
+        if let Some(mut gathering) = gathering {
+            if !answer.pending.is_empty() {
+                gathering.give_up();
+            }
+            for envelope in &answer.ended {
+                gathering.push(envelope).await;
+            }
             waited.merged = Some(self.merged(caller, gathering).await?);
         }
         Ok(waited)
@@ -110,7 +131,15 @@ impl Desk {
             for envelope in self.envelopes(std::mem::take(&mut look)).await? {
                 watched.open.remove(&envelope.run_id);
                 if let Some(gathering) = &mut watched.gathering {
-                    gathering.push(&envelope);
+                    // A plugin may take more time over a result than the caller has patience for the rest.
+                    let push = pin!(gathering.push(&envelope));
+                    if let Either::Left((answer, push)) = select(answer.as_mut(), push).await {
+                        let answer = answer?;
+                        if answer.pending.is_empty() {
+                            push.await;
+                        }
+                        return Ok(answer);
+                    }
                 }
                 watched.tell(None);
             }

@@ -1,0 +1,76 @@
+//! How results become one, as it was asked for and before there is any.
+
+use std::sync::Arc;
+
+use offshoot_door::{CallError, MergeOrder};
+use offshoot_merge::{Fold, OnFailure, ParseOnFailureError};
+use offshoot_model::{Refusal, RefusalCode, RunId};
+use offshoot_spawner::CustomJob;
+
+use super::{Desk, blocking, invalid};
+use crate::exit::Exit;
+use crate::failure::{Complaint, Failure};
+use crate::work::merging::Merging;
+
+/// The field that names the strategy.
+const STRATEGY: &str = "merge.strategy";
+
+/// A merge that can take results.
+pub(super) struct Order {
+    /// As it was asked for.
+    pub(super) strategy: String,
+    /// Takes the results; where a plugin merges, it counts them.
+    pub(super) fold: Fold,
+    /// The plugin's merge.
+    pub(super) job: Option<CustomJob>,
+    /// Whether the answer can stand before all results are in.
+    pub(super) may_end_early: bool,
+}
+
+impl Desk {
+    /// Reads what was asked for. A plugin's merge is loaded and begun, so that one which cannot be used costs no child.
+    pub(super) async fn order(
+        &self,
+        caller: RunId,
+        order: &MergeOrder,
+    ) -> Result<Order, CallError> {
+        let merging = Merging::parse(&order.strategy).map_err(|failure| unusable(&failure))?;
+        let on_failure = order.on_failure.as_deref().map_or(Ok(OnFailure::default()), str::parse);
+        let on_failure = on_failure
+            .map_err(|error: ParseOnFailureError| invalid("merge.onFailure", error.to_string()))?;
+        let strategy = merging.to_string();
+        if let Merging::Strategy(ours) = merging {
+            let (fold, may_end_early) = (Fold::new(ours, on_failure), ours.may_end_early());
+            return Ok(Order { strategy, fold, job: None, may_end_early });
+        }
+        let (plugins, agents) = (Arc::clone(&self.plugins), self.agents.clone());
+        let job = blocking(move || {
+            let custom = merging.load_found(&plugins).map_err(|failure| unusable(&failure))?;
+            let begun = custom.map(|custom| custom.begin(&agents, caller)).transpose();
+            begun.map_err(|fault| match fault.panicked {
+                true => Refusal::new(RefusalCode::PluginUnusable, fault.message).into(),
+                false => invalid(STRATEGY, fault.message),
+            })
+        });
+        let fold = Fold::elsewhere(on_failure);
+        Ok(Order { strategy, fold, job: job.await?, may_end_early: true })
+    }
+}
+
+/// A merge that there is not, or that cannot be used, in the words that the operator would read.
+fn unusable(failure: &Failure) -> CallError {
+    let complaint = |complaint: &Complaint| {
+        let causes = complaint.causes.iter().map(|cause| format!(": {cause}"));
+        format!("{}{}", complaint.message, causes.collect::<String>())
+    };
+    let message: Vec<String> = failure.complaints.iter().map(complaint).collect();
+    let message = message.join("; ");
+    let refusal = match failure.exit {
+        Exit::NoRuntime => Refusal::new(RefusalCode::PluginUnusable, message),
+        _ => Refusal::invalid(STRATEGY, message),
+    };
+    match failure.complaints.iter().find_map(|complaint| complaint.hint.as_ref()) {
+        Some(hint) => refusal.with_hint(hint).into(),
+        None => refusal.into(),
+    }
+}
