@@ -3,6 +3,7 @@
 mod disk;
 mod gone;
 mod programs;
+mod release;
 pub mod scenario;
 mod skip;
 mod target;
@@ -10,5 +11,6 @@ mod target;
 pub use disk::Disk;
 pub use gone::Watched;
 pub use programs::{fake_agent, offshoot, plugin_library, workspace_plugin};
+pub use release::release_build;
 pub use skip::skip;
 pub use target::target_folder;

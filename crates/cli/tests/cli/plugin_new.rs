@@ -1,46 +1,18 @@
 //! `offshoot plugin new`: what it makes builds outside this workspace, passes its own test, and runs in a real tree.
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use offshoot_test_support::target_folder;
+use offshoot_fake_model_api::{Condition, Reply, Rule, ToolCall};
+use offshoot_real_clients::install;
+use offshoot_test_support::release_build;
+use serde_json::{Value, json};
 
 use crate::command::{Place, check};
+use crate::stage::Stage;
 
 fn sources() -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     folder.canonicalize().expect("the sources are there")
-}
-
-/// Builds and tests a crate as its author would, but without optimisation, and with what is not its own built once for
-/// all of them.
-fn cargo(folder: &Path, arguments: &[&str]) {
-    let target = target_folder().join("plugin-new");
-    fs::create_dir_all(&target).expect("there is room");
-    // Where its plugin.toml says that its library is.
-    let own = folder.join("target");
-    if !own.exists() {
-        std::os::unix::fs::symlink(&target, &own).expect("there is room");
-        // Everything that it may depend on is on this machine already.
-        fs::copy(sources().join("Cargo.lock"), folder.join("Cargo.lock")).expect("there is room");
-    }
-    #[expect(clippy::disallowed_methods, reason = "the tool that builds is no agent")]
-    let mut command = Command::new(env!("CARGO"));
-    let built = command
-        .args(arguments)
-        .args(["--release", "--offline", "--quiet"])
-        .current_dir(folder)
-        .env("CARGO_TARGET_DIR", &target)
-        .env("CARGO_INCREMENTAL", "0")
-        .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
-        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
-        .env_remove("RUSTFLAGS")
-        .stdin(Stdio::null())
-        .output()
-        .expect("cargo has built this test, so it can be started");
-    let said = String::from_utf8_lossy(&built.stderr);
-    assert!(built.status.success(), "cargo {arguments:?} in {}:\n{said}", folder.display());
 }
 
 #[test]
@@ -53,8 +25,11 @@ fn what_is_made_builds_and_runs_in_a_tree() {
     place.run(&["plugin", "new", "--merge", "longest", "--sdk", sdk]).expect_code(0);
     for name in ["my-agent", "longest"] {
         let folder = place.path().join(name);
-        cargo(&folder, &["test"]);
-        cargo(&folder, &["build"]);
+        release_build(&folder, &["test"], &[]);
+        let built = release_build(&folder, &["build"], &[]);
+        // Where its plugin.toml says that its library is.
+        let target = built.parent().expect("a profile lies in a target folder");
+        std::os::unix::fs::symlink(target, folder.join("target")).expect("there is room");
     }
     let run = ["run", "--plugin-path", "my-agent", "--runtime", "my-agent", "hello"];
     assert_eq!(place.run(&run).expect_code(0).stdout(), "hello\n");
@@ -84,6 +59,65 @@ fn what_is_made_builds_and_runs_in_a_tree() {
     place.file("slip.toml", slip);
     let slip = place.run(&["run", "--config", "slip.toml", "--runtime", "my-agent", "hello"]);
     assert!(slip.expect_code(5).stderr.contains("unknown field `prefiks`"));
+    next_to_claude(&place.path());
+}
+
+/// One tree of Claude Code, programs and what was made: two of the one have each a child of both others, and the plugin
+/// merges what they say.
+fn next_to_claude(made: &Path) {
+    let Some(clients) = install("what_is_made_builds_and_runs_in_a_tree") else { return };
+    let at = |task: &str, step, reply| {
+        Rule::when(Condition::Prompt(task.into()), reply).and(Condition::Step(step))
+    };
+    let spawn = |agent: &str| ToolCall {
+        name: "mcp__offshoot__sessions_spawn".to_owned(),
+        input: json!({"task": format!("for {agent}"), "agentId": agent, "wait": true}),
+    };
+    let both = || Reply::Calls(vec![spawn("made"), spawn("shell")]);
+    let rules = [
+        at("brief", 1, both()),
+        at("brief", 2, Reply::text("{{results:/outcome/data}}")),
+        at("wordy", 1, both()),
+        at("wordy", 2, Reply::text("they say [{{results:/outcome/data}}]")),
+    ];
+    let stage = Stage::new(clients, rules);
+    for name in ["my-agent", "longest"] {
+        let folder = made.join(name);
+        let folder = folder.to_str().expect("a plain name");
+        stage.place.run(&["plugin", "add", folder]).expect_code(0);
+    }
+    stage.place.file(
+        "c.toml",
+        "[runtimes.my-agent.options]\nprefix = \"made: \"\n\
+         [agents.defaults.subagents]\nallowAgents = [\"*\"]\nallowRecursiveSpawn = true\n\
+         [[agents.list]]\nid = \"lead\"\nruntime = \"claude\"\n\
+         [[agents.list]]\nid = \"made\"\nruntime = \"my-agent\"\n\
+         [[agents.list]]\nid = \"shell\"\nruntime = \"exec\"\ncommand = [\"tr\", \"a-z\", \"A-Z\"]\n",
+    );
+    let fanout = ["fanout", "-q", "--config", "c.toml", "--agent", "lead", "--task", "brief"];
+    let merge = ["--task", "wordy", "--merge", "plugin:longest"];
+    let merged = stage.run(&[&fanout[..], &merge].concat());
+    assert_eq!(merged.expect_code(0).stdout(), "they say [made: for made FOR SHELL]\n");
+    assert_eq!(stage.agents(), 0);
+    // What the record knows of it: the pieces, the children of each, and nothing that breaks a rule.
+    let tree = stage.place.run(&["tree", "--json"]).json();
+    let below = |node: &Value| -> Vec<(String, String)> {
+        let children = node["children"].as_array().expect("a list").iter();
+        let mut below: Vec<_> = children
+            .map(|child| (child["agent"].to_string(), child["status"].to_string()))
+            .collect();
+        below.sort();
+        below
+    };
+    let completed = |agents: [&str; 2]| {
+        agents.map(|agent| (format!("{agent:?}"), "\"completed\"".to_owned())).to_vec()
+    };
+    assert_eq!(below(&tree[0]), completed(["lead", "lead"]), "{tree}");
+    for piece in tree[0]["children"].as_array().expect("a list") {
+        assert_eq!(below(piece), completed(["made", "shell"]), "{tree}");
+    }
+    let root = tree[0]["runId"].as_str().expect("a run has an id");
+    stage.place.run(&["audit", root]).expect_code(0);
 }
 
 #[test]
