@@ -84,6 +84,7 @@ macro_rules! export_plugin {
                     name: ::core::env!("CARGO_PKG_NAME"),
                     version: ::core::env!("CARGO_PKG_VERSION"),
                     license: ::core::env!("CARGO_PKG_LICENSE"),
+                    panic_aborts: ::core::cfg!(panic = "abort"),
                 })
             }
 

@@ -42,6 +42,9 @@ pub struct Package {
     pub version: &'static str,
     /// Its licence.
     pub license: &'static str,
+    /// Whether its own code was built with `panic = "abort"`. What it depends on may have been built otherwise: the last
+    /// crate decides for the whole library.
+    pub panic_aborts: bool,
 }
 
 type MakeRuntime = dyn Fn(&Setup) -> Result<Arc<dyn Runtime>, Error> + Send + Sync;
@@ -139,7 +142,10 @@ impl Plugin {
             name: self.name.clone().unwrap_or_else(|| self.package.name.to_owned()),
             version: self.package.version.to_owned(),
             abi: VERSION.to_owned(),
-            panic: Panic::of_this_build(),
+            panic: match self.package.panic_aborts {
+                true => Panic::Abort,
+                false => Panic::of_this_build(),
+            },
             description: self.description.clone(),
             license: self.package.license.to_owned(),
             config_schema: self.config_schema.clone(),
