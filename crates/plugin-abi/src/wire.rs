@@ -11,6 +11,7 @@ pub mod launch;
 pub mod manifest;
 pub mod merge;
 pub mod orphans;
+pub mod probe;
 pub mod shutdown;
 pub mod spawn;
 pub mod turn;

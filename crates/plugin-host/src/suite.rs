@@ -5,6 +5,7 @@
 
 mod listener;
 mod merge;
+mod probing;
 mod runtime;
 
 use std::fs;
@@ -146,16 +147,26 @@ async fn run(
     let checked = Checked::file(library)?;
     let plugin = Arc::new(Plugin::open(&checked)?);
     plugin.init(Surroundings::default(), &suite.config)?;
+    let probing = probing::check(&plugin, suite, book).await;
     for (name, config) in &suite.runtimes {
-        runtime::check(&plugin, name, config, suite, book).await;
+        runtime::check(&plugin, name, config, suite, probing, book).await;
     }
     for name in &suite.merges {
-        merge::check(&plugin, name, book).await;
+        merge::check(&plugin, name, probing, book).await;
     }
+    let live = match &suite.hanging_task {
+        Some(task) => runtime::under_way(&plugin, suite, task).await,
+        None => Vec::new(),
+    };
     book.rule("the plugin", "it ends within its grace when it is asked to", async {
         plugin.shutdown(GRACE).await.map_err(|error| error.to_string())
     })
     .await;
+    let rule = "runs that are under way end with it";
+    match suite.hanging_task {
+        Some(_) => book.rule("the plugin", rule, runtime::are_over(live)).await,
+        None => book.skip("the plugin", rule, runtime::NO_HANGING_TASK),
+    }
     book.rule("the plugin", "it leaves no process behind", async { no_children() }).await;
     Ok(())
 }
@@ -173,12 +184,25 @@ impl Book<'_> {
         rule: &str,
         attempt: impl Future<Output = Result<(), String>>,
     ) {
+        let judged = async {
+            match attempt.await {
+                Ok(()) => Verdict::Kept,
+                Err(found) => Verdict::Broken(found),
+            }
+        };
+        self.judge(subject, rule, judged).await;
+    }
+
+    /// The same, for a rule of which only the attempt shows whether it can be tried.
+    pub(crate) async fn judge(
+        &mut self,
+        subject: &str,
+        rule: &str,
+        attempt: impl Future<Output = Verdict>,
+    ) {
         let (subject, rule) = (subject.to_owned(), rule.to_owned());
         self.write(&Line::Trying { subject: subject.clone(), rule: rule.clone() });
-        let verdict = match attempt.await {
-            Ok(()) => Verdict::Kept,
-            Err(found) => Verdict::Broken(found),
-        };
+        let verdict = attempt.await;
         self.write(&Line::Found(Finding { subject, rule, verdict }));
     }
 

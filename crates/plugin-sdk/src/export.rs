@@ -16,7 +16,7 @@ pub use offshoot_plugin_abi::abi_stable::library::RootModuleResult as ModuleResu
 pub use offshoot_plugin_abi::abi_stable::library::{CheckTypeLayout, LibHeader};
 
 use crate::loaded::Loaded;
-use crate::{Plugin, guard};
+use crate::{Plugin, guard, probe};
 
 /// The plugin of this library. The SDK is part of the library, so there is one.
 static DECLARATION: OnceLock<fn() -> Plugin> = OnceLock::new();
@@ -50,15 +50,27 @@ extern "C" fn describe() -> RString {
 }
 
 extern "C" fn init(host: HostRef, config_json: RStr<'_>) -> Answer {
-    guard::answer(|| loaded()?.init(host, config_json.as_str())).into()
+    guard::answer(|| {
+        probe::answer(config_json.as_str());
+        loaded()?.init(host, config_json.as_str())
+    })
+    .into()
 }
 
 extern "C" fn runtime(name: RStr<'_>, config_json: RStr<'_>) -> RResult<RuntimeRef, AbiError> {
-    guard::answer(|| loaded()?.runtime(name.as_str(), config_json.as_str())).into()
+    guard::answer(|| {
+        probe::answer(config_json.as_str());
+        loaded()?.runtime(name.as_str(), config_json.as_str())
+    })
+    .into()
 }
 
 extern "C" fn merge(name: RStr<'_>, config_json: RStr<'_>) -> RResult<MergeRef, AbiError> {
-    guard::answer(|| loaded()?.merge(name.as_str(), config_json.as_str())).into()
+    guard::answer(|| {
+        probe::answer(config_json.as_str());
+        loaded()?.merge(name.as_str(), config_json.as_str())
+    })
+    .into()
 }
 
 extern "C" fn shutdown(timeout_ms: u64) -> Later {

@@ -60,6 +60,7 @@ mod loaded;
 mod merge;
 mod merge_job;
 mod plugin;
+mod probe;
 #[cfg(feature = "process")]
 mod processes;
 mod run;

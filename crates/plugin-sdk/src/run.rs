@@ -20,6 +20,7 @@ use tokio::task::AbortHandle;
 
 use crate::guard::{self, Guarded};
 use crate::loaded::Loaded;
+use crate::probe;
 use crate::run_host::Link;
 use crate::runs::Entry;
 
@@ -64,6 +65,9 @@ impl AbiRuntime for RuntimeObject {
             // Neither reading nor starting is done here, in the host's thread: the one takes a while, and the other is the
             // author's.
             let work = Guarded::new(async move {
+                if let Some(finished) = probe::run(&spec, &cx.host) {
+                    return Ok(finished);
+                }
                 let launch = wire::launch::decode(&spec)?;
                 drop(spec);
                 granted.store(launch.grant.grace_seconds, Ordering::Relaxed);
@@ -138,12 +142,15 @@ impl Run for RunObject {
     }
 
     fn call(&self, op: RStr<'_>, args_json: RStr<'_>) -> Later {
-        let answer = guard::answer(|| match (op.as_str(), &self.running) {
-            (op::LETTER, Some(running)) => {
-                running.letters.put(wire::turn::decode_letter(args_json.as_str())?);
-                Ok(RString::from(wire::NOTHING))
+        let answer = guard::answer(|| {
+            probe::answer(args_json.as_str());
+            match (op.as_str(), &self.running) {
+                (op::LETTER, Some(running)) => {
+                    running.letters.put(wire::turn::decode_letter(args_json.as_str())?);
+                    Ok(RString::from(wire::NOTHING))
+                }
+                (unknown, _) => Err(AbiError::unsupported(unknown)),
             }
-            (unknown, _) => Err(AbiError::unsupported(unknown)),
         });
         ready(answer.into()).into_ffi()
     }

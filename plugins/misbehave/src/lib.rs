@@ -14,6 +14,8 @@
 //!
 //! The runtime `greedy` asks for two children that are as greedy, and answers with what came of both.
 //!
+//! With `{"hook":"abort"}` as its settings, `misbehave` sees to it that the next panic ends the process.
+//!
 //! The merge function `misbehave` panics where its parameter says: `"begin"`, `"push"`, `"finish"`. With `"block"` it takes
 //! its first result and never comes back.
 
@@ -31,7 +33,12 @@ use offshoot_plugin_sdk::{
 pub fn plugin() -> Plugin {
     Plugin::new("does what no plugin should")
         .named("misbehave")
-        .runtime("misbehave", "does what its task says", ABILITIES, |_| Ok(Misbehave))
+        .runtime("misbehave", "does what its task says", ABILITIES, |setup| {
+            if setup.config.as_json().contains("abort") {
+                std::panic::set_hook(Box::new(|_| std::process::abort()));
+            }
+            Ok(Misbehave)
+        })
         .runtime("greedy", "asks for children without end", ABILITIES, |_| {
             Ok(FnRuntime::new("greedy", |launch, cx| greedy(launch, cx.host)))
         })

@@ -1,7 +1,7 @@
 //! The documents that `docs/plugins.md` shows are those that cross.
 
 use offshoot_plugin_abi::wire::{
-    event, finished, group, launch, manifest, merge, shutdown, spawn, turn, wait,
+    event, finished, group, launch, manifest, merge, probe, shutdown, spawn, turn, wait,
 };
 use offshoot_plugin_abi::{AbiError, Outcome, event as kind};
 
@@ -29,8 +29,16 @@ const DOCUMENTS: &[(Read, &str)] = &[
     (|json| turn::decode_letter(json).map(|read| read.to_string()), "one more thing"),
     (|json| group::decode(json).map(|read| format!("{read:?}")), "4711"),
     (|json| merge::decode(json).map(|read| format!("{read:?}")), "part-3"),
+    (
+        |json| probe::decode(json).map(|read| format!("{read:?}")).ok_or_else(no_probe),
+        "Events(10000)",
+    ),
     (|json| shutdown::decode(json).map(|read| read.to_string()), "0"),
 ];
+
+fn no_probe() -> AbiError {
+    AbiError::new(AbiError::INVALID, "no probe")
+}
 
 #[test]
 fn the_page_shows_what_crosses() {

@@ -5,6 +5,7 @@ use offshoot_model::*;
 use offshoot_runtime::*;
 use uuid::Uuid;
 
+use super::probe::Probe;
 use super::*;
 
 const RUN: RunId = RunId::from_uuid(Uuid::from_u128(7));
@@ -267,4 +268,24 @@ fn the_rest_arrives() {
         merges: vec![manifest::MergeEntry { name: "m".into(), description: "n".into() }],
     };
     assert_eq!(manifest::decode(&manifest::encode(manifest.clone())), Ok(manifest));
+}
+
+#[test]
+fn only_a_probe_is_a_probe() {
+    for asked in [Probe::Panic, Probe::LatePanic, Probe::Events(u32::MAX), Probe::Bytes(u32::MAX)] {
+        assert_eq!(probe::decode(&probe::encode(asked)), Some(asked));
+    }
+    let launch = launch::encode(Launch::bare(r#"{"v":1,"probe":"panic"}"#)).expect("UTF-8");
+    let long = format!(r#"{{"v":1,"probe":"panic","x":"{}"}}"#, "x".repeat(100));
+    for other in [
+        "",
+        "{}",
+        "\"probe\"",
+        r#"{"v":2,"probe":"panic"}"#,
+        r#"{"v":1,"probe":"x"}"#,
+        &launch,
+        &long,
+    ] {
+        assert_eq!(probe::decode(other), None, "{other}");
+    }
 }

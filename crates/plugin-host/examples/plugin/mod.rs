@@ -1,9 +1,8 @@
 //! A whole plugin against the bare interface: a runtime that says its task in upper case, or hangs until it is cancelled,
 //! and a merge that is the longest text.
 
-use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Poll, Waker};
 
 use abi_stable::prefix_type::PrefixTypeTrait;
@@ -65,7 +64,12 @@ extern "C" fn merge(name: RStr<'_>, _: RStr<'_>) -> RResult<MergeRef, AbiError> 
     }
 }
 
+/// What is under way.
+static LIVE: Mutex<Vec<Weak<Stage>>> = Mutex::new(Vec::new());
+
 extern "C" fn shutdown(_: u64) -> Later {
+    let live = std::mem::take(&mut *LIVE.lock().expect("nobody panics"));
+    live.iter().filter_map(Weak::upgrade).for_each(|stage| stage.cancel());
     async { RResult::ROk("{\"v\":1}".into()) }.into_ffi()
 }
 
@@ -87,6 +91,10 @@ impl Runtime for Upper {
         }
         let answer = launch::decode(&spec_json).map(|launch| launch.task.to_uppercase());
         let stage = Arc::new(Stage::default());
+        let mut live = LIVE.lock().expect("nobody panics");
+        live.retain(|stage| stage.strong_count() > 0);
+        live.push(Arc::downgrade(&stage));
+        drop(live);
         Run_TO::from_value(UpperRun { answer, stage }, TD_Opaque)
     }
 }
@@ -100,6 +108,14 @@ struct UpperRun {
 struct Stage {
     cancelled: AtomicBool,
     wakers: Mutex<Vec<Waker>>,
+}
+
+impl Stage {
+    fn cancel(&self) {
+        self.cancelled.store(true, Ordering::SeqCst);
+        let wakers = std::mem::take(&mut *self.wakers.lock().expect("nobody panics"));
+        wakers.into_iter().for_each(Waker::wake);
+    }
 }
 
 impl Run for UpperRun {
@@ -137,9 +153,7 @@ impl Run for UpperRun {
     }
 
     fn cancel(&self, _: u64) {
-        self.stage.cancelled.store(true, Ordering::SeqCst);
-        let wakers = std::mem::take(&mut *self.stage.wakers.lock().expect("nobody panics"));
-        wakers.into_iter().for_each(Waker::wake);
+        self.stage.cancel();
     }
 
     fn call(&self, op: RStr<'_>, _: RStr<'_>) -> Later {

@@ -8,6 +8,7 @@ use offshoot_plugin_abi::wire::merge::{self, Meta};
 use offshoot_runtime::{Merge, MergeFault, MergeInput, MergeJob, MergeValue};
 
 use super::listener::Listener;
+use super::probing::{self, Probing};
 use super::runtime::not_a_panic;
 use super::{Book, soon};
 use crate::host::run_host;
@@ -18,7 +19,7 @@ const MANY: u32 = 10_000;
 /// A result of this size, in bytes.
 const LARGE: usize = 100 << 20;
 
-pub(super) async fn check(plugin: &Arc<Plugin>, name: &str, book: &mut Book<'_>) {
+pub(super) async fn check(plugin: &Arc<Plugin>, name: &str, probing: Probing, book: &mut Book<'_>) {
     let subject = format!("merge {name}");
     let empty = JsonText::parse("{}".to_owned()).expect("it is JSON");
     let mut made = None;
@@ -35,6 +36,7 @@ pub(super) async fn check(plugin: &Arc<Plugin>, name: &str, book: &mut Book<'_>)
         }
     })
     .await;
+    probing::of_merge(plugin, name, &subject, probing, book).await;
     let null = JsonText::parse("null".to_owned()).expect("it is JSON");
     if let Err(fault) = merge.begin(&null, Listener::default().host()) {
         book.rule(&subject, "missing parameters are refused without a panic", async {

@@ -11,6 +11,7 @@ use offshoot_plugin_abi::{AbiError, Outcome, RunRef, RuntimeRef};
 use offshoot_runtime::{CostKnowledge, Finished, Launch, RunEvent, Runtime};
 
 use super::listener::Listener;
+use super::probing::{self, Probing};
 use super::{Book, Suite, soon};
 use crate::host::run_host;
 use crate::plugin::{Plugin, words};
@@ -23,12 +24,15 @@ const SILENCE: Duration = Duration::from_millis(100);
 const MANY: usize = 64;
 /// A task of this size, in bytes.
 const LARGE: usize = 100 << 20;
+/// Why stopping cannot be tried.
+pub(super) const NO_HANGING_TASK: &str = "no task was named that hangs";
 
 pub(super) async fn check(
     plugin: &Arc<Plugin>,
     name: &str,
     config: &JsonText,
     suite: &Suite,
+    probing: Probing,
     book: &mut Book<'_>,
 ) {
     let subject = format!("runtime {name}");
@@ -62,9 +66,10 @@ pub(super) async fn check(
     };
     of_one_run(&runtime, &subject, suite, book).await;
     of_nonsense(&runtime, &subject, book).await;
+    probing::of_runtime(&runtime, &subject, probing, book).await;
     match &suite.hanging_task {
         Some(task) => of_stopping(&runtime, &subject, task, book).await,
-        None => book.skip(&subject, "it can be stopped", "no task was named that hangs"),
+        None => book.skip(&subject, "it can be stopped", NO_HANGING_TASK),
     }
     if made.abilities().cost == CostKnowledge::None {
         of_size(&runtime, &subject, suite, book).await;
@@ -72,6 +77,37 @@ pub(super) async fn check(
         let rule = format!("{MANY} runs at once, and a task of 100 MB");
         book.skip(&subject, &rule, "its runs cost money");
     }
+}
+
+/// A run of each runtime that does not end by itself. What is wrong with these has been found before.
+pub(super) async fn under_way(
+    plugin: &Arc<Plugin>,
+    suite: &Suite,
+    task: &str,
+) -> Vec<(String, RunRef)> {
+    let mut live = Vec::new();
+    for (name, config) in &suite.runtimes {
+        let given = plugin.module.runtime()(name.as_str().into(), config.as_str().into());
+        let RResult::ROk(runtime) = given else { continue };
+        let listener = Listener::default();
+        let run = start(&runtime, task, &listener);
+        if soon("its start", listener.started()).await.is_ok() {
+            live.push((name.clone(), run));
+        }
+    }
+    live
+}
+
+/// Whether each has ended.
+pub(super) async fn are_over(live: Vec<(String, RunRef)>) -> Result<(), String> {
+    for (name, run) in live {
+        let outcome = poll_immediate(run.outcome()).await;
+        let outcome = outcome.ok_or_else(|| format!("one of the runtime {name} goes on"))?;
+        if read(&outcome).is_ok_and(|finished| finished.reason.status() == RunStatus::Completed) {
+            return Err(format!("one of the runtime {name} says that it completed"));
+        }
+    }
+    Ok(())
 }
 
 /// A run that completes by itself.

@@ -1,0 +1,157 @@
+//! What a plugin can only be asked through its SDK: panics, and events and answers of any size. See
+//! [`probe`](offshoot_plugin_abi::wire::probe).
+
+use std::sync::Arc;
+
+use offshoot_plugin_abi::abi_stable::std_types::RResult;
+use offshoot_plugin_abi::wire::finished;
+use offshoot_plugin_abi::wire::probe::{self, Probe};
+use offshoot_plugin_abi::{AbiError, RunRef, RuntimeRef};
+use offshoot_runtime::{Output, RunEvent};
+
+use super::listener::Listener;
+use super::{Book, Suite, Verdict, soon};
+use crate::host::{Surroundings, host, run_host};
+use crate::plugin::{Plugin, words};
+
+/// Whether a plugin answers to probes.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Probing {
+    Answers,
+    /// It was built without the SDK, or with one that knows none.
+    Not,
+}
+
+/// Events of one run.
+const MANY: u32 = 10_000;
+/// An answer of this size, in bytes.
+const LARGE: u32 = 100 << 20;
+const NOT: &str = "it does not answer to probes, as what is built with the SDK does";
+
+/// Finds out whether it answers to probes, and tries its own entries.
+pub(super) async fn check(plugin: &Arc<Plugin>, suite: &Suite, book: &mut Book<'_>) -> Probing {
+    let panic = probe::encode(Probe::Panic);
+    let mut probing = Probing::Not;
+    book.judge("the plugin", "a panic in any of its entries is an error", async {
+        let entry = match (suite.runtimes.first(), suite.merges.first()) {
+            (Some((name, _)), _) => {
+                plugin.module.runtime()(name.as_str().into(), panic.as_str().into()).map(drop)
+            }
+            (None, Some(name)) => {
+                plugin.module.merge()(name.as_str().into(), panic.as_str().into()).map(drop)
+            }
+            (None, None) => return Verdict::Skipped("it has nothing to give".to_owned()),
+        };
+        if caught(entry).is_err() {
+            return Verdict::Skipped(NOT.to_owned());
+        }
+        probing = Probing::Answers;
+        // Only now: whoever takes a probe for settings must not begin with them.
+        let init = plugin.module.init()(host(Surroundings::default()), panic.as_str().into());
+        verdict(caught(init.map(drop)))
+    })
+    .await;
+    probing
+}
+
+/// Tries the entries of a runtime.
+pub(super) async fn of_runtime(
+    runtime: &RuntimeRef,
+    subject: &str,
+    probing: Probing,
+    book: &mut Book<'_>,
+) {
+    let events = format!("{MANY} events come in order, and before the outcome");
+    let bytes = "an answer of 100 MB comes whole";
+    let panics = "a panic in a run is its outcome, and in an operation of it an error";
+    if probing == Probing::Not {
+        [panics, &events, bytes].into_iter().for_each(|rule| book.skip(subject, rule, NOT));
+        return;
+    }
+    let start = |probe| -> (Listener, RunRef) {
+        let listener = Listener::default();
+        let host = run_host(listener.host(), None, None);
+        (listener, runtime.start(probe::encode(probe).as_str().into(), host))
+    };
+    book.rule(subject, panics, async {
+        let (_, run) = start(Probe::Panic);
+        for _ in 0..2 {
+            caught(soon("its outcome", run.outcome()).await?.map(drop))?;
+        }
+        let panic = probe::encode(Probe::Panic);
+        let called = run.call("letter".into(), panic.as_str().into());
+        caught(soon("the answer", called).await?.map(drop))
+    })
+    .await;
+    book.rule(subject, &events, async {
+        let (listener, run) = start(Probe::Events(MANY));
+        let outcome = soon("its outcome", run.outcome()).await?;
+        let heard = listener.heard();
+        finished(outcome)?;
+        let expected = (0..MANY).map(|number| RunEvent::Progress(number.to_string().into()));
+        match heard.iter().cloned().eq([RunEvent::Started(None)].into_iter().chain(expected)) {
+            true => Ok(()),
+            false => Err(format!("{} events, or in another order", heard.len())),
+        }
+    })
+    .await;
+    book.rule(subject, bytes, async {
+        let (_, run) = start(Probe::Bytes(LARGE));
+        match finished(soon("its outcome", run.outcome()).await?)? {
+            Output::Text(text)
+                if text.len() == LARGE as usize && text.bytes().all(|b| b == b'x') =>
+            {
+                Ok(())
+            }
+            other => Err(format!("it is another one, of {} bytes", format!("{other:?}").len())),
+        }
+    })
+    .await;
+}
+
+/// Tries the entries of a merge.
+pub(super) async fn of_merge(
+    plugin: &Arc<Plugin>,
+    name: &str,
+    subject: &str,
+    probing: Probing,
+    book: &mut Book<'_>,
+) {
+    let rule = "a panic where it begins, takes a result or finishes is an error";
+    if probing == Probing::Not {
+        book.skip(subject, rule, NOT);
+        return;
+    }
+    book.rule(subject, rule, async {
+        let panic = probe::encode(Probe::Panic);
+        let late = probe::encode(Probe::LatePanic);
+        let given = plugin.module.merge()(name.into(), "{}".into());
+        let merge = given.into_result().map_err(|error| words(&error))?;
+        let begin = |params: &str| {
+            merge.begin(params.into(), run_host(Listener::default().host(), None, None))
+        };
+        caught(begin(&panic).map(drop))?;
+        let mut job = begin(&late).into_result().map_err(|error| words(&error))?;
+        caught(job.push(0, panic.as_str().into(), "null".into()).map(drop))?;
+        let mut job = begin(&late).into_result().map_err(|error| words(&error))?;
+        caught(soon("the answer", job.finish()).await?.map(drop))
+    })
+    .await;
+}
+
+fn caught(answer: RResult<(), AbiError>) -> Result<(), String> {
+    match answer {
+        RResult::RErr(error) if error.known_code() == AbiError::PANICKED => Ok(()),
+        RResult::RErr(error) => Err(format!("code {}: {}", error.code, words(&error))),
+        RResult::ROk(()) => Err("it went well".to_owned()),
+    }
+}
+
+fn verdict(kept: Result<(), String>) -> Verdict {
+    kept.map_or_else(Verdict::Broken, |()| Verdict::Kept)
+}
+
+fn finished(outcome: RResult<offshoot_plugin_abi::Outcome, AbiError>) -> Result<Output, String> {
+    let outcome = outcome.into_result().map_err(|error| words(&error))?;
+    Ok(finished::decode(outcome).map_err(|error| words(&error))?.output)
+}

@@ -1,0 +1,66 @@
+//! What a check says of good plugins, and of those that only seem to be.
+
+use offshoot_plugin_host::{Checked, Finding, Suite, Trier, Verdict, check};
+use offshoot_plugin_tests::{folder, json, library};
+use offshoot_process::{Options, Processes};
+
+async fn findings(
+    plugin: &str,
+    settings: &str,
+    task: &str,
+    hanging_task: Option<&str>,
+) -> Vec<Finding> {
+    let (_folder, place) = folder();
+    let checked = Checked::file(&library(plugin, &place)).expect("it is a library, and ours");
+    let trier = Trier {
+        processes: Processes::start(Options::default()).expect("processes can be held"),
+        program: env!("CARGO_BIN_EXE_plugin-checker").into(),
+        args: Vec::new(),
+        environment: Vec::new(),
+    };
+    let suite = Suite {
+        config: json("{}"),
+        runtimes: vec![(plugin.to_owned(), json(settings))],
+        merges: Vec::new(),
+        task: task.to_owned(),
+        hanging_task: hanging_task.map(str::to_owned),
+    };
+    check(&trier, &checked, suite).await.expect("it can be loaded")
+}
+
+fn broken(findings: Vec<Finding>) -> Vec<(String, String)> {
+    let broken = findings.into_iter().filter_map(|finding| match finding.verdict {
+        Verdict::Broken(found) => Some((finding.rule, found)),
+        Verdict::Kept | Verdict::Skipped(_) => None,
+    });
+    broken.collect()
+}
+
+#[tokio::test]
+async fn a_good_one_keeps_every_rule_and_none_is_skipped() {
+    let findings = findings("echo", "{}", "hello", Some("wait")).await;
+    let kept = findings.iter().filter(|finding| finding.verdict == Verdict::Kept).count();
+    assert_eq!(kept, findings.len(), "{findings:#?}");
+    assert!(kept >= 24, "{findings:#?}");
+}
+
+#[tokio::test]
+async fn a_panic_that_ends_the_process_is_found_without_one_of_its_own() {
+    let broken = broken(findings("misbehave", r#"{"hook":"abort"}"#, "hello", None).await);
+    let [(rule, found)] = &broken[..] else { panic!("{broken:#?}") };
+    assert_eq!(rule, "a panic in a run is its outcome, and in an operation of it an error");
+    assert!(found.contains("SIGABRT"), "{found}");
+}
+
+#[tokio::test]
+async fn what_breaks_a_rule_is_named_and_the_check_goes_on() {
+    for (task, expected) in [("twice", "2 times"), ("silent", "0 times")] {
+        let findings = findings("misbehave", "{}", task, None).await;
+        let last = findings.last().expect("there are rules").rule.clone();
+        assert_eq!(last, "it leaves no process behind");
+        let broken = broken(findings);
+        let [(rule, found)] = &broken[..] else { panic!("{task}: {broken:#?}") };
+        assert_eq!(rule, "started is told once, and first");
+        assert!(found.starts_with(expected), "{task}: {found}");
+    }
+}
