@@ -194,6 +194,12 @@ pub enum PluginError {
         /// The file.
         path: PathBuf,
     },
+    /// The file became another one between a look at it and the next.
+    #[error("{} has changed since it was checked", path.display())]
+    Swapped {
+        /// The file.
+        path: PathBuf,
+    },
     /// It answered a question with an error.
     #[error("the plugin {} refused to {doing}: {message}", path.display())]
     Refused {
@@ -305,6 +311,7 @@ impl PluginError {
             Self::Replaced { .. } => {
                 "a library cannot be unloaded: start anew to use the new one".to_owned()
             }
+            Self::Swapped { .. } => "see who writes it, then try again".to_owned(),
             Self::Refused { .. } | Self::NoTrial { .. } => return None,
             Self::Died { .. } => {
                 "it runs code when it is opened; ask whoever made it, and do not use it".to_owned()

@@ -1,6 +1,7 @@
 //! The file of a library, before anything of it runs: that it is there, a library, and for this machine.
 
 mod elf;
+mod image;
 
 use std::fs;
 use std::io::ErrorKind;
@@ -35,5 +36,18 @@ impl Library {
         let bytes = fs::read(&path).map_err(|error| PluginError::read(&path, error))?;
         elf::check(&bytes).map_err(|fault| fault.of(&path))?;
         Ok(Self { digest: ContentHash::of(&bytes), path })
+    }
+
+    /// The path from which it is opened, which has the bytes that were checked whatever becomes of the file.
+    pub(crate) fn keep(&self) -> Result<PathBuf, PluginError> {
+        let path = &self.path;
+        let bytes = fs::read(path).map_err(|error| PluginError::read(path, error))?;
+        if ContentHash::of(&bytes) != self.digest {
+            return Err(PluginError::Swapped { path: path.clone() });
+        }
+        image::keep(path, &bytes).map_err(|error| PluginError::NotOpened {
+            path: path.clone(),
+            why: format!("it cannot be copied into memory: {error}"),
+        })
     }
 }

@@ -34,9 +34,10 @@ pub fn abi_version() -> AbiVersion {
     AbiVersion::parse(VERSION).expect("the version of a package is three numbers")
 }
 
-/// Opens a library that was checked as a file. It stays open: nothing ever unloads one, because threads of it may run.
-pub(crate) fn open(path: &Path) -> Result<Opened, PluginError> {
-    let header = lib_header_from_path(path).map_err(|error| refused(path, error))?;
+/// Opens a library that was checked as a file, from where its bytes are kept. It stays open: nothing ever unloads one, because
+/// threads of it may run.
+pub(crate) fn open(path: &Path, kept: &Path) -> Result<Opened, PluginError> {
+    let header = lib_header_from_path(kept).map_err(|error| refused(path, kept, error))?;
     let found = header.version_strings().version.as_str();
     let ours = abi_version();
     let abi = AbiVersion::parse(found).ok_or_else(|| PluginError::NotAPlugin {
@@ -92,11 +93,11 @@ fn take(path: &Path, header: &'static LibHeader) -> Result<PluginRef, PluginErro
 }
 
 /// What the loader says, in our words.
-fn refused(path: &Path, error: LibraryError) -> PluginError {
+fn refused(path: &Path, kept: &Path, error: LibraryError) -> PluginError {
     let path = path.to_owned();
     match error {
         LibraryError::OpenError { err, .. } => {
-            PluginError::NotOpened { why: in_one_line(&chain(&*err), &path), path }
+            PluginError::NotOpened { why: in_one_line(&chain(&*err), kept), path }
         }
         LibraryError::GetSymbolError { .. } => PluginError::NotAPlugin {
             path,
@@ -126,7 +127,7 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The loader repeats the path that the message names anyway.
+/// The loader repeats the path that it was given, and the message names the file anyway.
 fn in_one_line(text: &str, path: &Path) -> String {
     let text = text.replace('\n', " ");
     text.replace(&format!("{}: ", path.display()), "").trim().to_owned()

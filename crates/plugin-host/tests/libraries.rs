@@ -220,6 +220,28 @@ async fn a_library_may_be_replaced_by_rename_while_it_is_loaded() {
     tells(&error, &copy.path, &["has changed since it was loaded"]);
 }
 
+#[tokio::test]
+async fn whoever_writes_into_a_loaded_library_changes_nothing_that_runs() {
+    let copy = Copy::of("raw");
+    let plugin = copy.load().expect("it is a good plugin");
+    let runtime = plugin.runtime("upper", &json("{}")).expect("it has one");
+    // Were it mapped from this file, this would end the process.
+    fs::write(&copy.path, "nothing").expect("it is ours");
+    let (finished, _) = run(&runtime, "still here").await;
+    assert_eq!(finished.output, Output::Text("STILL HERE".into()));
+
+    // What was checked is what is opened, or nothing is.
+    let copy = Copy::of("raw");
+    let checked_before = copy.checked();
+    fs::copy(built("libno_plugin.so"), &copy.path).expect("it is ours");
+    let error = Plugin::load(&checked_before, Surroundings::default(), &json("{}"));
+    tells(
+        &error.expect_err("it is another one"),
+        &copy.path,
+        &["has changed since it was checked"],
+    );
+}
+
 #[test]
 fn a_library_of_another_machine_is_not_opened() {
     let copy = Copy::of("raw");

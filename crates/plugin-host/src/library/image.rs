@@ -1,0 +1,15 @@
+//! What a library is opened from: a copy of its bytes that nobody can change.
+//!
+//! A library that is mapped from its file follows its file. Whoever writes into it changes code that runs here, or ends this
+//! process by making the file shorter; and whoever exchanges it between the check and the opening has another one opened
+//! than the one that was checked.
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(not(target_os = "linux"))]
+mod other;
+
+#[cfg(target_os = "linux")]
+pub(super) use linux::keep;
+#[cfg(not(target_os = "linux"))]
+pub(super) use other::keep;
