@@ -73,6 +73,7 @@ impl Audit {
                 self.handed_over(event, delivery, Handed::ToNobody);
             }
             EventKind::Reopened => self.reopened(event),
+            EventKind::Removal { .. } => self.check_removal(event),
             kind if self.runs[&event.run].is_over() => {
                 let message = format!("{} after its end", kind.name());
                 self.breach(event, Rule::States, message);
@@ -276,6 +277,15 @@ impl Audit {
         }
     }
 
+    /// What is removed was to go, and is over.
+    fn check_removal(&mut self, event: &Event) {
+        let run = &self.runs[&event.run];
+        if run.admitted.cleanup.is_keep() || !run.is_over() {
+            let message = "removed although it was to stay".to_owned();
+            self.breach(event, Rule::States, message);
+        }
+    }
+
     /// A letter comes from above, or from the operator.
     fn check_letter(&self, to: RunId, from: Option<RunId>) -> Option<(Rule, String)> {
         let from = from?;
@@ -347,6 +357,7 @@ impl Audit {
                 | EventKind::Reopened
                 | EventKind::Delivered { .. }
                 | EventKind::Undelivered { .. }
+                | EventKind::Removal { .. }
                 | EventKind::Progress { .. },
                 _,
             ) => unreachable!("taken before"),

@@ -38,7 +38,9 @@ impl fmt::Display for Line<'_> {
         write!(f, "{}  ", self.style.faint(beside))?;
         match kind {
             EventKind::Ended(ending) => return self.ended(ending, f),
-            EventKind::Refused { .. } => write!(f, "{}", self.style.warning(kind.name()))?,
+            EventKind::Refused { .. } | EventKind::Removal { error: Some(_) } => {
+                write!(f, "{}", self.style.warning(kind.name()))?
+            }
             _ => f.write_str(kind.name())?,
         }
         match detail(kind) {
@@ -138,6 +140,10 @@ fn detail(kind: &EventKind) -> String {
         EventKind::Letter { from: Some(from), .. } => format!("from {from}"),
         EventKind::Letter { from: None, .. } => "from the operator".to_owned(),
         EventKind::Undelivered { .. } => "its parent is over".to_owned(),
+        EventKind::Removal { error: Some(error) } => {
+            format!("its folder could not be removed: {}", neutral::line(error))
+        }
+        EventKind::Removal { error: None } => "its folder is gone at last".to_owned(),
         EventKind::Delivered { redelivered: true, .. } => "to its parent, again".to_owned(),
         EventKind::Delivered { redelivered: false, .. } => "to its parent".to_owned(),
         EventKind::Started { process: None }

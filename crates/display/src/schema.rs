@@ -81,6 +81,7 @@ fn kinds() -> Value {
             ),
         ),
         ("undelivered", object(&["delivery"], json!({ "delivery": delivery() }))),
+        ("removal", object(&[], json!({ "error": { "type": "string" } }))),
     ];
     kinds.extend(tagged.map(|(word, what)| {
         json!({ "type": "object", "required": [word], "properties": { word: what } })
@@ -166,6 +167,7 @@ fn definitions() -> Value {
                 })),
                 "grant": { "$ref": "#/$defs/grant" },
                 "rules": { "$ref": "#/$defs/rules" },
+                "cleanup": { "enum": ["keep", "delete"] },
                 "archiveAfterMinutes": count(),
                 "plan": { "description": "For a root: what it was opened with." }
             }),

@@ -5,8 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use offshoot_model::{
-    Admitted, Ending, Event, EventKind, Grant, InputRange, MicroUsd, Node, Origin, Payload, Reason,
-    Refusal, RootId, RunId, RunStatus, TokenCount, Tree,
+    Admitted, Cleanup, Ending, Event, EventKind, Grant, InputRange, MicroUsd, Node, Origin,
+    Payload, Reason, Refusal, RootId, RunId, RunStatus, TokenCount, Tree,
 };
 
 use crate::line::{beside_status, used, why};
@@ -98,6 +98,10 @@ impl Show {
             EventKind::Undelivered { .. } => {
                 self.note("answer not delivered: its parent is over");
             }
+            EventKind::Removal { error: Some(error) } => {
+                self.note(format!("its folder could not be removed: {}", neutral::line(error)));
+            }
+            EventKind::Removal { error: None } => self.note("its folder was removed at last"),
             EventKind::Starting
             | EventKind::Started { .. }
             | EventKind::Progress { .. }
@@ -134,6 +138,7 @@ impl Show {
         row("status", Some(self.status(node)));
         row("times", Some(times(node)));
         row("used", used(&node.usage, &node.cost));
+        row("afterwards", afterwards(admitted).map(str::to_owned));
         let below = self.tree.children(node).len();
         let (usage, cost) = self.tree.subtree(node);
         let with_below = used(&usage, &cost).filter(|_| below > 0);
@@ -218,6 +223,19 @@ impl fmt::Display for Show {
             lines.try_for_each(|line| write!(f, "\n{:width$}  {line}", ""))?;
         }
         Ok(())
+    }
+}
+
+/// What becomes of it, where that is not what becomes of every run.
+fn afterwards(admitted: &Admitted) -> Option<&'static str> {
+    let asked = admitted.particulars.as_ref().and_then(|particulars| particulars.cleanup);
+    match (admitted.cleanup, asked) {
+        (Cleanup::Delete, _) => Some("deleted once its answer is handed over"),
+        (Cleanup::Keep, Some(Cleanup::Delete)) => {
+            Some("kept, although it was to be deleted: it is kept above it")
+        }
+        (Cleanup::Keep, Some(Cleanup::Keep)) => Some("kept, with all below it"),
+        (Cleanup::Keep, None) => None,
     }
 }
 

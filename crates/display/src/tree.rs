@@ -15,7 +15,7 @@ use offshoot_model::{Node, Origin, RunId, RunStatus, Tree};
 
 use crate::line::{beside_status, used};
 use crate::style::Style;
-use crate::{name, number};
+use crate::{name, neutral, number};
 
 /// A picture of a tree, shown without a newline at its end.
 #[derive(Clone, Debug)]
@@ -89,11 +89,12 @@ impl<'a> TreeText<'a> {
         if let Some(used) = used {
             write!(f, "  {used}")?;
         }
-        match &node.reason {
-            Some(reason) if !node.status.is_success() => {
-                write!(f, "  {}", beside_status(reason))
-            }
-            _ => Ok(()),
+        if let Some(reason) = node.reason.as_ref().filter(|_| !node.status.is_success()) {
+            write!(f, "  {}", beside_status(reason))?;
+        }
+        match &node.not_removed {
+            Some(error) => write!(f, "  not removed: {}", neutral::line(error)),
+            None => Ok(()),
         }
     }
 

@@ -117,6 +117,12 @@ pub enum EventKind {
         /// Which delivery.
         delivery: DeliveryId,
     },
+    /// Its folder was to be removed. Told where it could not be, and where it could at last.
+    Removal {
+        /// Why it is still there.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<Arc<str>>,
+    },
 }
 
 /// All that is known of a run when it is created, and all that a later start needs.
@@ -186,18 +192,22 @@ pub struct Particulars {
     /// Another folder to work in than that of the tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<Arc<PathBuf>>,
+    /// What was to become of it, as the request had it. What holds stands beside this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cleanup: Option<Cleanup>,
 }
 
 impl Particulars {
     /// Those of a request; none where it asked for nothing but its task.
     pub fn of(request: &SpawnRequest, folder: Option<Arc<PathBuf>>) -> Option<Box<Self>> {
-        let SpawnRequest { context, command, model, thinking, .. } = request;
+        let SpawnRequest { context, command, model, thinking, cleanup, .. } = request;
         let particulars = Self {
             context: context.clone(),
             command: command.clone(),
             model: model.clone(),
             thinking: thinking.clone(),
             folder,
+            cleanup: *cleanup,
         };
         (particulars != Self::default()).then(|| Box::new(particulars))
     }
@@ -310,4 +320,5 @@ names! {
     Self::Letter { .. } => "letter",
     Self::Delivered { .. } => "delivered",
     Self::Undelivered { .. } => "undelivered",
+    Self::Removal { .. } => "removal",
 }

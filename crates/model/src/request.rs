@@ -33,7 +33,8 @@ pub struct SpawnRequest {
     pub budget: Option<BudgetRequest>,
     /// Whether to wait for a slot (the default) or be refused `busy`.
     pub no_queue: bool,
-    /// What becomes of its session afterwards; what the caller's terms say where absent.
+    /// What becomes of its session afterwards; what the caller's terms say where absent. Whatever is below one that
+    /// somebody asked to keep stays too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cleanup: Option<Cleanup>,
 }

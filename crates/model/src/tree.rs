@@ -56,6 +56,8 @@ pub struct Node {
     pub cost: Cost,
     /// What was to become of it once its result was handed over.
     pub cleanup: Cleanup,
+    /// Why its folder is still there although it was to go.
+    pub not_removed: Option<Arc<str>>,
     /// Whether its result reached whoever it was for, or nobody will ever ask.
     handed_over: bool,
     /// Whether it runs nothing itself: its owner follows what is below it.
@@ -103,6 +105,9 @@ pub struct TreeNode {
     pub subtree_usage: Usage,
     /// With everything below.
     pub cost: Cost,
+    /// Why its folder is still there although it was to go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_removed: Option<Arc<str>>,
     /// In the order in which they were asked for.
     pub children: Vec<TreeNode>,
 }
@@ -148,6 +153,7 @@ impl Tree {
                 (node.usage, node.cost) = (ending.usage, ending.cost);
             }
             EventKind::Delivered { .. } | EventKind::Undelivered { .. } => node.handed_over = true,
+            EventKind::Removal { error } => node.not_removed = error.clone(),
             EventKind::Admitted(_)
             | EventKind::Refused { .. }
             | EventKind::Stopping { .. }
@@ -193,7 +199,8 @@ impl Tree {
 
     /// Whether a run was to be deleted, and it and everything below it is: only whoever asks for everything is shown it.
     pub fn is_deleted(&self, node: &Node) -> bool {
-        let is_gone = node.cleanup == Cleanup::Delete && node.handed_over;
+        let was_to_go = node.cleanup == Cleanup::Delete && node.handed_over;
+        let is_gone = was_to_go && node.not_removed.is_none();
         is_gone && self.children(node).all(|child| self.is_deleted(child))
     }
 
@@ -255,6 +262,7 @@ impl Tree {
             own_usage: node.usage,
             subtree_usage,
             cost,
+            not_removed: node.not_removed.clone(),
             children,
         }
     }
@@ -290,6 +298,7 @@ impl Tree {
             usage: Usage::default(),
             cost: Cost::NONE,
             cleanup: admitted.cleanup,
+            not_removed: None,
             handed_over: false,
             holds: admitted.runtime.is_none(),
             children: Vec::new(),

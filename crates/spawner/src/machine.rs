@@ -84,6 +84,8 @@ pub(crate) enum Input {
     Close { ending: Box<Ending> },
     /// No admission and no start until further notice; what runs goes on.
     Pause(bool),
+    /// The folder of a run was removed, or could not be.
+    Removed { run: RunId, error: Option<Arc<str>> },
     /// The moment that [`Machine::next_timer`] named has come.
     Time,
 }
@@ -262,6 +264,7 @@ impl Machine {
             Input::StopAll { firm } => self.stop_all(now, firm, out),
             Input::Close { ending } => self.close(now, *ending, out),
             Input::Pause(paused) => self.paused = paused,
+            Input::Removed { run, error } => self.removed(now, run, error, out),
             Input::Time => self.time(now, out),
         }
         self.schedule(now, out);
@@ -364,8 +367,16 @@ impl Machine {
     fn insert(&mut self, id: RunId, parent: Option<RunIndex>, depth: u32, live: Live) -> RunIndex {
         let run = RunIndex::new(self.runs.len());
         let body = Body::Live(Box::new(live));
-        let cleanup = Cleanup::Keep;
-        self.runs.push(Run { id, parent, depth, cleanup, children: Vec::new(), body });
+        self.runs.push(Run {
+            id,
+            parent,
+            depth,
+            cleanup: Cleanup::Keep,
+            keeps: false,
+            not_removed: false,
+            children: Vec::new(),
+            body,
+        });
         let before = self.index.insert(id, run);
         assert!(before.is_none(), "run ids are minted once");
         if let Some(parent) = parent {

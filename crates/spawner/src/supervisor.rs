@@ -22,7 +22,7 @@ use offshoot_model::{AgentId, CancelledBy, Ending, Envelope, Reason, Refusal, Ru
 use offshoot_runtime::{LetterBox, RunEvent, RunHost, StopHandle, WaitFor};
 use offshoot_store::{RootLock, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use crate::agents::Asking;
 use crate::follow::News;
@@ -73,7 +73,7 @@ pub(crate) struct Supervisor {
     sender: mpsc::UnboundedSender<Message>,
     agents: JoinSet<()>,
     /// Folders that are being removed.
-    removals: JoinSet<()>,
+    removals: JoinSet<Vec<Removed>>,
     runs: Entries,
     /// In the order in which they were asked, which is the order in which the machine answers.
     asked: VecDeque<Asked>,
@@ -129,6 +129,9 @@ pub(crate) enum Recorded {
     /// It is not, and its owner has to say what it takes to run it.
     Lives(RunIndex),
 }
+
+/// The run whose folder was to be removed, and why it is still there.
+type Removed = (RunId, Option<Arc<str>>);
 
 /// A letter on its way.
 struct Written {
@@ -222,7 +225,11 @@ impl Supervisor {
             let active = self.machine.active();
             self.shared.active.change(std::mem::replace(&mut self.active, active), active);
             if self.machine.live() == 0 && self.outbox.is_empty() {
-                while self.removals.join_next().await.is_some() {}
+                if let Some(removed) = self.removals.join_next().await {
+                    // What it says may have to be recorded first.
+                    self.removed(removed, &mut effects);
+                    continue;
+                }
                 // Whoever hears that the tree is over may take it over at once.
                 drop(lock);
                 self.state.send_if_modified(|state| match state {
@@ -236,7 +243,6 @@ impl Supervisor {
             }
             // Not an arm below: each has said that it is over, and the task that is left of it wakes nobody.
             while self.agents.try_join_next().is_some() {}
-            while self.removals.try_join_next().is_some() {}
             let timer = self.machine.next_timer();
             if timer.is_some_and(|moment| moment <= self.shared.clock.now()) {
                 // Not left to the arm below, which would never have its turn while messages keep coming.
@@ -254,9 +260,18 @@ impl Supervisor {
                         self.take(message, &mut effects);
                     }
                 }
+                Some(removed) = self.removals.join_next(), if !self.removals.is_empty() => {
+                    self.removed(removed, &mut effects);
+                }
                 // What is due then is found at the top of the loop.
                 () = alarm.rings(timer, &self.shared), if timer.is_some() => {}
             }
+        }
+    }
+
+    fn removed(&mut self, removed: Result<Vec<Removed>, JoinError>, effects: &mut Vec<Effect>) {
+        for (run, error) in removed.expect("to remove a folder does not panic") {
+            self.step(Input::Removed { run, error }, effects);
         }
     }
 

@@ -219,6 +219,7 @@ fn in_turns(script: &mut Script) {
     script.start(root);
     script.start(second);
     let third = script.child(root, "scout", Some("late"));
+    script.is_to_go(third);
     let text = Payload::text("be thorough");
     script.say(second, EventKind::Letter { from: Some(root), text });
     script.say(root, EventKind::TurnEnded { answer: None });
@@ -230,6 +231,8 @@ fn in_turns(script: &mut Script) {
     script.after(9).end(root, Ending::completed(Payload::text("one and two")));
     script.after(9).end(third, Ending::completed(Payload::text("three")));
     script.undelivered(third);
+    let error = Some("cannot remove /data/runs/late: it is \u{1b}[5mbusy".into());
+    script.say(third, EventKind::Removal { error });
 }
 
 fn json(text: &str) -> JsonText {

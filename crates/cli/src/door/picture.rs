@@ -33,7 +33,8 @@ fn draw(node: &RunNode, before: &str, below: &str, lines: &mut Vec<String>) {
     };
     let reason = node.reason.as_ref().filter(|_| !node.status.is_success());
     let reason = reason.map(|reason| plain(&reason.message));
-    for part in [time(node), tokens, reason].into_iter().flatten() {
+    let left = node.not_removed.as_deref().map(|why| format!("not removed: {}", plain(why)));
+    for part in [time(node), tokens, reason, left].into_iter().flatten() {
         line.push_str("  ");
         line.push_str(&part);
     }

@@ -71,3 +71,42 @@ fn what_becomes_of_a_session_is_one_of_two_words() {
     let outcome = place.run(&["run", "--cleanup", "burn", "x", "--", "cat"]).expect_code(2);
     assert!(outcome.stderr.contains("keep, delete"), "{}", outcome.stderr);
 }
+
+#[test]
+fn what_somebody_above_keeps_is_deleted_by_nobody_below() {
+    let place = Place::new();
+    let script = r#"reads spawn --wait --label kept --cleanup delete
+"$OFFSHOOT" -q spawn --wait --label above --cleanup keep x -- sh -c '
+    "$OFFSHOOT" -q spawn --wait --label below --cleanup delete --context plan=plan x -- "$OFFSHOOT" context get plan'"#;
+    place.tree(&["--cleanup", "keep"], &format!("{READS}{script}")).expect_code(0);
+    check(&place, [("kept", true), ("above", true), ("below", true)]);
+
+    let place = Place::new();
+    place.tree(&[], &format!("{READS}{script}")).expect_code(0);
+    check(&place, [("kept", false), ("above", true), ("below", true)]);
+    let tree = place.run(&["tree", "--json"]).expect_code(0).json();
+    let below = tree[0]["children"][0]["children"][0]["runId"].as_str().expect("it is shown");
+    let shown = place.run(&["show", below]).expect_code(0);
+    assert!(shown.stdout().contains("it is kept above it"), "{}", shown.stdout());
+}
+
+#[test]
+fn what_cannot_be_removed_is_told_and_stays_in_sight() {
+    let place = Place::new();
+    let script = r#"echo step > plan
+"$OFFSHOOT" -q spawn --wait --label stuck --cleanup delete --context plan=plan x -- sh -c '
+    folder=.offshoot/runs/$OFFSHOOT_RUN_ID; rm -r "$folder" && echo "no folder" > "$folder"'
+"$OFFSHOOT" tree | grep -c "not removed""#;
+    let outcome = place.tree(&[], script).expect_code(0);
+    assert!(outcome.stdout().ends_with("1\n"), "told inside too: {}", outcome.stdout());
+    let run = |arguments: &[&str]| place.run(arguments).expect_code(0).stdout().to_owned();
+    let tree = run(&["tree"]);
+    assert!(tree.contains("stuck (depth 1)") && tree.contains("not removed: cannot"), "{tree}");
+    let tree = place.run(&["tree", "--json"]).json();
+    let child = &tree[0]["children"][0];
+    assert!(child["notRemoved"].is_string(), "{child}");
+    let id = child["runId"].as_str().expect("an id");
+    assert!(run(&["show", id]).contains("could not be removed"));
+    assert_eq!(run(&["events", id]).matches("could not be removed").count(), 1);
+    place.run(&["audit", id]).expect_code(0);
+}

@@ -43,6 +43,9 @@ pub struct RunNode {
     pub subtree_usage: Usage,
     /// With everything below.
     pub cost: Cost,
+    /// Why its folder is still there although it was to go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_removed: Option<String>,
     /// In the order in which they were asked for.
     #[serde(default)]
     pub children: Vec<RunNode>,
@@ -78,6 +81,7 @@ impl From<&TreeNode> for RunNode {
             own_usage: node.own_usage,
             subtree_usage: node.subtree_usage,
             cost: node.cost,
+            not_removed: node.not_removed.as_deref().map(str::to_owned),
             children: node.children.iter().map(Self::from).collect(),
         }
     }

@@ -91,14 +91,20 @@ impl Machine {
         parent.last_grant = Some(Arc::clone(&admission.grant));
         let key = parent.key.child(&admission.agent, &segment(id));
         let depth = admission.depth;
-        let cleanup = request.cleanup.unwrap_or_else(|| configured(&parent.terms));
+        let configured = configured(&parent.terms);
         let rules = other_rules(&parent.terms, &admission.terms);
         let mut child = live(key.clone(), &admission, Phase::Queued);
         child.takes_turns = facts.turns;
         // A root that runs nothing itself reads no results: its owner follows its pieces, or waits.
         child.announces = origin == Origin::Agent && parent.phase != Phase::Holder;
         let run = self.insert(id, Some(caller), depth, child);
+        let kept_above = configured == Some(Cleanup::Keep) || self.runs[caller.get()].keeps;
+        let cleanup = match request.cleanup.or(configured) {
+            Some(wish) if !kept_above => wish,
+            _ => Cleanup::Keep,
+        };
         self.runs[run.get()].cleanup = cleanup;
+        self.runs[run.get()].keeps = keeps(self.runs[caller.get()].keeps, request.cleanup);
         // What all pieces have in common stands in the root's plan.
         let particulars = match origin {
             Origin::Agent => Particulars::of(&request, folder),
@@ -180,12 +186,17 @@ pub(super) fn live(key: SessionKey, admission: &Admission, phase: Phase) -> Live
     }
 }
 
-/// What becomes of a child of which the request says nothing.
-fn configured(terms: &Terms) -> Cleanup {
-    match terms.cleanup() {
+/// Whether nothing below a run goes: somebody asked to keep it, or one above it.
+pub(super) fn keeps(above: bool, asked: Option<Cleanup>) -> bool {
+    above || asked == Some(Cleanup::Keep)
+}
+
+/// What somebody has configured for the chain; what is built in is nobody's wish.
+fn configured(terms: &Terms) -> Option<Cleanup> {
+    terms.cleanup.as_ref().map(|wish| match wish.value {
         offshoot_config::Cleanup::Keep => Cleanup::Keep,
         offshoot_config::Cleanup::Delete => Cleanup::Delete,
-    }
+    })
 }
 
 /// What a child's spawns are held to, where that is not what its parent's are held to.

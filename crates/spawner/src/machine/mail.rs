@@ -9,6 +9,8 @@
 //! Each result is handed over once, to the session that asked for the child. Asking again repeats the answer and
 //! delivers nothing.
 
+use std::sync::Arc;
+
 use offshoot_model::{
     Cleanup, DeliveryId, EventKind, Payload, Refusal, RefusalCode, RunId, SessionKey, Timestamp,
 };
@@ -218,6 +220,21 @@ impl Machine {
         let entry = &self.runs[run.get()];
         if entry.cleanup == Cleanup::Delete {
             out.push(Effect::Remove { run: entry.id });
+        }
+    }
+
+    /// What came of that. Nothing else of the record would say that a folder stayed, or that it went at a later attempt.
+    pub(super) fn removed(
+        &mut self,
+        now: Timestamp,
+        run: RunId,
+        error: Option<Arc<str>>,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(run) = self.find(run) else { return };
+        let before = std::mem::replace(&mut self.runs[run.get()].not_removed, error.is_some());
+        if before || error.is_some() {
+            self.record(now, run, EventKind::Removal { error }, out);
         }
     }
 }

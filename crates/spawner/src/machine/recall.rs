@@ -31,6 +31,7 @@ use offshoot_model::{
 };
 use offshoot_policy::{Admission, Lineage, RuntimeFacts, Terms};
 
+use super::admission::keeps;
 use super::run::{Body, Phase, RunIndex};
 use super::timer::Due;
 use super::{Effect, Machine};
@@ -169,6 +170,9 @@ impl Recall {
             EventKind::Delivered { .. } | EventKind::Undelivered { .. } => {
                 self.machine.forget_result(run);
                 self.handed_over.push(run);
+            }
+            EventKind::Removal { error } => {
+                self.machine.runs[run.get()].not_removed = error.is_some();
             }
             EventKind::Admitted(_)
             | EventKind::Refused { .. }
@@ -321,7 +325,9 @@ impl Recall {
             self.opened_at = at;
         }
         let run = machine.insert(id, parent, admitted.depth, live);
-        machine.runs[run.get()].cleanup = admitted.cleanup;
+        let above = parent.is_some_and(|parent| machine.runs[parent.get()].keeps);
+        let entry = &mut machine.runs[run.get()];
+        (entry.cleanup, entry.keeps) = (admitted.cleanup, keeps(above, particulars.cleanup));
         let about = About { admitted, facts, started: holds, attempt: 1, used: None };
         self.about.insert(run, about);
         Ok(())

@@ -24,6 +24,10 @@ pub(crate) struct Run {
     pub(crate) depth: u32,
     /// What becomes of it once its result was handed over.
     pub(crate) cleanup: Cleanup,
+    /// Whether somebody asked to keep it, or one above it: then nothing below it goes.
+    pub(crate) keeps: bool,
+    /// Whether the record says that its folder could not be removed.
+    pub(crate) not_removed: bool,
     pub(crate) children: Vec<RunIndex>,
     pub(crate) body: Body,
 }

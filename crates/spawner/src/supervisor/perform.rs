@@ -149,10 +149,12 @@ impl Supervisor {
     fn remove(&mut self, runs: Vec<RunId>) {
         let folder = self.shared.folder.clone();
         self.removals.spawn_blocking(move || {
-            for run in runs {
-                // What cannot be removed harms nobody: it goes with its tree when that is pruned.
-                let _ = folder.remove_run_folder(run);
-            }
+            let remove = |run| {
+                let error = folder.remove_run_folder(run).err();
+                // It harms nobody: it goes with its tree when that is pruned. But somebody may count on its being gone.
+                (run, error.map(|error| agent::chain(&error).into()))
+            };
+            runs.into_iter().map(remove).collect()
         });
     }
 

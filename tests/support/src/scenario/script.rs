@@ -74,6 +74,16 @@ impl Script {
         self.admit(Some(parent), &key, agent, |admitted| admitted.label = label)
     }
 
+    /// What was admitted last is to be deleted once its answer was handed over.
+    pub(super) fn is_to_go(&mut self, run: RunId) {
+        match self.events.last_mut() {
+            Some(Event { run: last, kind: EventKind::Admitted(admitted), .. }) if *last == run => {
+                admitted.cleanup = Cleanup::Delete;
+            }
+            other => panic!("{run} was not admitted last, but {other:?}"),
+        }
+    }
+
     fn admit(
         &mut self,
         parent: Option<RunId>,

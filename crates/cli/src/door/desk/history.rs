@@ -105,6 +105,12 @@ fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, 
         EventKind::Undelivered { delivery } => {
             own(EntryKind::Event, format!("its result reached nobody: {delivery}"))
         }
+        EventKind::Removal { error: Some(error) } => {
+            own(EntryKind::Event, format!("its folder could not be removed: {error}"))
+        }
+        EventKind::Removal { error: None } => {
+            own(EntryKind::Event, "its folder was removed".to_owned())
+        }
         EventKind::Progress { text } => own(EntryKind::Report, text.to_string()),
         EventKind::Starting => own(EntryKind::Event, "has a slot and starts".to_owned()),
         EventKind::Started { .. } => own(EntryKind::Event, "runs".to_owned()),

@@ -1,8 +1,10 @@
 //! What goes once its result was handed over, and what stays.
 
+use std::sync::Arc;
+
 use offshoot_model::{Cleanup, Origin, SpawnRequest};
 
-use super::super::RunIndex;
+use super::super::{Input, RunIndex};
 use super::agents::Behaviour;
 use super::limits::Limits;
 use super::world::World;
@@ -12,7 +14,16 @@ fn quiet(seed: u64) -> World {
 }
 
 fn to_delete(world: &mut World, caller: RunIndex, origin: Origin) -> RunIndex {
-    let request = SpawnRequest { cleanup: Some(Cleanup::Delete), ..SpawnRequest::default() };
+    wishing(world, caller, origin, Some(Cleanup::Delete))
+}
+
+fn wishing(
+    world: &mut World,
+    caller: RunIndex,
+    origin: Origin,
+    cleanup: Option<Cleanup>,
+) -> RunIndex {
+    let request = SpawnRequest { cleanup, ..SpawnRequest::default() };
     world.spawn(caller, origin, request).expect("the caller may spawn")
 }
 
@@ -72,4 +83,66 @@ fn a_new_supervisor_removes_what_the_last_may_have_left() {
     assert_eq!(removed(&world), 1);
     world.crash();
     assert!(removed(&world) >= 2, "whether the first was in time is not on record");
+}
+
+#[test]
+fn what_somebody_above_keeps_stays() {
+    const KEEP: Option<Cleanup> = Some(Cleanup::Keep);
+    const DELETE: Option<Cleanup> = Some(Cleanup::Delete);
+    // What is configured for the tree, what is asked for the parent, what for the child, and what becomes of the child.
+    let rows = [
+        (None, None, None, Cleanup::Keep),
+        (None, None, DELETE, Cleanup::Delete),
+        (None, DELETE, None, Cleanup::Keep),
+        (None, DELETE, KEEP, Cleanup::Keep),
+        (None, KEEP, None, Cleanup::Keep),
+        (None, KEEP, DELETE, Cleanup::Keep),
+        (DELETE, None, None, Cleanup::Delete),
+        (DELETE, None, KEEP, Cleanup::Keep),
+        (DELETE, KEEP, None, Cleanup::Keep),
+        (DELETE, KEEP, DELETE, Cleanup::Keep),
+        (KEEP, None, None, Cleanup::Keep),
+        (KEEP, None, DELETE, Cleanup::Keep),
+        (KEEP, DELETE, DELETE, Cleanup::Keep),
+    ];
+    for (at, (configured, above, asked, expected)) in (0..).zip(rows) {
+        let limits = Limits { cleanup: configured, ..Limits::default() };
+        let mut world = World::new(70 + at, limits, Behaviour::Quiet);
+        Arc::make_mut(&mut world.facts).resumes = true;
+        let top = world.spawn_piece();
+        let parent = wishing(&mut world, top, Origin::Agent, above);
+        let child = wishing(&mut world, parent, Origin::Agent, asked);
+        let became = world.machine.runs[child.get()].cleanup;
+        assert_eq!(became, expected, "{configured:?} above {above:?} above {asked:?}");
+        let later = wishing(&mut world, child, Origin::Agent, DELETE);
+        let before = world.machine.runs[later.get()].cleanup;
+        world.crash();
+        let after = wishing(&mut world, parent, Origin::Agent, asked);
+        assert_eq!(world.machine.runs[after.get()].cleanup, expected, "the record says the same");
+        let after = wishing(&mut world, child, Origin::Agent, DELETE);
+        assert_eq!(world.machine.runs[after.get()].cleanup, before, "at every depth");
+    }
+}
+
+#[test]
+fn what_could_not_be_removed_is_told_until_it_is_gone() {
+    let mut world = quiet(64);
+    let parent = world.spawn_piece();
+    let child = to_delete(&mut world, parent, Origin::Agent);
+    world.finish(child);
+    world.wait(parent);
+    let told = |world: &World| world.ledger.seen.get("removal").copied().unwrap_or(0);
+    let says = |world: &mut World, error: Option<&str>| {
+        let run = world.id(child);
+        world.step(Input::Removed { run, error: error.map(Into::into) });
+    };
+    says(&mut world, None);
+    assert_eq!(told(&world), 0, "that it went as it was to go is no news");
+    says(&mut world, Some("busy"));
+    assert_eq!(told(&world), 1);
+    world.crash();
+    says(&mut world, None);
+    assert_eq!(told(&world), 2, "a new supervisor knows what the last could not do");
+    says(&mut world, None);
+    assert_eq!(told(&world), 2);
 }

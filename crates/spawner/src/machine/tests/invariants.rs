@@ -101,8 +101,8 @@ impl Ledger {
         let is_over = self.ended.contains_key(&run);
         let is_delivery =
             matches!(kind, EventKind::Delivered { .. } | EventKind::Undelivered { .. });
-        let is_reopened = matches!(kind, EventKind::Reopened);
-        assert!(is_reopened || is_over == is_delivery, "what is over is delivered, no more");
+        let is_any_time = matches!(kind, EventKind::Reopened | EventKind::Removal { .. });
+        assert!(is_any_time || is_over == is_delivery, "what is over is delivered, no more");
         *self.seen.entry(kind.name()).or_default() += 1;
         self.count_at_once(run, kind);
         match kind {

@@ -1,6 +1,7 @@
 //! The limits of a tree, as the configuration of a test.
 
 use offshoot_config::{Config, Loader};
+use offshoot_model::Cleanup;
 
 use super::seed::Seed;
 
@@ -17,6 +18,7 @@ pub(super) struct Limits {
     pub(super) cascade: bool,
     pub(super) budget_tokens: Option<u64>,
     pub(super) breaker_failures: u32,
+    pub(super) cleanup: Option<Cleanup>,
 }
 
 impl Default for Limits {
@@ -33,6 +35,7 @@ impl Default for Limits {
             cascade: false,
             budget_tokens: None,
             breaker_failures: 3,
+            cleanup: None,
         }
     }
 }
@@ -51,6 +54,7 @@ impl Limits {
             cascade: dice.one_in(4),
             budget_tokens: dice.one_in(2).then(|| 100 + dice.below(5_000)),
             breaker_failures: 1 + dice.below(3) as u32,
+            cleanup: None,
         }
     }
 
@@ -70,6 +74,8 @@ impl Limits {
         ];
         settings.extend(self.per_level.map(|cap| ("maxConcurrentPerLevel", cap.to_string())));
         settings.extend(self.budget_tokens.map(|tokens| ("budget.tokens", tokens.to_string())));
+        let word = |cleanup: Cleanup| if cleanup.is_keep() { "keep" } else { "delete" };
+        settings.extend(self.cleanup.map(|cleanup| ("cleanup", word(cleanup).to_owned())));
         let set = |loader: Loader, (key, value): (&str, String)| {
             loader.flag(format!("agents.defaults.subagents.{key}"), value, "test")
         };

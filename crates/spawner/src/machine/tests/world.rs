@@ -348,7 +348,7 @@ impl World {
         }
     }
 
-    fn step(&mut self, input: Input) {
+    pub(super) fn step(&mut self, input: Input) {
         let mut effects = Vec::new();
         self.machine.step(self.now, input, &mut effects);
         self.book(effects);
