@@ -10,7 +10,7 @@ Examples:
   offshoot list --all
   offshoot list --json")]
 pub(crate) struct ListArguments {
-    /// Every run, not the roots alone, and trees that are archived
+    /// Every run, not the roots alone, deleted ones too, and trees that are archived
     #[arg(long)]
     pub(crate) all: bool,
 }

@@ -13,7 +13,7 @@ pub(crate) struct TreeArguments {
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<String>,
 
-    /// Show every run, also where many are alike, and trees that are archived
+    /// Show every run, also where many are alike or deleted, and trees that are archived
     #[arg(long)]
     pub(crate) all: bool,
 }

@@ -41,7 +41,7 @@ struct Listed {
 /// Lists runs, the oldest first.
 pub(crate) fn run(arguments: &ListArguments, cx: &Invocation) -> Result<Exit, Failure> {
     if may_be_below(cx)
-        && let Some(runs) = block_on(inside(cx))?
+        && let Some(runs) = block_on(inside(arguments, cx))?
     {
         return print_inside(&runs, cx);
     }
@@ -83,9 +83,13 @@ fn list(tree: &Tree, node: &Node) -> Listed {
 }
 
 /// The session that asks and all that is below it, as the door tells, where there is one.
-async fn inside(cx: &Invocation) -> Result<Option<Vec<RunNode>>, Failure> {
+async fn inside(
+    arguments: &ListArguments,
+    cx: &Invocation,
+) -> Result<Option<Vec<RunNode>>, Failure> {
     let Some(supervisor) = above(cx).await? else { return Ok(None) };
-    Ok(Some(call(&supervisor, AskedList { all: true, limit: None }).await?.runs))
+    let asked = AskedList { all: arguments.all, limit: None };
+    Ok(Some(call(&supervisor, asked).await?.runs))
 }
 
 fn print_inside(runs: &[RunNode], cx: &Invocation) -> Result<Exit, Failure> {

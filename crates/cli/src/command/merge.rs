@@ -60,7 +60,8 @@ async fn inside(arguments: &MergeArguments, cx: &Invocation) -> Result<Option<Ex
     only_of_the_tree(&arguments.plugins)?;
     let mut runs: Vec<RunName> = arguments.result.iter().cloned().map(RunName).collect();
     if let Some(parent) = &arguments.children {
-        let asked = Tree { run: Some(RunName(parent.clone())) };
+        // The answer of a child that is deleted is still there.
+        let asked = Tree { run: Some(RunName(parent.clone())), all: true };
         let roots = call(&supervisor, asked).await?.roots;
         let children = roots.iter().flat_map(|root| &root.children);
         runs.extend(children.filter(|run| run.status.is_terminal()).map(|run| run.run_id.into()));

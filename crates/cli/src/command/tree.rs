@@ -81,7 +81,7 @@ async fn inside(
     cx: &Invocation,
 ) -> Result<Option<Vec<RunNode>>, Failure> {
     let Some(supervisor) = above(cx).await? else { return Ok(None) };
-    let asked = AskedTree { run: arguments.run.clone().map(RunName) };
+    let asked = AskedTree { run: arguments.run.clone().map(RunName), all: arguments.all };
     Ok(Some(call(&supervisor, asked).await?.roots))
 }
 

@@ -39,10 +39,14 @@ fn draw(node: &RunNode, before: &str, below: &str, lines: &mut Vec<String>) {
         line.push_str(&part);
     }
     lines.push(line);
-    let last = node.children.len().saturating_sub(1);
+    let rows = node.children.len() + usize::from(node.deleted > 0);
+    let last = rows.saturating_sub(1);
     for (place, child) in node.children.iter().enumerate() {
         let (branch, rest) = if place == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
         draw(child, &format!("{below}{branch}"), &format!("{below}{rest}"), lines);
+    }
+    if node.deleted > 0 {
+        lines.push(format!("{below}└─ … {} deleted", count(node.deleted.into())));
     }
 }
 
@@ -96,11 +100,13 @@ mod tests {
             "waiting",
             vec![node("a", 2, "failed", vec![deep]), node("b", 2, "completed", Vec::new())],
         );
+        let top = RunNode { deleted: 2, ..top };
         let expected = "\
 top (depth 1)  waiting  40 ms  1,200 tokens  exit code 7
 ├─ a (depth 2)  failed  40 ms  1,200 tokens  exit code 7
 │  └─ deep\u{fffd} (depth 3)  running  40 ms  1,200 tokens  exit code 7
-└─ b (depth 2)  completed  40 ms  1,200 tokens";
+├─ b (depth 2)  completed  40 ms  1,200 tokens
+└─ … 2 deleted";
         assert_eq!(pictured(&top), expected);
     }
 }

@@ -71,7 +71,7 @@ pub(crate) async fn reach(name: &str, cx: &Invocation) -> Result<(Client, String
     for Supervisor { socket, .. } in registry.supervisors() {
         // One that has just gone, or is somebody else's affair.
         let Ok(client) = Client::connect(&socket, None).await else { continue };
-        if client.call(Tree { run: Some(known.clone()) }).await.is_ok() {
+        if client.call(Tree { run: Some(known.clone()), all: true }).await.is_ok() {
             return Ok((client, known.0));
         }
     }

@@ -110,3 +110,42 @@ fn what_cannot_be_removed_is_told_and_stays_in_sight() {
     assert_eq!(run(&["events", id]).matches("could not be removed").count(), 1);
     place.run(&["audit", id]).expect_code(0);
 }
+
+#[test]
+fn an_agent_sees_what_is_deleted_as_everybody_does() {
+    let place = Place::new();
+    let script = r#"
+"$OFFSHOOT" -q spawn --wait --label gone --cleanup delete x -- echo gone >/dev/null
+"$OFFSHOOT" -q spawn --wait --label kept x -- echo kept >/dev/null
+for all in "" --all; do
+    "$OFFSHOOT" tree $all
+    "$OFFSHOOT" --json tree $all | grep '"label"\|"deleted"'
+    "$OFFSHOOT" list $all | grep -c .
+done
+"$OFFSHOOT" merge --strategy concatenate --children $OFFSHOOT_RUN_ID"#;
+    let outcome = place.tree(&["--label", "top"], script).expect_code(0);
+    let said: Vec<&str> = outcome.stdout().lines().map(str::trim).collect();
+    let expected = [
+        "top (depth 0)",
+        "├─ kept (d",
+        "└─ … 1 del",
+        "\"label\": \"top\",",
+        "\"label\": \"kept\",",
+        "\"deleted\": 1,",
+        "2",
+        "top (depth 0)",
+        "├─ gone (d",
+        "└─ kept (d",
+        "\"label\": \"top\",",
+        "\"label\": \"gone\",",
+        "\"label\": \"kept\",",
+        "3",
+        "gone",
+        "---",
+        "kept",
+    ];
+    let plain = |line: &&str| line.chars().take(10).collect::<String>();
+    let said: Vec<String> = said.iter().map(plain).collect();
+    let expected: Vec<String> = expected.iter().map(plain).collect();
+    assert_eq!(said, expected, "{}", outcome.stdout());
+}

@@ -11,6 +11,9 @@ pub struct Tree {
     /// From this run down; from the caller, or for the operator from all roots, where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunName>,
+    /// Also those that are deleted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
 }
 
 /// The answer to `tree`.
@@ -25,7 +28,7 @@ pub struct Trees {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct List {
-    /// Also those that are archived.
+    /// Also those that are archived or deleted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
     /// Only so many, the latest.

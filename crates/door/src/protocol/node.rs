@@ -49,6 +49,9 @@ pub struct RunNode {
     /// In the order in which they were asked for.
     #[serde(default)]
     pub children: Vec<RunNode>,
+    /// How many of its children are deleted and left out.
+    #[serde(default, skip_serializing_if = "none")]
+    pub deleted: u32,
 }
 
 /// Why a run ended.
@@ -83,6 +86,12 @@ impl From<&TreeNode> for RunNode {
             cost: node.cost,
             not_removed: node.not_removed.as_deref().map(str::to_owned),
             children: node.children.iter().map(Self::from).collect(),
+            deleted: 0,
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+fn none(count: &u32) -> bool {
+    *count == 0
 }

@@ -49,16 +49,20 @@ impl Desk {
             (None, CallerKind::Operator) => self.agents.root().run(),
         };
         let tree = self.tree().await?;
-        let roots = tree.get(top).map(|node| RunNode::from(&tree.view(node)));
+        let mut roots = tree.get(top).map(|node| RunNode::from(&tree.view(node)));
+        if !asked.all {
+            roots.iter_mut().for_each(|root| hide_deleted(&tree, root));
+        }
         Ok(Trees { roots: roots.into_iter().collect() })
     }
 
-    /// The same runs one after the other. Nothing of a tree that runs is archived, so all of them.
+    /// The same runs one after the other. Nothing of a tree that runs is archived.
     pub(super) async fn list(&self, caller: CallerKind, list: List) -> Result<Runs, CallError> {
         let tree = self.tree().await?;
         let mut runs: Vec<RunNode> = tree
             .nodes()
             .filter(|node| may_see(&tree, caller, node.run))
+            .filter(|node| list.all || !tree.is_deleted(node))
             .map(|node| RunNode { children: Vec::new(), ..RunNode::from(&tree.view(node)) })
             .collect();
         if let Some(limit) = list.limit {
@@ -114,6 +118,14 @@ impl Desk {
         let children = node.map(|node| tree.children(node).map(|child| child.run).collect());
         Ok(children.unwrap_or_default())
     }
+}
+
+/// Leaves out what is below a run and deleted, and counts it. What it used stays in the sums.
+fn hide_deleted(tree: &Tree, node: &mut RunNode) {
+    let before = node.children.len();
+    node.children.retain(|child| !tree.get(child.run_id).is_some_and(|it| tree.is_deleted(it)));
+    node.deleted = u32::try_from(before - node.children.len()).unwrap_or(u32::MAX);
+    node.children.iter_mut().for_each(|child| hide_deleted(tree, child));
 }
 
 /// Runs that a name may mean. The record is asked, the text is only compared.
