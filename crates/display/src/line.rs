@@ -137,6 +137,9 @@ fn detail(kind: &EventKind) -> String {
             format!("begins again, attempt {attempt}")
         }
         EventKind::TurnEnded { .. } => "further ones follow".to_owned(),
+        EventKind::Kept { name, value } => {
+            format!("{}, {}", neutral::line(name), number::bytes(value.size))
+        }
         EventKind::Letter { from: Some(from), .. } => format!("from {from}"),
         EventKind::Letter { from: None, .. } => "from the operator".to_owned(),
         EventKind::Undelivered { .. } => "its parent is over".to_owned(),

@@ -74,6 +74,13 @@ fn kinds() -> Value {
             ),
         ),
         (
+            "kept",
+            object(
+                &["name", "value"],
+                json!({ "name": { "type": "string" }, "value": { "$ref": "#/$defs/stored" } }),
+            ),
+        ),
+        (
             "delivered",
             object(
                 &["delivery", "redelivered"],

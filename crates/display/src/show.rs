@@ -106,6 +106,7 @@ impl Show {
             | EventKind::Started { .. }
             | EventKind::Progress { .. }
             | EventKind::Used { .. }
+            | EventKind::Kept { .. }
             | EventKind::Waiting
             | EventKind::Returned => {}
         }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Cleanup, ContentHash, ContextEntry, Cost, DeliveryId, Ending, Grant, JsonText, Payload,
-    Refusal, RootId, Rules, RunId, SpawnRequest, Timestamp, Usage,
+    Refusal, RootId, Rules, RunId, SpawnRequest, Timestamp, Usage, VariableRef,
 };
 
 /// One entry of a tree's record. Screen, journal and parent read the same entries.
@@ -104,6 +104,13 @@ pub enum EventKind {
         from: Option<RunId>,
         /// What.
         text: Payload,
+    },
+    /// It keeps a value under a name of its own. The name's earlier value is forgotten.
+    Kept {
+        /// The name.
+        name: Arc<str>,
+        /// The value.
+        value: VariableRef,
     },
     /// Its result reached its parent.
     Delivered {
@@ -318,6 +325,7 @@ names! {
     Self::Resumed { .. } => "resumed",
     Self::TurnEnded { .. } => "turn_ended",
     Self::Letter { .. } => "letter",
+    Self::Kept { .. } => "kept",
     Self::Delivered { .. } => "delivered",
     Self::Undelivered { .. } => "undelivered",
     Self::Removal { .. } => "removal",

@@ -163,6 +163,7 @@ impl Tree {
             | EventKind::Merged(_)
             | EventKind::Reopened
             | EventKind::TurnEnded { .. }
+            | EventKind::Kept { .. }
             | EventKind::Letter { .. } => {}
         }
     }

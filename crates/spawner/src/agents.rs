@@ -1,12 +1,13 @@
 //! The engine as running agents reach it from outside: by the run that asks, which somebody else has made sure of.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use offshoot_model::{
     AgentId, BudgetGrant, CancelledBy, ContextEntry, Grant, Origin, Refusal, RefusalCode, RootId,
-    RunId, SessionKey, SpawnRequest, Timestamp, Tree,
+    RunId, SessionKey, SpawnRequest, Timestamp, Tree, VariableRef,
 };
 use offshoot_runtime::{RunEvent, WaitAnswer, WaitFor};
 use offshoot_store::{DataFolder, Store, StoreError};
@@ -16,6 +17,7 @@ use crate::announce;
 use crate::follow::{News, Onlooker};
 use crate::host::{spawn, wait_for, write};
 use crate::machine::{Reach, RunIndex};
+use crate::names::Kept;
 use crate::resolve::Unresolved;
 use crate::shared::Shared;
 use crate::supervisor::{Ask, Message};
@@ -102,6 +104,33 @@ impl Agents {
     /// The values that a running session was given to read.
     pub fn context(&self, run: RunId) -> Arc<[ContextEntry]> {
         self.shared.contexts.get(run)
+    }
+
+    /// Lets a session keep a value, which is in the store, under a name of its own. It is on record when this answers, so
+    /// that a later supervisor of the tree finds it.
+    ///
+    /// # Errors
+    ///
+    /// `caller_ended` where the session is over.
+    pub async fn keep(
+        &self,
+        session: RunId,
+        name: &str,
+        value: VariableRef,
+    ) -> Result<Kept, Refusal> {
+        let (reply, answer) = oneshot::channel();
+        self.tell(Message::Keep { run: session, name: name.into(), value, reply })?;
+        answer.await.unwrap_or_else(|_| Err(over()))
+    }
+
+    /// The value that a session keeps under this name.
+    pub fn kept(&self, session: RunId, name: &str) -> Option<Kept> {
+        self.shared.names.get(session, name)
+    }
+
+    /// All that a session keeps, by name.
+    pub fn all_kept(&self, session: RunId) -> BTreeMap<Arc<str>, Kept> {
+        self.shared.names.of(session)
     }
 
     /// What time it is for this tree.
@@ -339,7 +368,7 @@ impl Agents {
     }
 }
 
-fn over() -> Refusal {
+pub(crate) fn over() -> Refusal {
     Refusal::new(RefusalCode::CallerEnded, "this session is over")
 }
 

@@ -36,7 +36,7 @@ use offshoot_config::Config;
 use offshoot_model::{
     AgentId, BudgetGrant, CancelledBy, Cleanup, Ending, Envelope, Event, EventKind, Grant,
     InputRange, JsonText, MergeSummary, Origin, Payload, Refusal, RootId, RunId, SessionKey,
-    SpawnRequest, Timestamp,
+    SpawnRequest, Timestamp, VariableRef,
 };
 use offshoot_policy::{Books, RuntimeFacts, Terms};
 use offshoot_runtime::{RunEvent, Stop};
@@ -74,6 +74,8 @@ pub(crate) enum Input {
     TurnEnded(TurnEnd),
     /// Somebody writes into a session that [`Machine::may_write`] allows.
     Letter(Letter),
+    /// A run gives a value a name.
+    Keep { run: RunIndex, name: Arc<str>, value: VariableRef },
     /// Whoever waited has gone.
     WaitDropped { id: WaitId },
     /// A run and what is below it are to stop.
@@ -182,6 +184,8 @@ pub(crate) enum Effect {
     NoTurn { wait: WaitId },
     /// Hand this run the letter that was put for it.
     Hand { run: RunIndex },
+    /// The name that was given next has its value since then.
+    Kept { at: Timestamp },
     /// Tell whoever follows this run that it is over.
     Ended { run: RunIndex, envelope: Box<Envelope> },
     /// Remove what this run has left in a folder of its own.
@@ -259,6 +263,10 @@ impl Machine {
             Input::Wait(wait) => self.wait(now, wait, out),
             Input::TurnEnded(end) => self.turn_ended(now, end, out),
             Input::Letter(letter) => self.letter(now, letter, out),
+            Input::Keep { run, name, value } => {
+                self.record(now, run, EventKind::Kept { name, value }, out);
+                out.push(Effect::Kept { at: now });
+            }
             Input::WaitDropped { id } => self.give_up_wait(now, id, out),
             Input::Cancel { run, reach, by } => self.cancel(now, run, reach, by, out),
             Input::StopAll { firm } => self.stop_all(now, firm, out),

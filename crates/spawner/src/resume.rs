@@ -51,7 +51,9 @@ impl Spawner {
         }
         let clock = Onward::from(&around.clock, recall.last_at());
         let shared = self.shared(root, &agent, &Arc::new(work), clock);
-        let Recalled { machine, effects, waiting, ended } = recall.reopen(shared.clock.now());
+        let Recalled { machine, effects, waiting, ended, names } =
+            recall.reopen(shared.clock.now());
+        shared.names.restore(names);
         let mut recorded: HashMap<u32, Recorded> = ended
             .into_iter()
             .map(|(place, envelope)| (place, Recorded::Ended(Box::new(envelope))))

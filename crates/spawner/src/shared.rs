@@ -16,6 +16,7 @@ use crate::clock::Clock;
 use crate::doorkeeper::Doorkeeper;
 use crate::excerpt::Excerpt;
 use crate::machine::WaitId;
+use crate::names::Names;
 use crate::runtimes::Runtimes;
 use crate::supervisor::FanId;
 use crate::work::Work;
@@ -43,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) active: Arc<Gauge>,
     pub(crate) doorkeeper: Option<Arc<dyn Doorkeeper>>,
     pub(crate) contexts: Contexts,
+    pub(crate) names: Names,
     pub(crate) progress: Progress,
 }
 

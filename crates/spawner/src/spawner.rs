@@ -19,6 +19,7 @@ use crate::doorkeeper::Doorkeeper;
 use crate::error::SpawnerError;
 use crate::follow::FOLLOW_BUFFER;
 use crate::machine::{Effect, Machine, Opening, RunIndex};
+use crate::names::Names;
 use crate::resolve::Unresolved;
 use crate::root_kind::RootKind;
 use crate::runtimes::Runtimes;
@@ -176,6 +177,7 @@ impl Spawner {
             active: Arc::clone(&around.active),
             doorkeeper: around.doorkeeper.clone(),
             contexts: Contexts::default(),
+            names: Names::default(),
             progress: Progress::default(),
             // The root itself is followed under number 0.
             minted: AtomicU64::new(1),

@@ -18,13 +18,13 @@ mod perform;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use offshoot_model::{AgentId, CancelledBy, Ending, Envelope, Reason, Refusal, RunId};
+use offshoot_model::{AgentId, CancelledBy, Ending, Envelope, Reason, Refusal, RunId, VariableRef};
 use offshoot_runtime::{LetterBox, RunEvent, RunHost, StopHandle, WaitFor};
 use offshoot_store::{RootLock, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinSet};
 
-use crate::agents::Asking;
+use crate::agents::{Asking, over};
 use crate::follow::News;
 use crate::host::AgentHost;
 use crate::machine::{
@@ -32,6 +32,7 @@ use crate::machine::{
     WaitId,
 };
 use crate::mind::Mind;
+use crate::names::Kept;
 use crate::shared::Shared;
 
 use alarm::Alarm;
@@ -80,6 +81,8 @@ pub(crate) struct Supervisor {
     waits: HashMap<WaitId, oneshot::Sender<Waited>>,
     /// Letters that are being recorded, in the order in which they will be handed over.
     letters: VecDeque<Written>,
+    /// Names that are being recorded, in the order in which they will hold.
+    naming: VecDeque<Naming>,
     /// Pieces that stand in the record of an earlier supervisor, by their place, until their owner asks for them.
     recorded: HashMap<u32, Recorded>,
     outbox: Outbox,
@@ -139,6 +142,14 @@ struct Written {
     reply: oneshot::Sender<Result<(), Refusal>>,
 }
 
+/// A name on its way.
+struct Naming {
+    run: RunId,
+    name: Arc<str>,
+    value: VariableRef,
+    reply: oneshot::Sender<Result<Kept, Refusal>>,
+}
+
 /// Somebody who hears how one piece of a request ends.
 #[derive(Clone)]
 struct Follower {
@@ -186,6 +197,7 @@ impl Supervisor {
             asked: VecDeque::new(),
             waits: HashMap::new(),
             letters: VecDeque::new(),
+            naming: VecDeque::new(),
             recorded: HashMap::new(),
             outbox: Outbox::default(),
             events,
@@ -339,6 +351,18 @@ impl Supervisor {
                     }
                     // Whoever asked may have gone.
                     Err(refusal) => drop(reply.send(Err(refusal))),
+                }
+            }
+            Message::Keep { run: id, name, value, reply } => {
+                let live = self.machine.find(id).filter(|run| self.machine.session(*run).is_some());
+                match live {
+                    Some(run) => {
+                        let naming = Naming { run: id, name: Arc::clone(&name), value, reply };
+                        self.naming.push_back(naming);
+                        self.step(Input::Keep { run, name, value }, effects);
+                    }
+                    // Whoever asked may have gone.
+                    None => drop(reply.send(Err(over()))),
                 }
             }
             Message::WaitDropped { id } => {

@@ -218,6 +218,13 @@ fn in_turns(script: &mut Script) {
     script.say(second, EventKind::Resumed { attempt: 2, continues: false });
     script.start(root);
     script.start(second);
+    let bytes = stored_result();
+    let value = VariableRef {
+        hash: ContentHash::of(&bytes),
+        size: bytes.len() as u64,
+        kind: ValueKind::Text,
+    };
+    script.say(root, EventKind::Kept { name: "the \u{1b}[2Jplan".into(), value });
     let third = script.child(root, "scout", Some("late"));
     script.is_to_go(third);
     let text = Payload::text("be thorough");

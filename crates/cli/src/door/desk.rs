@@ -4,7 +4,6 @@ mod children;
 mod grep;
 mod history;
 mod merge;
-mod names;
 mod order;
 mod read;
 mod runs;
@@ -27,20 +26,18 @@ use offshoot_store::StoreError;
 pub(crate) use history::history;
 
 use crate::plugins::Found;
-use names::Names;
 
 /// The engine, as the door knows it. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Desk {
     agents: Agents,
-    names: Names,
     plugins: Arc<Found>,
 }
 
 impl Desk {
     /// Answers for this tree.
     pub(crate) fn new(agents: Agents, plugins: Arc<Found>) -> Self {
-        Self { agents, names: Names::default(), plugins }
+        Self { agents, plugins }
     }
 }
 

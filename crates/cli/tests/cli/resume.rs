@@ -224,3 +224,49 @@ fn a_program_that_was_interrupted_is_lost_unless_it_may_run_again() {
     assert_eq!(resumed.stdout(), "fine\n", "the configuration file is remembered");
     assert_eq!(ran(&place, 3), 3);
 }
+
+#[test]
+fn values_are_found_by_their_names_after_the_supervisor_was_killed() {
+    let place = Place::new();
+    place.file("c.toml", "[agents.defaults.subagents]\nonInterrupt = \"rerun\"\n");
+    let script = r#"if [ ! -e go ]; then
+        printf 'the plan' | "$OFFSHOOT" -q context put "a b/../c"
+        printf 'the old word' | "$OFFSHOOT" -q context put word
+        printf 'the new word' | "$OFFSHOOT" -q context put word
+        printf 'the plan' | "$OFFSHOOT" -q context put "the same"
+        "$OFFSHOOT" -q spawn --wait x -- echo merged >/dev/null
+        "$OFFSHOOT" -q --json merge --children $OFFSHOOT_RUN_ID | sed -n 's/.*"name": "\(.*\)".*/\1/p' > name
+        echo up > fifo; exec sleep 600
+    fi
+    for name in "a b/../c" word "the same" "$(cat name)"; do
+        "$OFFSHOOT" context get "$name"; echo
+    done
+    "$OFFSHOOT" --json context info | grep -c '"name"'
+    "$OFFSHOOT" --json context info word | grep -c createdAt
+    "$OFFSHOOT" -q spawn --wait --give word x -- sh -c '"$OFFSHOOT" context get word'"#;
+    let run = ["run", "--config", "c.toml", "task", "--", "sh", "-c", script];
+    let place = Doomed::start(place, &run).kill();
+    let named = fs::read_to_string(place.path().join("name")).expect("a merge has a name");
+    assert!(named.starts_with("merged-"), "{named}");
+    place.file("go", "");
+    let resumed = place.run(&["resume"]).expect_code(0);
+    let expected = "the plan\nthe new word\nthe plan\nmerged\n4\n1\nthe new word\n";
+    assert_eq!(resumed.stdout(), expected, "{}", resumed.stderr);
+    let root =
+        place.run(&["list", "--json"]).json()[0]["runId"].as_str().expect("an id").to_owned();
+    let kept = place.run(&["events", &root]).expect_code(0);
+    assert_eq!(kept.stdout().matches("  kept  ").count(), 5, "{}", kept.stdout());
+    let with = |text: &str| {
+        let values = walk(&place.path().join(".offshoot"));
+        values.iter().filter(|file| fs::read_to_string(file).is_ok_and(|it| it == text)).count()
+    };
+    // One value, and for each name a link to it.
+    assert_eq!(with("the plan"), 3);
+    place.run(&["audit", &root]).expect_code(0);
+}
+
+/// All files below a folder.
+fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}

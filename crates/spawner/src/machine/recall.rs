@@ -35,6 +35,7 @@ use super::admission::keeps;
 use super::run::{Body, Phase, RunIndex};
 use super::timer::Due;
 use super::{Effect, Machine};
+use crate::names::{Kept, Sessions};
 
 /// What reading a record back needs from outside.
 pub(crate) trait Library {
@@ -54,6 +55,8 @@ pub(crate) struct Recall {
     ended: Vec<(u32, Envelope)>,
     /// Whose results were handed over. Whether what else they left is gone, the record does not say.
     handed_over: Vec<RunIndex>,
+    /// What those that live call their values.
+    names: Sessions,
     opened_at: Timestamp,
     last_at: Timestamp,
 }
@@ -92,6 +95,8 @@ pub(crate) struct Recalled {
     pub(crate) waiting: Vec<Waiting>,
     /// Pieces that are over.
     pub(crate) ended: Vec<(u32, Envelope)>,
+    /// What those that live call their values. One that begins anew keeps what it had put.
+    pub(crate) names: Sessions,
 }
 
 /// A record that does not fit together.
@@ -112,6 +117,7 @@ impl Recall {
             about: HashMap::new(),
             ended: Vec::new(),
             handed_over: Vec::new(),
+            names: Sessions::new(),
             opened_at: Timestamp::EPOCH,
             last_at: Timestamp::EPOCH,
         }
@@ -166,7 +172,13 @@ impl Recall {
                     live.stopping = Some(reason);
                 }
             }
-            EventKind::Ended(ending) => self.ended(at, run, id, *ending),
+            EventKind::Ended(ending) => {
+                self.names.remove(&id);
+                self.ended(at, run, id, *ending);
+            }
+            EventKind::Kept { name, value } => {
+                self.names.entry(id).or_default().insert(name, Kept { value, at });
+            }
             EventKind::Delivered { .. } | EventKind::Undelivered { .. } => {
                 self.machine.forget_result(run);
                 self.handed_over.push(run);
@@ -209,7 +221,7 @@ impl Recall {
 
     /// Decides about whatever was alive.
     pub(crate) fn reopen(self, now: Timestamp) -> Recalled {
-        let Self { mut machine, mut about, ended, handed_over, opened_at, last_at } = self;
+        let Self { mut machine, mut about, ended, handed_over, names, opened_at, last_at } = self;
         // A clock that was set back would make later events earlier than those on record.
         let now = now.max(last_at);
         let mut effects = Vec::new();
@@ -262,7 +274,7 @@ impl Recall {
             waiting.push(Waiting { run, admitted, continues });
         }
         machine.schedule(now, &mut effects);
-        Recalled { machine, effects, waiting, ended }
+        Recalled { machine, effects, waiting, ended, names }
     }
 
     fn admitted(

@@ -4,6 +4,7 @@ mod agents;
 mod budgets;
 mod cleanup;
 mod invariants;
+mod kept;
 mod limits;
 mod seed;
 mod turns;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use offshoot_model::{
     BudgetGrant, CancelledBy, ContextEntry, Ending, Envelope, InputRange, MergeSummary, Origin,
-    Payload, Refusal, RunId, SpawnRequest,
+    Payload, Refusal, RunId, SpawnRequest, VariableRef,
 };
 use offshoot_policy::{RuntimeFacts, Terms};
 use offshoot_runtime::{RunEvent, Runtime, WaitFor};
@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::Counts;
 use crate::agents::Asking;
 use crate::machine::{Reach, RunIndex, WaitId};
+use crate::names::Kept;
 use crate::work::Work;
 
 /// What handles, hosts and agent tasks say to the supervisor.
@@ -47,6 +48,13 @@ pub(crate) enum Message {
         /// The text as the record keeps it.
         payload: Payload,
         reply: oneshot::Sender<Result<(), Refusal>>,
+    },
+    /// A session gives a value, which is stored, a name.
+    Keep {
+        run: RunId,
+        name: Arc<str>,
+        value: VariableRef,
+        reply: oneshot::Sender<Result<Kept, Refusal>>,
     },
     /// Whoever waited has gone.
     WaitDropped { id: WaitId },

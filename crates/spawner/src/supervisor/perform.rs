@@ -9,12 +9,13 @@ use tokio::sync::mpsc;
 
 use super::outbox::Told;
 use super::{
-    Answered, Asked, Asker, Entry, FanEvent, Follower, Message, Supervisor, TreeState, Waited,
-    Written,
+    Answered, Asked, Asker, Entry, FanEvent, Follower, Message, Naming, Supervisor, TreeState,
+    Waited, Written,
 };
 use crate::agent;
 use crate::follow::News;
 use crate::machine::{Effect, Input, ReplyId, RunIndex};
+use crate::names::Kept;
 
 /// How many events are given to the store in one piece, where a single message has more: the first of a hundred
 /// thousand pieces start while the last are being recorded.
@@ -59,6 +60,7 @@ impl Supervisor {
                 later @ (Effect::Resolve { .. }
                 | Effect::NoTurn { .. }
                 | Effect::Hand { .. }
+                | Effect::Kept { .. }
                 | Effect::Ended { .. }
                 | Effect::Remove { .. }) => told.effects.push(later),
             }
@@ -125,7 +127,16 @@ impl Supervisor {
                     // Whoever wrote may have gone.
                     let _ = reply.send(Ok(()));
                 }
+                Effect::Kept { at } => {
+                    let naming = self.naming.pop_front();
+                    let Naming { run, name, value, reply } = naming.expect("each was given once");
+                    let kept = Kept { value, at };
+                    self.shared.names.put(run, name, kept);
+                    // Whoever asked may have gone.
+                    let _ = reply.send(Ok(kept));
+                }
                 Effect::Ended { run, envelope } => {
+                    self.shared.names.forget(envelope.run_id);
                     let follower = self.runs.remove(run).and_then(|entry| entry.follower);
                     if let Some(Follower { place, told, .. }) = follower {
                         // Whoever followed may have gone.
@@ -223,6 +234,7 @@ impl Supervisor {
         self.outbox.clear();
         self.waits.clear();
         self.letters.clear();
+        self.naming.clear();
         self.step(Input::StopAll { firm: true }, effects);
         for run in self.runs.which(|entry| entry.held && entry.launch.is_some()) {
             let ending = Ending::of(Reason::Interrupted);

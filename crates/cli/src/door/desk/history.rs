@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use offshoot_door::{CallError, CallerKind, EntryKind, History, HistoryEntry, HistoryPage};
 use offshoot_model::{
-    Admitted, Ending, Event, EventKind, Payload, Refusal, RootId, RunId, SessionKey,
+    Admitted, Ending, Event, EventKind, Payload, Refusal, RootId, RunId, SessionKey, VariableRef,
 };
 use offshoot_spawner::Excerpt;
 use offshoot_store::{Store, StoreError};
@@ -104,6 +104,10 @@ fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, 
         }
         EventKind::Undelivered { delivery } => {
             own(EntryKind::Event, format!("its result reached nobody: {delivery}"))
+        }
+        EventKind::Kept { name, value } => {
+            let VariableRef { kind, size, .. } = value;
+            own(EntryKind::Event, format!("keeps the value `{name}` ({size} bytes, type: {kind})"))
         }
         EventKind::Removal { error: Some(error) } => {
             own(EntryKind::Event, format!("its folder could not be removed: {error}"))

@@ -11,7 +11,6 @@ use offshoot_spawner::{Excerpt, StoredValues};
 use offshoot_store::NewValue;
 use serde::Serialize;
 
-use super::names::Kept;
 use super::order::Order;
 use super::{Desk, blocking, failed, invalid};
 
@@ -216,7 +215,7 @@ impl Desk {
             merged.data = Some(excerpt_json(&excerpt.await?));
         }
         let name = format!("merged-{}", self.agents.mint());
-        self.keep(caller, name.clone(), Kept { value, at: self.agents.now() }).await?;
+        self.keep(caller, name.clone(), value).await?;
         merged.name = Some(name);
         Ok(merged)
     }

@@ -42,7 +42,7 @@ impl Desk {
     ) -> Result<ContextRead, CallError> {
         let ContextGet { name, offset, length, grep, context_lines } = get;
         let value = self.value(caller, "name", &name).await?;
-        let at = self.names.get(caller, &name).map(|kept| kept.at);
+        let at = self.agents.kept(caller, &name).map(|kept| kept.at);
         let variable = self.describe(caller, name, value, at).await?;
         let path = self.agents.store().path(&value).map_err(|error| failed(&error))?;
         let bound = length.unwrap_or(INLINE_BYTES).min(PART_BYTES);

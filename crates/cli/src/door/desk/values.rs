@@ -3,17 +3,18 @@
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use data_encoding::BASE64;
 use offshoot_door::{
     CallError, ContextInfo, ContextPut, Peer, Value, Variable, VariableKind, Variables,
 };
 use offshoot_model::{Payload, Refusal, RefusalCode, RunId, Timestamp, ValueKind, VariableRef};
+use offshoot_spawner::Kept;
 use offshoot_spawner::split::InputFile;
 use offshoot_store::{NAME_LIMIT, NewValue, file_name};
 use serde::de::IgnoredAny;
 
-use super::names::Kept;
 use super::view::Seen;
 use super::{Desk, blocking, failed, invalid};
 use crate::failure::plain;
@@ -44,20 +45,19 @@ impl Desk {
         // The file has to stay until the store has it.
         let (new, _seen) = blocking(move || new_value(peer, value, kind)).await?;
         let value = self.agents.store().put(new).await.map_err(|error| failed(&error))?;
-        let kept = Kept { value, at: self.agents.now() };
-        self.keep(caller, name, kept).await
+        self.keep(caller, name, value).await
     }
 
-    /// Gives a value that is stored a name, and the session a file of that name.
+    /// Gives a value that is stored a name, which is on record then, and the session a file of that name.
     pub(super) async fn keep(
         &self,
         caller: RunId,
         name: String,
-        kept: Kept,
+        value: VariableRef,
     ) -> Result<Variable, CallError> {
-        self.names.put(caller, &name, kept);
-        self.link(caller, &name, kept.value).await?;
-        self.describe(caller, name, kept.value, Some(kept.at)).await
+        let Kept { value, at } = self.agents.keep(caller, &name, value).await?;
+        self.link(caller, &name, value).await?;
+        self.describe(caller, name, value, Some(at)).await
     }
 
     /// What a value is; or all that the session has put or was given.
@@ -69,18 +69,18 @@ impl Desk {
         let mut variables = Vec::new();
         if let Some(name) = info.name {
             let value = self.value(caller, "name", &name).await?;
-            let at = self.names.get(caller, &name).map(|kept| kept.at);
+            let at = self.agents.kept(caller, &name).map(|kept| kept.at);
             variables.push(self.describe(caller, name, value, at).await?);
             return Ok(Variables { variables });
         }
-        let mut all = self.names.of(caller);
+        let mut all = self.agents.all_kept(caller);
         for entry in self.agents.context(caller).iter() {
             let given = Kept { value: entry.value, at: Timestamp::EPOCH };
-            all.entry(entry.name.to_string()).or_insert(given);
+            all.entry(Arc::clone(&entry.name)).or_insert(given);
         }
         for (name, Kept { value, at }) in all {
             let at = (at != Timestamp::EPOCH).then_some(at);
-            variables.push(self.describe(caller, name, value, at).await?);
+            variables.push(self.describe(caller, name.to_string(), value, at).await?);
         }
         Ok(Variables { variables })
     }
@@ -93,7 +93,7 @@ impl Desk {
         field: &str,
         name: &str,
     ) -> Result<VariableRef, CallError> {
-        if let Some(kept) = self.names.get(caller, name) {
+        if let Some(kept) = self.agents.kept(caller, name) {
             return Ok(kept.value);
         }
         if let Some(given) = self.agents.context(caller).iter().find(|given| *given.name == *name) {

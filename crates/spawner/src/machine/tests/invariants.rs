@@ -93,6 +93,7 @@ impl Ledger {
             | Effect::Reply { .. }
             | Effect::NoTurn { .. }
             | Effect::Hand { .. }
+            | Effect::Kept { .. }
             | Effect::Resolve { .. } => {}
         }
     }

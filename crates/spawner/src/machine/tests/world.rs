@@ -23,6 +23,7 @@ use super::agents::{Actor, Behaviour};
 use super::invariants::Ledger;
 use super::limits::Limits;
 use super::seed::Seed;
+use crate::names::Sessions;
 
 pub(super) struct World {
     pub(super) machine: Machine,
@@ -43,6 +44,8 @@ pub(super) struct World {
     limits: Limits,
     /// The record, as it would be on disk.
     record: Vec<Event>,
+    /// What sessions call their values, as it was read back last.
+    pub(super) names: Sessions,
 }
 
 impl World {
@@ -83,6 +86,7 @@ impl World {
             pieces_left: 0,
             limits,
             record: Vec::new(),
+            names: Sessions::new(),
         };
         world.book(effects);
         world
@@ -304,7 +308,8 @@ impl World {
         if recall.is_over() {
             return;
         }
-        let Recalled { machine, effects, waiting, .. } = recall.reopen(self.now);
+        let Recalled { machine, effects, waiting, names, .. } = recall.reopen(self.now);
+        self.names = names;
         self.machine = machine;
         self.actors.clear();
         self.stopping.clear();
@@ -391,7 +396,10 @@ impl World {
                     }
                 }
                 Effect::Record(event) => self.record.push(event),
-                Effect::Show(_) | Effect::Ended { .. } | Effect::Remove { .. } => {}
+                Effect::Show(_)
+                | Effect::Kept { .. }
+                | Effect::Ended { .. }
+                | Effect::Remove { .. } => {}
             }
         }
         self.ledger.assert_step(&self.machine, &self.open_waits);
