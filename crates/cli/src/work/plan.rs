@@ -35,6 +35,9 @@ pub(crate) struct Plan {
     pub(crate) runtime: Arc<str>,
     /// The program and its arguments.
     pub(crate) program: Arc<[String]>,
+    /// Whether the runtime was given them; else they only say what runs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) program_given: bool,
     /// Where it works.
     pub(crate) working_folder: Arc<PathBuf>,
     /// Where the command was given, which decides about configuration and relative paths.
@@ -117,6 +120,7 @@ impl Plan {
             agent: agent.clone(),
             runtime: Arc::clone(runtime),
             program: Arc::clone(program),
+            program_given: work.command.is_some(),
             working_folder: Arc::clone(&work.working_folder),
             opened_in: Arc::new(cx.environment.working_folder.clone()),
             config: cx.global.config.as_ref().map(|config| cx.absolute(config)),
@@ -160,6 +164,14 @@ impl Plan {
             plugins: PluginPathArguments { plugin_path: self.plugin_path.clone() },
             limits: self.limits.clone(),
             ..WorkArguments::default()
+        }
+    }
+
+    /// The program that the runtime was given; empty where it was given none.
+    pub(crate) fn command(&self) -> &[String] {
+        match self.program_given {
+            true => &self.program,
+            false => &[],
         }
     }
 

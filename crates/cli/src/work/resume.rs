@@ -41,8 +41,7 @@ pub(crate) fn resume(root: RootId, cx: &Invocation) -> Result<Exit, Failure> {
     drop(record);
 
     let cx = &cx.in_folder((*plan.opened_in).clone(), plan.config.as_deref());
-    let program: &[String] = if &*plan.runtime == preflight::EXEC { &plan.program } else { &[] };
-    let (config, prepared) = preflight::prepare(&plan.arguments(), program, cx)?;
+    let (config, prepared) = preflight::prepare(&plan.arguments(), plan.command(), cx)?;
     let (config, prepared) = as_it_was(config, prepared, &plan, &admitted, cx)?;
     let terms = plan.terms()?;
     let merging = terms.as_ref().map(|terms| &terms.merging);

@@ -270,3 +270,15 @@ fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path());
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
 }
+
+#[test]
+fn a_runtime_of_a_plugin_is_given_its_command_again() {
+    let place = Place::new();
+    crate::plugin::plugin(&place, "plugins", "raw", "raw");
+    let fanout = ["fanout", "--plugin-path", "plugins", "--runtime", "upper"];
+    let more = ["--task", "say the command", "--", "a", "program"];
+    let place = Doomed::start(place, &[&fanout[..], &more].concat()).kill();
+    place.file("go", "");
+    let resumed = place.run(&["resume"]).expect_code(0);
+    assert_eq!(resumed.stdout(), "A PROGRAM\n");
+}

@@ -1,6 +1,7 @@
 //! A whole plugin against the bare interface: a runtime that says its task in upper case, or hangs until it is cancelled,
 //! and a merge that is the longest text.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Poll, Waker};
@@ -89,7 +90,12 @@ impl Runtime for Upper {
                 host.event(kind, payload.as_ref().into());
             }
         }
-        let answer = launch::decode(&spec_json).map(|launch| launch.task.to_uppercase());
+        let answer = launch::decode(&spec_json).map(|launch| match &launch.command {
+            Some(command) if &*launch.task == "say the command" => {
+                said(command, &launch.working_folder)
+            }
+            _ => launch.task.to_uppercase(),
+        });
         let stage = Arc::new(Stage::default());
         let mut live = LIVE.lock().expect("nobody panics");
         live.retain(|stage| stage.strong_count() > 0);
@@ -97,6 +103,15 @@ impl Runtime for Upper {
         drop(live);
         Run_TO::from_value(UpperRun { answer, stage }, TD_Opaque)
     }
+}
+
+/// Says a command. It hangs until somebody has put `go` into the folder, and says so to whoever reads `fifo` there.
+fn said(command: &[String], folder: &Path) -> String {
+    if folder.join("go").exists() {
+        return command.join(" ").to_uppercase();
+    }
+    std::fs::write(folder.join("fifo"), "up\n").expect("somebody reads it");
+    "HANG".to_owned()
 }
 
 struct UpperRun {
