@@ -50,8 +50,12 @@ impl Unresolved<'_> {
     /// A request that names a runtime that is not here.
     pub(crate) fn resolve_with(self, task: Payload, shared: &Shared) -> Result<Ask, Refusal> {
         let Self { caller, agent, origin, mut request, input, work, place } = self;
-        let definition = shared.config.agent(request.agent.as_ref().unwrap_or(agent));
-        let Known { runtime, facts } = choose(shared, origin, &request, definition, &work)?.clone();
+        let runs = request.agent.as_ref().unwrap_or(agent);
+        let definition = shared.config.agent(runs);
+        // A task for another agent than that of the whole tree says more than the command line, which is about all of them.
+        let about_all = origin != Origin::Agent && runs == agent;
+        let Known { runtime, facts } =
+            choose(shared, about_all, &request, definition, &work)?.clone();
         let command = command(&request, definition, &work);
         mind::configured(&mut request, definition, agent, origin, &shared.config);
         if origin != Origin::Agent {
@@ -74,27 +78,33 @@ impl Unresolved<'_> {
     }
 }
 
-/// The runtime: for the operator what the command line says comes first, for an agent what it asks for; then what the
-/// agent's definition says.
+/// The runtime. For the agent that the operator's command line is about, what that says comes first; else what is asked for,
+/// then what the agent's definition says.
 fn choose<'a>(
     shared: &'a Shared,
-    origin: Origin,
+    about_all: bool,
     request: &SpawnRequest,
     definition: Option<&AgentDefinition>,
     work: &Work,
 ) -> Result<&'a Known, Refusal> {
     let of_request = request.command.is_some().then_some(EXEC);
     let of_work = work.runtime.as_deref();
-    let of_agent = definition.and_then(|agent| Some(agent.runtime.as_ref()?.value.as_str()));
-    let chosen = match origin {
-        Origin::Root | Origin::Piece => of_work.or(of_request).or(of_agent),
-        Origin::Agent => of_request.or(of_agent).or(of_work),
+    let of_agent = definition.and_then(of_agent);
+    let chosen = match about_all {
+        true => of_work.or(of_request).or(of_agent),
+        false => of_request.or(of_agent).or(of_work),
     };
     shared.runtimes.get(chosen).ok_or_else(|| {
         let wanted = chosen.unwrap_or("a default one");
         Refusal::invalid("runtime", format!("there is no runtime `{wanted}` here"))
             .with_hint(format!("runtimes here: {}", shared.runtimes.names()))
     })
+}
+
+/// What runs an agent by its definition. One that has a command alone is a program.
+fn of_agent(agent: &AgentDefinition) -> Option<&str> {
+    let runtime = agent.runtime.as_ref().map(|runtime| runtime.value.as_str());
+    runtime.or_else(|| agent.command.as_ref().map(|_| EXEC))
 }
 
 /// The command: what was asked for, else the agent's own, else that of the whole tree.

@@ -16,7 +16,8 @@ Examples:
   offshoot fanout --tasks tasks.jsonl --merge structured -- my-agent
   printf '%s\\n' '{\"task\":\"2+2\"}' '{\"task\":\"3*3\"}' | offshoot fanout --tasks - -- bc
 
-A line of a --tasks file is an object: task, and if wanted label, agent, timeout (seconds).")]
+A line of a --tasks file is an object: task, and if wanted label, agent, timeout (seconds). For an agent other than that of
+the command line, its definition says what runs it and by which command, before --runtime and COMMAND.")]
 pub(crate) struct FanoutArguments {
     /// A task; may be given more than once
     #[arg(long = "task", value_name = "TEXT", required_unless_present = "tasks")]

@@ -62,6 +62,33 @@ fn a_runtime_and_a_merge_of_a_plugin_run_in_a_tree() {
 }
 
 #[test]
+fn the_agent_of_a_task_says_what_runs_it_before_the_command_line_does() {
+    let place = Place::new();
+    plugin(&place, "plugins", "raw", "raw");
+    place.file(
+        "agents.toml",
+        "[plugins]\npath = [\"plugins\"]\n[[agents.list]]\nid = \"loud\"\nruntime = \"upper\"\n\
+         [[agents.list]]\nid = \"program\"\ncommand = [\"tr\", \"a-z\", \"b-za\"]\n\
+         [[agents.list]]\nid = \"open\"\ndescription = \"says nothing of how\"\n",
+    );
+    place.file(
+        "tasks",
+        "{\"task\":\"one\"}\n{\"task\":\"two\",\"agent\":\"loud\"}\n\
+         {\"task\":\"abc\",\"agent\":\"program\"}\n{\"task\":\"four\",\"agent\":\"open\"}\n",
+    );
+    let fanout = |how: &[&str]| {
+        let words = ["-q", "fanout", "--config", "agents.toml", "--tasks", "tasks"];
+        let fanout = place.run(&[&words, how].concat()).expect_code(0);
+        fanout.stdout().to_owned()
+    };
+    assert_eq!(fanout(&["--", "rev"]), "eno\n---\nTWO\n---\nbcd\n---\nruof\n");
+    assert_eq!(fanout(&["--runtime", "upper"]), "ONE\n---\nTWO\n---\nbcd\n---\nFOUR\n");
+    // The agent of the command line is what it says there.
+    let loud = ["--agent", "loud", "--", "rev"];
+    assert_eq!(fanout(&loud), "eno\n---\nowt\n---\nbcd\n---\nruof\n");
+}
+
+#[test]
 fn a_plugin_merges_lines_too() {
     let place = Place::new();
     plugin(&place, "plugins", "raw", "raw");
