@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!   results, in any order ──▶ [{key, value, status}, …] ──▶ program ──▶ its one value
-//!                                                            │ before each call
-//!                                                            ▼
+//!              │ as each comes        ▲ in its place          │ before each call
+//!              └──▶ each ──▶ values ──┘                       ▼
 //!                                                          watch: stopped? too long? too deep?
 //! ```
 //!
 //! Promise: the answer follows the order of the request. A program sees the results and nothing else: no environment, no
 //! clock, no files. One that goes on for ever ends when its time is over or nobody waits for its answer any more, and one
-//! that calls itself without end is told so instead of taking the process with it.
+//! that calls itself without end is told so instead of taking the process with it. What is kept until the end is bounded.
 //!
 //! ```
 //! use offshoot_plugin_merge_jq::MergeJq;
@@ -45,9 +45,11 @@
 
 mod guard;
 mod merge;
+mod params;
 mod program;
 mod results;
 mod watch;
+mod worker;
 mod wrong;
 
 pub use merge::MergeJq;

@@ -103,25 +103,34 @@ impl Program {
 
     /// Runs it on a value; its one value is the answer, as JSON text.
     pub(crate) fn run(&self, input: Val, watch: &Watch) -> Result<String, ProgramError> {
-        let Self(filter) = self;
-        let cx = Ctx::<Watched>::new(Data { lut: &filter.lut, watch }, Vars::new([]));
-        let mut values = filter.id.run((cx, input));
-        let mut next = || -> Result<Option<Val>, ProgramError> {
-            let value = values.next();
-            // A program may have passed over the request to end.
-            if let Some(halted) = watch.look() {
-                return Err(halted.into());
-            }
-            value.transpose().map_err(|exception| match exception.get_err() {
-                Ok(error) => ProgramError::Failed(shortened(&error.to_string())),
-                Err(_) => unreachable!("breaks have their label, and only a look halts"),
-            })
-        };
-        let value = next()?.ok_or(ProgramError::Values("no value"))?;
-        match next()? {
+        let mut values = self.values(input, watch);
+        let value = values.next().ok_or(ProgramError::Values("no value"))??;
+        match values.next().transpose()? {
             None => Ok(value.to_string()),
             Some(_) => Err(ProgramError::Values("several values")),
         }
+    }
+
+    /// Runs it on a value; its values come as it makes them, and after an error no more should be asked for.
+    pub(crate) fn values<'a>(
+        &'a self,
+        input: Val,
+        watch: &'a Watch,
+    ) -> impl Iterator<Item = Result<Val, ProgramError>> + 'a {
+        let Self(filter) = self;
+        let cx = Ctx::<Watched>::new(Data { lut: &filter.lut, watch }, Vars::new([]));
+        let mut values = filter.id.run((cx, input));
+        std::iter::from_fn(move || {
+            let value = values.next();
+            // A program may have passed over the request to end.
+            if let Some(halted) = watch.look() {
+                return Some(Err(halted.into()));
+            }
+            Some(value?.map_err(|exception| match exception.get_err() {
+                Ok(error) => ProgramError::Failed(shortened(&error.to_string())),
+                Err(_) => unreachable!("breaks have their label, and only a look halts"),
+            }))
+        })
     }
 }
 

@@ -1,6 +1,5 @@
-//! The results as the value that a program gets.
+//! A result as the value that a program gets.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 
@@ -8,18 +7,11 @@ use jaq_json::{Val, read};
 use offshoot_plugin_sdk::model::ValueKind;
 use offshoot_plugin_sdk::{MergeFault, MergeInput, MergeValue};
 
-/// Results by their places.
-pub(crate) type Results = BTreeMap<u32, MergeInput>;
-
 /// JSON nested deeper than this is refused: no result of use is, and a value is read, shown and dropped by calls in calls.
 const DEEPEST: usize = 1000;
 
-/// An array of `{key, value, status}`, in the order of the request. Reads files; blocks.
-pub(crate) fn value(results: Results) -> Result<Val, MergeFault> {
-    results.into_values().map(one).collect()
-}
-
-fn one(result: MergeInput) -> Result<Val, MergeFault> {
+/// A result as `{key, value, status}`. Reads its file, where it is in one; blocks.
+pub(crate) fn one(result: MergeInput) -> Result<Val, MergeFault> {
     let MergeInput { key, status, value } = result;
     let value = match value {
         MergeValue::Text(text) => Val::utf8_str(text.as_bytes().to_vec()),
@@ -43,7 +35,8 @@ fn one(result: MergeInput) -> Result<Val, MergeFault> {
     Ok(Val::obj(fields.into_iter().collect()))
 }
 
-fn parse(key: &str, json: &str) -> Result<Val, MergeFault> {
+/// The value of JSON text.
+pub(crate) fn parse(key: &str, json: &str) -> Result<Val, MergeFault> {
     if depth(json) > DEEPEST {
         return Err(wrong(key, &format!("is nested deeper than {DEEPEST} levels")));
     }

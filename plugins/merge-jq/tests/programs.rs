@@ -260,3 +260,66 @@ async fn calls_too_deep_are_an_error_and_no_crash() {
     }
     assert!(run(&("try ".repeat(4000) + "1")).await.is_ok());
 }
+
+#[tokio::test]
+async fn each_keeps_what_is_made_of_a_result_and_the_order() {
+    let results = || vec![(2, text("c", "3")), (0, json_value("a", "[1,2]")), (1, text("b", "4"))];
+    for (params, expected) in [
+        (json!({"each": ".value"}), r#"[[1,2],"4","3"]"#),
+        (json!({"each": ".value | strings | tonumber"}), "[4,3]"),
+        (json!({"each": ".value | .[]? // tonumber", "program": "add"}), "10"),
+        (json!({"each": "empty", "program": "length"}), "0"),
+        (json!({"each": "{(.key): 1}", "program": "add | keys | join(\"\")"}), r#""abc""#),
+        (
+            json!({"each": "123456789012345678901234567890, \"\\u0000ä😀\"", "program": ".[:2]"}),
+            "[123456789012345678901234567890,\"\\u0000ä😀\"]",
+        ),
+    ] {
+        let found = merge(&params, results()).await.map_err(|fault| fault.message);
+        assert_eq!(found.as_deref(), Ok(expected), "{params}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_kept_is_bounded() {
+    let large = || "x".repeat(1000);
+    let results = |count: u32| (0..count).map(|place| (place, text("k", &large()))).collect();
+    let too_many = |instead: &str| {
+        Err(format!(
+            "the results are larger than 2000 bytes together; {instead}, or raise `maxBytes`"
+        ))
+    };
+    let merged = async |params: Value, count| {
+        merge(&params, results(count)).await.map_err(|fault| fault.message)
+    };
+    let whole = json!({"program": "map(.value | length) | add", "maxBytes": 2000});
+    assert_eq!(merged(whole.clone(), 2).await, Ok("2000".to_owned()));
+    assert_eq!(merged(whole, 30).await, too_many("keep less of each with `each`"));
+    let each = json!({"each": ".value | length", "program": "add", "maxBytes": 2000});
+    assert_eq!(merged(each, 400).await, Ok("400000".to_owned()));
+    let all = json!({"each": ".value, .value", "maxBytes": 2000});
+    assert_eq!(merged(all, 30).await, too_many("make less of each"));
+    let none = json!({"each": "repeat(1)", "maxBytes": 2000});
+    assert_eq!(merged(none, 1).await, too_many("make less of each"));
+    let file = json!({"each": ".key", "maxBytes": 999});
+    assert_eq!(
+        merged(file, 1).await.map_err(|told| told.contains("larger than 999 bytes")),
+        Err(true)
+    );
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_each_is_said() {
+    let check = async |each: &str, expected: &str| {
+        let params = json!({"each": each, "seconds": 1});
+        let fault = merge(&params, vec![(0, text("one", "x"))]).await.expect_err(each);
+        assert_eq!(fault.message, expected, "{each}");
+    };
+    check(
+        ".value |",
+        "`each`: the jq program is wrong at line 1, column 9: expected term, found the end",
+    )
+    .await;
+    check("error(\"no\")", "the result of `one`: `each`: the jq program failed: \"no\"").await;
+    check("def f: f; f", "the result of `one`: `each`: the program did not end within 1 s").await;
+}
