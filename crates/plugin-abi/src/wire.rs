@@ -17,6 +17,8 @@ pub mod spawn;
 pub mod turn;
 pub mod wait;
 
+use std::path::Path;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -50,6 +52,20 @@ trait Versioned {
 fn to_json(document: &impl Serialize, what: &str) -> Result<String, AbiError> {
     serde_json::to_string(document)
         .map_err(|error| AbiError::new(AbiError::INVALID, format!("{what}: {error}")))
+}
+
+/// Whether a path can cross.
+fn text_path(what: &str, path: &Path) -> Result<(), AbiError> {
+    match path.to_str() {
+        Some(_) => Ok(()),
+        None => {
+            let message = format!(
+                "{what}: {path:?} is not UTF-8, and plugins are told paths as text; rename it, or take a runtime or a \
+                 merge that is built in"
+            );
+            Err(AbiError::new(AbiError::INVALID, message))
+        }
+    }
 }
 
 fn from_json<T: DeserializeOwned + Versioned>(json: &str, what: &str) -> Result<T, AbiError> {

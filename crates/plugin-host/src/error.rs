@@ -312,7 +312,12 @@ impl PluginError {
                 "a library cannot be unloaded: start anew to use the new one".to_owned()
             }
             Self::Swapped { .. } => "see who writes it, then try again".to_owned(),
-            Self::Refused { .. } | Self::NoTrial { .. } => return None,
+            Self::Refused { .. } => {
+                "the settings of a plugin stand in plugins.options.NAME, those of a runtime in runtimes.NAME.options".to_owned()
+            }
+            Self::NoTrial { .. } => {
+                "a new library is first opened in another process of this program: see why that cannot be, and try again".to_owned()
+            }
             Self::Died { .. } => {
                 "it runs code when it is opened; ask whoever made it, and do not use it".to_owned()
             }

@@ -8,7 +8,8 @@ use offshoot_plugin_abi::abi_stable::std_types::{RResult, RStr, RString};
 use offshoot_plugin_abi::async_ffi::FutureExt;
 use offshoot_plugin_abi::wire::{event, group, op, orphans, spawn, turn, wait};
 use offshoot_plugin_abi::{
-    AbiError, Answer, Host, Host_TO, HostRef, Later, RunHost, RunHost_TO, RunHostRef, event as kind,
+    AbiError, Answer, Host, Host_TO, HostRef, Later, RunHost, RunHost_TO, RunHostRef,
+    event as kinds,
 };
 use offshoot_process::{Adopted, Processes};
 use offshoot_runtime::{Ruling, StopSignal};
@@ -41,6 +42,12 @@ pub struct Surroundings {
     pub processes: Option<Processes>,
 }
 
+/// The part of a plugin that tells what cannot be read.
+pub(crate) const UNREADABLE: &str = "events";
+/// Levels of the log that are ours to write.
+const WARN: u32 = 2;
+const TRACE: u32 = 5;
+
 /// The host of one plugin, as it crosses.
 pub(crate) fn host(surroundings: Surroundings) -> HostRef {
     Host_TO::from_value(PluginsHost(surroundings), TD_Opaque)
@@ -51,9 +58,10 @@ pub(crate) fn run_host(
     host: offshoot_runtime::RunHost,
     stop: Option<StopSignal>,
     turns: Option<mpsc::UnboundedSender<TurnEnded>>,
+    log: Option<Log>,
 ) -> RunHostRef {
     let home = Home(Handle::try_current().ok());
-    RunHost_TO::from_value(RunsHost { host, stop, turns, home }, TD_Opaque)
+    RunHost_TO::from_value(RunsHost { host, stop, turns, log, home }, TD_Opaque)
 }
 
 /// A turn of a run is over; whoever drives the run rules how it goes on.
@@ -62,19 +70,24 @@ pub(crate) struct TurnEnded {
     pub(crate) reply: oneshot::Sender<Ruling>,
 }
 
+/// What became of a line for the log is nobody's concern.
+fn write(log: Option<&Log>, line: LogLine<'_>) {
+    if let Some(log) = log {
+        let _ = catch_unwind(AssertUnwindSafe(|| log(line)));
+    }
+}
+
 struct PluginsHost(Surroundings);
 
 impl Host for PluginsHost {
     fn log(&self, level: u32, target: RStr<'_>, message: RStr<'_>, fields_json: RStr<'_>) {
-        let Some(log) = &self.0.log else { return };
         let line = LogLine {
             level,
             target: target.as_str(),
             message: message.as_str(),
             fields_json: fields_json.as_str(),
         };
-        // What became of a line for the log is nobody's concern.
-        let _ = catch_unwind(AssertUnwindSafe(|| log(line)));
+        write(self.0.log.as_ref(), line);
     }
 
     fn call(&self, name: RStr<'_>, args_json: RStr<'_>) -> Answer {
@@ -121,6 +134,7 @@ struct RunsHost {
     stop: Option<StopSignal>,
     /// No bound: a run has one turn at a time.
     turns: Option<mpsc::UnboundedSender<TurnEnded>>,
+    log: Option<Log>,
     home: Home,
 }
 
@@ -132,11 +146,22 @@ impl RunHost for RunsHost {
             }
             Ok(())
         });
-        // An event that cannot be read is lost, not the run: whoever wrote it hears of it in `plugin check`.
-        let _ = told;
+        let line = |level, target, message| LogLine { level, target, message, fields_json: "" };
+        match told {
+            // Whoever looks for a mistake may want all of it.
+            Ok(()) if kind == kinds::RAW => {
+                write(self.log.as_ref(), line(TRACE, "vendor", payload.as_str()));
+            }
+            Ok(()) => {}
+            // An event that cannot be read is lost, not the run.
+            Err(error) => {
+                let message = format!("an event of kind {kind} cannot be read: {}", error.message);
+                write(self.log.as_ref(), line(WARN, UNREADABLE, &message));
+            }
+        }
         match self.stop.as_ref().and_then(StopSignal::requested) {
-            Some(_) => kind::PLEASE_STOP,
-            None => kind::GO_ON,
+            Some(_) => kinds::PLEASE_STOP,
+            None => kinds::GO_ON,
         }
     }
 

@@ -40,7 +40,8 @@ impl Merge for PluginMerge {
     }
 
     fn begin(&self, params: &JsonText, host: RunHost) -> Result<Box<dyn MergeJob>, MergeFault> {
-        match self.merge.begin(params.as_str().into(), run_host(host, None, None)) {
+        let host = run_host(host, None, None, self.plugin.log());
+        match self.merge.begin(params.as_str().into(), host) {
             RResult::ROk(job) => Ok(Box::new(PluginJob { job, name: self.name.clone() })),
             RResult::RErr(error) => Err(fault(&self.name, &error)),
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -13,7 +13,7 @@ use offshoot_plugin_abi::wire::manifest::{self, Manifest, Panic};
 use offshoot_plugin_abi::{AbiError, PluginRef};
 
 use crate::error::PluginError;
-use crate::host::{Surroundings, host};
+use crate::host::{Log, Surroundings, host};
 use crate::load::{Opened, open};
 use crate::merge::PluginMerge;
 use crate::package::{AbiVersion, Package};
@@ -27,6 +27,8 @@ pub struct Plugin {
     abi: AbiVersion,
     manifest: Manifest,
     pub(crate) module: PluginRef,
+    /// Known since it began.
+    log: OnceLock<Log>,
 }
 
 /// The plugins of this process, by library. A process has one of each, because it has one of each library: a static
@@ -76,7 +78,7 @@ impl Plugin {
         {
             return Err(PluginError::Disagrees { path, what });
         }
-        Ok(Self { path, digest: checked.digest(), abi, manifest, module })
+        Ok(Self { path, digest: checked.digest(), abi, manifest, module, log: OnceLock::new() })
     }
 
     pub(crate) fn init(
@@ -84,10 +86,18 @@ impl Plugin {
         surroundings: Surroundings,
         config: &JsonText,
     ) -> Result<(), PluginError> {
+        if let Some(log) = &surroundings.log {
+            let _ = self.log.set(Arc::clone(log));
+        }
         match self.module.init()(host(surroundings), config.as_str().into()) {
             RResult::ROk(_) => Ok(()),
             RResult::RErr(error) => Err(self.refused("begin", &error)),
         }
+    }
+
+    /// Where it is written what becomes of its runs.
+    pub(crate) fn log(&self) -> Option<Log> {
+        self.log.get().cloned()
     }
 
     /// What it says of itself.

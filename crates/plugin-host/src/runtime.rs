@@ -69,7 +69,7 @@ impl Runtime for PluginRuntime {
         let (host, order) = InOrder::of(host);
         // No bound: a run has one turn at a time.
         let (tx, ends) = mpsc::unbounded_channel();
-        let crossing = run_host(host.clone(), Some(stop.clone()), Some(tx));
+        let crossing = run_host(host.clone(), Some(stop.clone()), Some(tx), self.plugin.log());
         let run = self.runtime.start(spec.as_str().into(), crossing);
         let turns = self.abilities.turns.then_some(turns);
         let drive = Drive { run, host, stop, turns, ends };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use offshoot_model::{JsonText, Reason, Refusal, RefusalCode, RunId, RunStatus, SpawnRequest};
 use offshoot_plugin_host::{
-    Checked, Extent, Plugin, PluginError, Surroundings, Trier, shutdown_all, try_out,
+    Checked, Extent, LogLine, Plugin, PluginError, Surroundings, Trier, shutdown_all, try_out,
 };
 use offshoot_process::{Options, Processes};
 use offshoot_runtime::{
@@ -114,6 +114,32 @@ async fn every_runtime_passes_the_contract() {
         assert_eq!(finished.output, Output::Text(large.to_uppercase().into()));
     }
     assert!(shutdown_all(Duration::from_secs(1)).await.is_empty());
+}
+
+#[tokio::test]
+async fn events_of_every_kind_reach_whom_they_are_for() {
+    let (logged, copy) = (Arc::new(Mutex::new(Vec::new())), Copy::of("raw"));
+    let log = {
+        let logged = Arc::clone(&logged);
+        move |line: LogLine<'_>| {
+            let line = format!("{} {}: {}", line.level, line.target, line.message);
+            logged.lock().expect("nobody panics").push(line);
+        }
+    };
+    let surroundings = Surroundings { log: Some(Arc::new(log)), ..Surroundings::default() };
+    let plugin = Plugin::load(&copy.checked(), surroundings, &json("{}")).expect("a good plugin");
+    let upper = plugin.runtime("upper", &json("{}")).expect("it has one");
+    let (_, events) = run(&upper, "kinds").await;
+    let lines = ["here we go", "uses grep", "grep has failed", "nothing found", "acme: delta"];
+    let told = lines.map(|line| RunEvent::Progress(line.into()));
+    assert_eq!(events[1..], told);
+    let logged = logged.lock().expect("nobody panics");
+    let [unreadable, vendor] = &logged[..] else { panic!("{logged:?}") };
+    assert!(
+        unreadable.starts_with("2 events: an event of kind 4 cannot be read: usage: "),
+        "{unreadable}"
+    );
+    assert_eq!(vendor, r#"5 vendor: {"v":1,"source":"acme","event":{"type":"delta","n":1}}"#);
 }
 
 #[tokio::test]

@@ -28,7 +28,8 @@ pub fn encode(told: &RunEvent) -> (u32, Cow<'_, str>) {
     }
 }
 
-/// The event of a kind and a payload; none where it is of a kind that nobody here listens to.
+/// The event of a kind and a payload; none where it is of a kind that nobody here listens to. Tools and a vendor's own events
+/// are lines for people, and signs of life.
 ///
 /// # Errors
 /// [`AbiError::INVALID`] where the payload is not what its kind asks for.
@@ -37,7 +38,12 @@ pub fn decode(kind: u32, payload: &str) -> Result<Option<RunEvent>, AbiError> {
         event::TEXT => Some(RunEvent::Progress(payload.into())),
         event::TOOL_START => {
             let tool: Tool = from_json(payload, "tool start")?;
-            Some(RunEvent::Progress(tool.name))
+            Some(RunEvent::Progress(format!("uses {}", tool.name).into()))
+        }
+        event::TOOL_END => {
+            let tool: Tool = from_json(payload, "tool end")?;
+            let how = if tool.is_error { "has failed" } else { "has answered" };
+            Some(RunEvent::Progress(format!("{} {how}", tool.name).into()))
         }
         event::USAGE => {
             let Used { usage, cost, .. } = from_json(payload, "usage")?;
@@ -50,6 +56,15 @@ pub fn decode(kind: u32, payload: &str) -> Result<Option<RunEvent>, AbiError> {
         event::NOTE => {
             let note: Note = from_json(payload, "note")?;
             Some(RunEvent::Progress(note.text))
+        }
+        event::RAW => {
+            let Raw { source, event, .. } = from_json(payload, "vendor's event")?;
+            // Most vendors name the kind of an event so. All of it is for whoever reads the log.
+            let kind = event.get("type").and_then(serde_json::Value::as_str);
+            Some(RunEvent::Progress(match kind {
+                Some(kind) => format!("{source}: {kind}").into(),
+                None => source,
+            }))
         }
         _ => None,
     })
@@ -74,9 +89,19 @@ struct Used {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Tool {
     v: u32,
     name: Arc<str>,
+    #[serde(default)]
+    is_error: bool,
+}
+
+#[derive(Deserialize)]
+struct Raw {
+    v: u32,
+    source: Arc<str>,
+    event: serde_json::Value,
 }
 
 #[derive(Deserialize)]
@@ -85,4 +110,4 @@ struct Note {
     text: Arc<str>,
 }
 
-versioned!(Status, Used, Tool, Note);
+versioned!(Status, Used, Tool, Raw, Note);

@@ -8,14 +8,17 @@ use offshoot_model::{Cost, JsonText, Reason, Usage, ValueKind};
 use offshoot_runtime::{Finished, Output};
 use serde::{Deserialize, Serialize};
 
-use super::{V, from_json, to_json, versioned};
+use super::{V, from_json, text_path, to_json, versioned};
 use crate::{AbiError, Outcome};
 
 /// The outcome of a finished run. Its answer is copied once, as the bytes that it is.
 ///
 /// # Errors
-/// [`AbiError::INVALID`] where the path of an output file is no UTF-8.
+/// [`AbiError::INVALID`] where the path of an output file is not UTF-8.
 pub fn encode(finished: &Finished) -> Result<Outcome, AbiError> {
+    if let Output::File { path, .. } = &finished.output {
+        text_path("the answer", path)?;
+    }
     let (output, body): (_, &[u8]) = match &finished.output {
         Output::None => (Body::None, &[]),
         Output::Text(text) => (Body::Text, text.as_bytes()),

@@ -7,15 +7,30 @@ use offshoot_model::{AgentId, Grant, InputRange, RootId, RunId, SessionKey, Vari
 use offshoot_runtime::{ContextFile, Input, Launch, OutputFormat, Pass};
 use serde::{Deserialize, Serialize};
 
-use super::{V, from_json, to_json, versioned};
+use super::{V, from_json, text_path, to_json, versioned};
 use crate::AbiError;
 
 /// The document of a launch.
 ///
 /// # Errors
-/// [`AbiError::INVALID`] where a path is no UTF-8.
+/// [`AbiError::INVALID`] where a path is not UTF-8: JSON has no other text.
 pub fn encode(launch: Launch) -> Result<String, AbiError> {
+    paths_are_text(&launch)?;
     to_json(&Document::from(launch), "launch")
+}
+
+fn paths_are_text(launch: &Launch) -> Result<(), AbiError> {
+    text_path("the working folder", &launch.working_folder)?;
+    text_path("the folder of the run", &launch.run_folder)?;
+    text_path("the folder for large output", &launch.spool_folder)?;
+    if let Input::Piece(range) = &launch.input {
+        text_path("the input", &range.path)?;
+    }
+    if let Some(pass) = &launch.pass {
+        text_path("the supervisor's socket", &pass.socket)?;
+    }
+    launch.context_manifest.iter().try_for_each(|path| text_path("the list of values", path))?;
+    launch.context.iter().try_for_each(|value| text_path("a value", &value.path))
 }
 
 /// The launch of a document.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use offshoot_model::{RunStatus, ValueKind};
 use serde::{Deserialize, Serialize};
 
-use super::{V, from_json, to_json, versioned};
+use super::{V, from_json, text_path, to_json, versioned};
 use crate::AbiError;
 
 /// A result, without its value.
@@ -34,9 +34,10 @@ pub struct File {
 /// The document of a result's description.
 ///
 /// # Errors
-/// [`AbiError::INVALID`] where the path is no UTF-8.
+/// [`AbiError::INVALID`] where the path is not UTF-8.
 pub fn encode(meta: Meta) -> Result<String, AbiError> {
     let Meta { key, status, file } = meta;
+    file.iter().try_for_each(|file| text_path("a result", &file.path))?;
     to_json(&Document { v: V, key, status, file }, "result")
 }
 

@@ -1,3 +1,4 @@
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,11 +68,33 @@ fn a_launch_arrives_whole() {
 #[test]
 fn a_path_that_is_no_text_is_refused() {
     use std::os::unix::ffi::OsStringExt;
-    let folder = std::ffi::OsString::from_vec(vec![b'/', 0xff]);
-    let error =
-        launch::encode(Launch { run_folder: folder.into(), ..launch() }).expect_err("no UTF-8");
-    assert_eq!(error.code, AbiError::INVALID);
-    assert!(error.message.starts_with("launch: "), "{error}");
+    let path = || PathBuf::from(std::ffi::OsString::from_vec(vec![b'/', 0xff]));
+    let piece = InputRange { path: Arc::new(path()), offset: 0, length: 1, hash: None };
+    let pass = Pass { socket: Arc::new(path()), ticket: "t".into() };
+    let mut context = launch().context;
+    context[0].path = path();
+    for (what, launch) in [
+        ("the working folder", Launch { working_folder: Arc::new(path()), ..launch() }),
+        ("the folder of the run", Launch { run_folder: path(), ..launch() }),
+        ("the folder for large output", Launch { spool_folder: Arc::new(path()), ..launch() }),
+        ("the list of values", Launch { context_manifest: Some(path()), ..launch() }),
+        ("the input", Launch { input: Input::Piece(piece), ..launch() }),
+        ("the supervisor's socket", Launch { pass: Some(pass), ..launch() }),
+        ("a value", Launch { context, ..launch() }),
+    ] {
+        let error = launch::encode(launch).expect_err(what);
+        assert_eq!(error.code, AbiError::INVALID);
+        let told = format!(
+            "{what}: \"/\\xFF\" is not UTF-8, and plugins are told paths as text; rename it"
+        );
+        assert!(error.message.starts_with(&told), "{error}");
+    }
+    let file = merge::File { path: path(), kind: ValueKind::Text, size: 1 };
+    let meta = merge::Meta { key: "k".into(), status: RunStatus::Completed, file: Some(file) };
+    assert!(merge::encode(meta).expect_err("a result").message.contains("rename it"));
+    let output = Output::File { path: path(), kind: ValueKind::Text };
+    let finished = Finished { output, ..Finished::text("") };
+    assert!(finished::encode(&finished).expect_err("an answer").message.contains("rename it"));
 }
 
 #[test]
@@ -153,13 +176,17 @@ fn events_arrive() {
     let check = |kind, payload: &str, expected: Option<RunEvent>| {
         assert_eq!(event::decode(kind, payload).expect(payload), expected);
     };
-    check(2, r#"{"v":1,"name":"grep","input":{}}"#, Some(RunEvent::Progress("grep".into())));
-    check(3, r#"{"v":1,"name":"grep"}"#, None);
+    let line = |text: &str| Some(RunEvent::Progress(text.into()));
+    check(2, r#"{"v":1,"name":"grep","input":{}}"#, line("uses grep"));
+    check(3, r#"{"v":1,"name":"grep"}"#, line("grep has answered"));
+    check(3, r#"{"v":1,"name":"grep","isError":true}"#, line("grep has failed"));
     check(5, r#"{"v":1,"status":"thinking"}"#, None);
-    check(6, r#"{"v":1,"text":"hm"}"#, Some(RunEvent::Progress("hm".into())));
-    check(7, "whatever", None);
+    check(6, r#"{"v":1,"text":"hm"}"#, line("hm"));
+    check(7, r#"{"v":1,"source":"acme","event":{"type":"delta","n":1}}"#, line("acme: delta"));
+    check(7, r#"{"v":1,"source":"acme","event":[1]}"#, line("acme"));
     check(4_000_000, "whatever", None);
     event::decode(4, "{}").expect_err("a usage without numbers");
+    event::decode(7, "whatever").expect_err("no JSON");
 }
 
 #[test]

@@ -74,6 +74,16 @@ extern "C" fn shutdown(_: u64) -> Later {
     async { RResult::ROk("{\"v\":1}".into()) }.into_ffi()
 }
 
+/// One of each kind that the SDK has no words for, one that nobody can read, and one that nobody knows.
+const KINDS: &[(u32, &str)] = &[
+    (2, r#"{"v":1,"name":"grep","input":{"pattern":"x"}}"#),
+    (3, r#"{"v":1,"name":"grep","isError":true}"#),
+    (4, r#"{"v":1,"tokens":"many"}"#),
+    (6, r#"{"v":1,"text":"nothing found"}"#),
+    (7, r#"{"v":1,"source":"acme","event":{"type":"delta","n":1}}"#),
+    (8, "of the future"),
+];
+
 struct Upper;
 
 impl Runtime for Upper {
@@ -88,6 +98,11 @@ impl Runtime for Upper {
                 let told = RunEvent::Progress(number.to_string().into());
                 let (kind, payload) = event::encode(&told);
                 host.event(kind, payload.as_ref().into());
+            }
+        }
+        if spec_json.contains("\"task\":\"kinds\"") {
+            for (kind, payload) in KINDS {
+                host.event(*kind, (*payload).into());
             }
         }
         let answer = launch::decode(&spec_json).map(|launch| match &launch.command {

@@ -4,19 +4,40 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use offshoot_model::{Refusal, RefusalCode, RunId, SpawnRequest};
+use offshoot_plugin_abi::RunHostRef;
 use offshoot_runtime::{Host, RunEvent, RunHost, WaitAnswer, WaitFor};
 use tokio::sync::Notify;
+
+use crate::host::{Log, LogLine, UNREADABLE, run_host};
 
 /// Notes what a run tells. It admits no children.
 #[derive(Clone, Default)]
 pub(super) struct Listener {
     heard: Arc<Mutex<Vec<RunEvent>>>,
     more: Arc<Notify>,
+    unreadable: Arc<Mutex<Vec<String>>>,
 }
 
 impl Listener {
+    /// Itself, as it crosses.
+    pub(super) fn crossing(&self) -> RunHostRef {
+        let unreadable = Arc::clone(&self.unreadable);
+        let log: Log = Arc::new(move |line: LogLine<'_>| {
+            if line.target == UNREADABLE {
+                let mut unreadable = unreadable.lock().unwrap_or_else(PoisonError::into_inner);
+                unreadable.push(line.message.to_owned());
+            }
+        });
+        run_host(self.host(), None, None, Some(log))
+    }
+
     pub(super) fn host(&self) -> RunHost {
         RunHost::new(self.clone())
+    }
+
+    /// What was told and could not be read, in words.
+    pub(super) fn unreadable(&self) -> Vec<String> {
+        self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn heard(&self) -> Vec<RunEvent> {

@@ -11,7 +11,6 @@ use super::listener::Listener;
 use super::probing::{self, Probing};
 use super::runtime::not_a_panic;
 use super::{Book, soon};
-use crate::host::run_host;
 use crate::plugin::Plugin;
 
 /// Results of one merge.
@@ -72,7 +71,7 @@ pub(super) async fn check(plugin: &Arc<Plugin>, name: &str, probing: Probing, bo
         let RResult::ROk(raw) = job else {
             return Err("it was given before, and not again".to_owned());
         };
-        let host = run_host(Listener::default().host(), None, None);
+        let host = Listener::default().crossing();
         let RResult::ROk(mut job) = raw.begin("null".into(), host) else {
             return Err("it began before, and does not again".to_owned());
         };

@@ -11,7 +11,7 @@ use offshoot_runtime::{Output, RunEvent};
 
 use super::listener::Listener;
 use super::{Book, Suite, Verdict, soon};
-use crate::host::{Surroundings, host, run_host};
+use crate::host::{Surroundings, host};
 use crate::plugin::{Plugin, words};
 
 /// Whether a plugin answers to probes.
@@ -70,7 +70,7 @@ pub(super) async fn of_runtime(
     }
     let start = |probe| -> (Listener, RunRef) {
         let listener = Listener::default();
-        let host = run_host(listener.host(), None, None);
+        let host = listener.crossing();
         (listener, runtime.start(probe::encode(probe).as_str().into(), host))
     };
     book.rule(subject, panics, async {
@@ -127,9 +127,7 @@ pub(super) async fn of_merge(
         let late = probe::encode(Probe::LatePanic);
         let given = plugin.module.merge()(name.into(), "{}".into());
         let merge = given.into_result().map_err(|error| words(&error))?;
-        let begin = |params: &str| {
-            merge.begin(params.into(), run_host(Listener::default().host(), None, None))
-        };
+        let begin = |params: &str| merge.begin(params.into(), Listener::default().crossing());
         caught(begin(&panic).map(drop))?;
         let mut job = begin(&late).into_result().map_err(|error| words(&error))?;
         caught(job.push(0, panic.as_str().into(), "null".into()).map(drop))?;

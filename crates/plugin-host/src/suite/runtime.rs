@@ -13,7 +13,6 @@ use offshoot_runtime::{CostKnowledge, Finished, Launch, RunEvent, Runtime};
 use super::listener::Listener;
 use super::probing::{self, Probing};
 use super::{Book, Suite, soon};
-use crate::host::run_host;
 use crate::plugin::{Plugin, words};
 
 /// Between the request to stop and its end, in milliseconds.
@@ -134,6 +133,10 @@ async fn of_one_run(runtime: &RuntimeRef, subject: &str, suite: &Suite, book: &m
         }
     })
     .await;
+    book.rule(subject, "every event that it tells can be read", async {
+        listener.unreadable().into_iter().next().map_or(Ok(()), Err)
+    })
+    .await;
     book.rule(subject, "what it has used only grows", async { only_grows(&listener.heard()) })
         .await;
     book.rule(subject, "its outcome can be asked for again, and is the same", async {
@@ -182,7 +185,7 @@ async fn of_nonsense(runtime: &RuntimeRef, subject: &str, book: &mut Book<'_>) {
     for (what, spec) in [("no JSON", "{"), ("empty", ""), ("of a later version", "{\"v\":999}")] {
         let rule = format!("a launch that is {what} is an error, and no panic");
         book.rule(subject, &rule, async {
-            let host = run_host(Listener::default().host(), None, None);
+            let host = Listener::default().crossing();
             let run = runtime.start(spec.into(), host);
             match soon("its outcome", run.outcome()).await? {
                 RResult::RErr(error) => not_a_panic(&error),
@@ -270,7 +273,7 @@ async fn of_size(runtime: &RuntimeRef, subject: &str, suite: &Suite, book: &mut 
 
 fn start(runtime: &RuntimeRef, task: &str, listener: &Listener) -> RunRef {
     let spec = launch::encode(Launch::bare(task)).expect("its paths are UTF-8");
-    runtime.start(spec.as_str().into(), run_host(listener.host(), None, None))
+    runtime.start(spec.as_str().into(), listener.crossing())
 }
 
 fn read(outcome: &RResult<Outcome, AbiError>) -> Result<Finished, String> {
