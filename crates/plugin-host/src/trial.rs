@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use offshoot_model::JsonText;
+use offshoot_model::{ContentHash, JsonText};
 use offshoot_plugin_abi::wire::manifest::{self, Manifest};
 use offshoot_process::{Exit, Keep, Kept, Processes, Program, Stdin, Stop, StopHandle};
 use serde::{Deserialize, Serialize};
@@ -70,6 +70,8 @@ const MARK: &str = "offshoot-trial:";
 #[derive(Serialize, Deserialize)]
 struct Order {
     library: PathBuf,
+    /// What was checked: a trial of other bytes says nothing about these.
+    digest: ContentHash,
     config: Option<JsonText>,
     runtimes: Vec<(String, JsonText)>,
     merges: Vec<(String, JsonText)>,
@@ -95,6 +97,7 @@ pub async fn try_out(
     let no_trial = |why: String| PluginError::NoTrial { path: path(), why };
     let order = Order {
         library: path(),
+        digest: checked.digest(),
         config: extent.config.clone(),
         runtimes: extent.runtimes.clone(),
         merges: extent.merges.clone(),
@@ -198,6 +201,9 @@ pub fn trial(order: &[u8]) -> Result<String, serde_json::Error> {
 
 fn load(order: &Order) -> Result<Described, PluginError> {
     let checked = Checked::file(&order.library)?;
+    if checked.digest() != order.digest {
+        return Err(PluginError::Swapped { path: order.library.clone() });
+    }
     let plugin = Arc::new(Plugin::open(&checked)?);
     if let Some(config) = &order.config {
         plugin.init(Surroundings::default(), config)?;
