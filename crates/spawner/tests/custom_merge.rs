@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use offshoot_merge::OnFailure;
-use offshoot_model::{CancelledBy, JsonText, Payload, Reason, SpawnRequest};
+use offshoot_merge::{Fold, OnFailure};
+use offshoot_model::{CancelledBy, Ending, JsonText, Payload, Reason, SpawnRequest};
 use offshoot_runtime::{
     Finished, FnRuntime, Merge, MergeFault, MergeInput, MergeJob, MergeValue, RunHost, WaitFor,
 };
@@ -145,4 +145,38 @@ async fn a_merge_may_ask_for_an_agent() {
     let answer = merged("ask", pieces(["a"])).await.expect("an answer");
     let Some(Payload::Json(json)) = text(&answer) else { panic!("{:?}", text(&answer)) };
     assert_eq!(json.as_str(), r#"["a completed a",{"text":"agent"}]"#);
+}
+
+#[tokio::test]
+async fn a_session_merges_as_the_root_does_and_asks_in_its_own_name() {
+    let runtime = FnRuntime::new("say", |launch, _cx| async move { Finished::text(&*launch.task) });
+    let spawner = Spawner::builder().runtime(runtime).build().expect("a spawner");
+    let session = spawner.open(RootSpec::new("asks")).await.expect("a root");
+    let (agents, root) = (session.agents(), session.root().run());
+    let begin = |params: &str| notes(params).begin(&agents, root);
+    let merged = async |params: &str, values: [&str; 2]| {
+        let mut fold = Fold::elsewhere(OnFailure::Fail);
+        let mut job = begin(params).expect("it knows the parameter");
+        for (place, value) in (0..).zip(values) {
+            job.push(place, value.into(), Ok(Payload::text(value)), &mut fold).await;
+        }
+        let finished = job.finish(&mut fold).await.map_err(|error| error.to_string());
+        (finished, fold.stands(), fold.into_partial().to_payload())
+    };
+    let both = Some(Payload::text("a completed a; b completed b"));
+    assert_eq!(merged("", ["a", "b"]).await, (Ok(()), false, both));
+    assert_eq!(merged("early", ["a", "b"]).await, (Ok(()), true, Some(Payload::text("a"))));
+    let (failed, ..) = merged("fail", ["b", "a"]).await;
+    assert_eq!(failed, Err("it does not like b".to_owned()));
+    assert_eq!(begin("refuse").expect_err("no such parameter").message, "no such parameter");
+
+    merged("ask", ["a", "b"]).await.0.expect("it asks for an agent");
+    let tree = agents.tree().expect("a whole record");
+    let node = tree.get(root).expect("the root is on record");
+    assert_eq!(tree.children(node).count(), 1, "it is a child of whoever merges");
+    // One that outlives its tree gets no more agents, and keeps nothing alive.
+    let mut fold = Fold::elsewhere(OnFailure::Fail);
+    let left = begin("ask").expect("it knows the parameter");
+    session.close(Ending::of(Reason::Completed { exit_code: None })).await.expect("a whole record");
+    left.finish(&mut fold).await.expect_err("there is nobody left to ask");
 }
