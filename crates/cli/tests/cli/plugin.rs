@@ -89,6 +89,32 @@ fn the_agent_of_a_task_says_what_runs_it_before_the_command_line_does() {
 }
 
 #[test]
+fn runtimes_of_plugins_are_those_that_a_tree_began_with() {
+    let place = Place::new();
+    plugin(&place, "plugins", "raw", "raw");
+    place.file(
+        "agents.toml",
+        "[plugins]\npath = [\"plugins\", \"more\"]\n[agents.defaults.subagents]\nallowAgents = [\"*\"]\n\
+         [[agents.list]]\nid = \"loud\"\nruntime = \"upper\"\n\
+         [[agents.list]]\nid = \"late\"\nruntime = \"lower\"\n",
+    );
+    let late = plugin(&place, "others", "late", "raw");
+    let package = fs::read_to_string(late.join("plugin.toml")).expect("it was written");
+    place.file("others/late/plugin.toml", package.replace("upper", "lower"));
+    let script = r#"cp -a others more; echo nothing >plugins/raw/libx.so
+        "$OFFSHOOT" spawn --agent loud --wait 'still here'
+        "$OFFSHOOT" spawn --agent late --wait x 2>&1"#;
+    let tree = place.tree(&["--config", "agents.toml"], script);
+    let said: Vec<&str> = tree.stdout().lines().collect();
+    assert_eq!(
+        said[..2],
+        ["STILL HERE", "error: there is no runtime `lower` here"],
+        "{}",
+        tree.text()
+    );
+}
+
+#[test]
 fn a_plugin_merges_lines_too() {
     let place = Place::new();
     plugin(&place, "plugins", "raw", "raw");
