@@ -142,6 +142,21 @@ fn a_runtime_that_hangs_can_be_stopped() {
 }
 
 #[test]
+fn the_first_of_a_name_is_used_and_no_other_is_opened() {
+    let place = Place::new();
+    plugin(&place, "good", "raw", "raw");
+    plugin(&place, "bad", "raw", "aborts");
+    let run = |first: &str, second: &str| {
+        let paths = ["run", "--plugin-path", first, "--plugin-path", second];
+        place.run(&[&paths[..], &["--runtime", "upper", "hello"]].concat())
+    };
+    assert_eq!(run("good", "bad").expect_code(0).stdout(), "HELLO\n");
+    // One that cannot be used is told, and nothing else takes its place unseen.
+    let refused = run("bad", "good").expect_code(5);
+    assert!(refused.stderr.contains("bad/raw/libx.so"), "{}", refused.stderr);
+}
+
+#[test]
 fn what_there_is_can_be_listed_and_looked_into() {
     let place = Place::new();
     check("plugin_list_empty", &plain(place.run(&["plugin", "list"])));

@@ -63,6 +63,12 @@ fn what_is_made_builds_and_runs_in_a_tree() {
     let slip = place.run(&["run", "--config", "slip.toml", "--runtime", "my-agent", "hello"]);
     assert!(slip.expect_code(5).stderr.contains("unknown field `prefiks`"));
     next_to_claude(&place.path());
+    // Built once more, so that its panics would end the tree: told before there is one.
+    release_build(&place.path().join("my-agent"), &["rustc", "--", "-C", "panic=abort"], &[]);
+    let run = ["run", "--plugin-path", "my-agent", "--runtime", "my-agent", "hello"];
+    let refused = place.run(&run).expect_code(5);
+    assert!(refused.stderr.contains("libmy_agent.so was built with panic = \"abort\""));
+    assert!(refused.stderr.contains("hint: take `panic = \"abort\"` out"));
 }
 
 /// One tree of Claude Code, programs and what was made: two of the one have each a child of both others, and the plugin
