@@ -12,6 +12,7 @@ pub(crate) mod context;
 pub(crate) mod data;
 pub(crate) mod engine;
 pub(crate) mod folding;
+pub(crate) mod held;
 pub(crate) mod input;
 pub(crate) mod interrupt;
 mod leftovers;

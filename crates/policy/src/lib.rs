@@ -63,4 +63,4 @@ pub use lineage::Lineage;
 pub use rights::NEVER_FOR_SUB_AGENTS;
 pub use runtime::RuntimeFacts;
 pub use term::Term;
-pub use terms::{Limits, Terms};
+pub use terms::{Difference, Limits, Terms};

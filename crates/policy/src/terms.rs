@@ -24,7 +24,7 @@ use offshoot_model::Origin;
 use crate::rights::{Scope, ToolRule};
 use crate::term::Term;
 
-pub use limits::Limits;
+pub use limits::{Difference, Limits};
 
 /// The terms under which one session spawns. Made once per admitted run and shared.
 #[derive(Clone, Debug, PartialEq)]

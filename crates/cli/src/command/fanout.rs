@@ -28,7 +28,8 @@ pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, 
     let (config, prepared) = preflight::prepare(work, &arguments.command, cx)?;
     let files = context::look(&work.context, cx)?;
     let tasks = tasks(arguments)?;
-    let plan = Plan { tasks, ..Plan::of("fanout", &prepared, &work.limits, cx).merging(&terms) };
+    let plan =
+        Plan { tasks, ..Plan::of("fanout", &prepared, &config, &work.limits, cx).merging(&terms) };
     if work.dry_run {
         let agents: Vec<PlannedAgent> = (1..)
             .zip(&plan.tasks)

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use offshoot_config::Config;
 use offshoot_spawner::split;
 
 use super::nested;
@@ -42,12 +43,13 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
                 bytes: piece.range.length,
             })
             .collect();
-        return plan(&prepared, split, &cut, &terms, work, cx).dry_run(&agents, &config, cx);
+        return plan(&prepared, &config, split, &cut, &terms, work, cx)
+            .dry_run(&agents, &config, cx);
     }
     let custom = terms.merging.load(&prepared.plugins, cx)?;
     engine::block_on(async {
         let interrupts = Interrupts::listen()?;
-        let engine = Engine::start(config, engine::data_folder(cx)?, &prepared, cx).await?;
+        let engine = Engine::start(config.clone(), engine::data_folder(cx)?, &prepared, cx).await?;
         let cut = match spool {
             Some(spool) => {
                 let unnamed = spool.path().to_owned();
@@ -56,7 +58,7 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
             None => cut,
         };
         let context = context::store(files, &*engine.store).await?;
-        let plan = Plan { context, ..plan(&prepared, split, &cut, &terms, work, cx) };
+        let plan = Plan { context, ..plan(&prepared, &config, split, &cut, &terms, work, cx) };
         let order = Order {
             label: work.label.as_deref().map(Into::into),
             pieces: input::pieces(cut, &task, &plan),
@@ -73,6 +75,7 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
 
 fn plan(
     prepared: &Prepared,
+    config: &Config,
     split: split::Split,
     cut: &Cut,
     terms: &Terms,
@@ -82,7 +85,7 @@ fn plan(
     Plan {
         split: Some(split.to_string()),
         inputs: cut.files.clone(),
-        ..Plan::of("map", prepared, &work.limits, cx).merging(terms)
+        ..Plan::of("map", prepared, config, &work.limits, cx).merging(terms)
     }
 }
 

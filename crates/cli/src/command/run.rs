@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &RunArguments, cx: &Invocation) -> Result<Exit, Fai
     }
     let (config, prepared) = preflight::prepare(work, command, cx)?;
     let files = context::look(&work.context, cx)?;
-    let plan = Plan::of("run", &prepared, &work.limits, cx);
+    let plan = Plan::of("run", &prepared, &config, &work.limits, cx);
     if work.dry_run {
         let label = work.label.as_deref().unwrap_or(prepared.agent.as_str()).into();
         let agent = PlannedAgent { label, bytes: task.len() as u64 };

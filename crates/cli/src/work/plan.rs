@@ -13,6 +13,7 @@ use offshoot_spawner::split::InputFile;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::held::{Held, held};
 use super::merging::Merging;
 use super::pieces::Terms;
 use super::preflight::{EXEC, Prepared};
@@ -55,6 +56,9 @@ pub(crate) struct Plan {
     /// The limits of the command line.
     #[serde(default, skip_serializing_if = "LimitArguments::is_empty")]
     pub(crate) limits: LimitArguments,
+    /// What else it was held to: all that somebody had set for its root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) held: Option<Held>,
     /// What pieces may read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) context: Vec<ContextEntry>,
@@ -111,6 +115,7 @@ impl Plan {
     pub(crate) fn of(
         command: &'static str,
         prepared: &Prepared,
+        config: &Config,
         limits: &LimitArguments,
         cx: &Invocation,
     ) -> Self {
@@ -131,6 +136,7 @@ impl Plan {
                 OutputFormat::Json => JSON.into(),
             },
             limits: limits.clone(),
+            held: Some(held(config, agent)),
             context: Vec::new(),
             tasks: Vec::new(),
             split: None,
@@ -185,6 +191,17 @@ impl Plan {
             on_failure: on_failure.parse().map_err(|error| Failure::of(Exit::BadInput, &error))?,
             max_fail: self.max_fail,
         }))
+    }
+
+    /// Whether this plan on record came from the same command line. What the tree is held to may have changed since.
+    pub(crate) fn is_same(&self, recorded: &JsonText) -> bool {
+        let bare = |plan: serde_json::Result<Value>| {
+            let mut plan = plan.ok()?;
+            plan.as_object_mut()?.remove("held");
+            Some(plan)
+        };
+        let recorded = bare(serde_json::from_str(recorded.as_str()));
+        recorded.is_some() && recorded == bare(serde_json::to_value(self))
     }
 
     /// The form in which it is recorded.

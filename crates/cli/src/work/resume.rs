@@ -4,14 +4,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use offshoot_config::Config;
+use offshoot_config::{Config, Origin};
 use offshoot_model::{Admitted, EventKind, InputRange, Payload, RootId};
-use offshoot_policy::Terms;
 use offshoot_spawner::split::Split;
 use offshoot_spawner::{Piece, RootKind, RootSpec};
 use offshoot_store::Store;
 
 use super::engine::{self, Engine};
+use super::held;
 use super::input;
 use super::interrupt::Interrupts;
 use super::pieces::{self, Order};
@@ -42,7 +42,7 @@ pub(crate) fn resume(root: RootId, cx: &Invocation) -> Result<Exit, Failure> {
 
     let cx = &cx.in_folder((*plan.opened_in).clone(), plan.config.as_deref());
     let (config, prepared) = preflight::prepare(&plan.arguments(), plan.command(), cx)?;
-    let (config, prepared) = as_it_was(config, prepared, &plan, &admitted, cx)?;
+    let (config, prepared) = as_it_was(config, prepared, &plan, cx)?;
     let terms = plan.terms()?;
     let merging = terms.as_ref().map(|terms| &terms.merging);
     let custom = merging.map(|merging| merging.load(&prepared.plugins, cx)).transpose()?.flatten();
@@ -87,10 +87,10 @@ pub(crate) fn same(
         return Ok(None);
     }
     let Some(record) = Record::open(cx)? else { return Ok(None) };
-    let plan = plan.recorded()?;
     for root in record.abandoned()? {
         let admitted = engine.store.admitted(root.run()).map_err(|error| failed(&error))?;
-        if admitted.is_some_and(|admitted| admitted.plan.as_ref() == Some(&plan)) {
+        let recorded = admitted.and_then(|admitted| admitted.plan);
+        if recorded.is_some_and(|recorded| plan.is_same(&recorded)) {
             cx.output.note(format_args!("resuming tree {root}"));
             return Ok(Some(root));
         }
@@ -117,43 +117,27 @@ fn as_it_was(
     config: Config,
     prepared: Prepared,
     plan: &Plan,
-    admitted: &Admitted,
     cx: &Invocation,
 ) -> Result<(Config, Prepared), Failure> {
     let mut prepared = prepared;
     prepared.work.working_folder = Arc::clone(&plan.working_folder);
-    let Some(was) = &admitted.rules else { return Ok((config, prepared)) };
-    let terms = Terms::root(&config, &prepared.agent);
-    let is = terms.rules();
-    let limits = [
-        ("maxDepth", Some(admitted.grant.max_depth), Some(terms.max_depth())),
-        ("maxConcurrent", Some(was.max_concurrent), Some(is.max_concurrent)),
-        ("maxConcurrentPerLevel", was.max_concurrent_per_level, is.max_concurrent_per_level),
-        ("maxChildrenPerAgent", was.max_children, is.max_children),
-        ("maxSpawns", Some(was.max_spawns), Some(is.max_spawns)),
-        ("maxSpawnsPerMinute", was.max_spawns_per_minute, is.max_spawns_per_minute),
-    ];
-    let mut stricter = Vec::new();
-    for (key, was, is) in limits {
-        // None bounds nothing.
-        let most = |limit: Option<u32>| limit.unwrap_or(u32::MAX);
-        let word = |limit: Option<u32>| limit.map_or("unset".to_owned(), |limit| limit.to_string());
-        let holds = most(was).min(most(is));
-        if was != is {
-            let (was, is) = (word(was), word(is));
-            cx.output.note(format_args!("{key} was {was} and is {is} now: {holds} holds"));
-        }
-        if holds < most(is) {
-            stricter.push((key, holds));
-        }
-    }
+    let Some(was) = &plan.held else { return Ok((config, prepared)) };
+    let changes = held::changes(was, &config, &prepared.agent)?;
+    changes.iter().for_each(|change| cx.output.note(change));
+    let stricter: Vec<_> =
+        changes.into_iter().filter_map(|change| Some((change.key, change.holds?))).collect();
     if stricter.is_empty() {
         return Ok((config, prepared));
     }
     let mut layers = crate::load::layers(cx, &plan.limits)?;
+    // What the command itself has set, as the cap of a paid runtime, stands in no layer.
+    for (key, set) in config.resolve(&prepared.agent) {
+        if set.origin == Origin::Programmatic {
+            layers = layers.set(held::name(&key), set.value);
+        }
+    }
     for (key, value) in stricter {
-        let key = format!("agents.defaults.subagents.{key}");
-        layers = layers.flag(key, value.to_string(), "the record of the tree");
+        layers = layers.flag(held::name(&key), value, "the record of the tree");
     }
     Ok((crate::load::finish(layers)?, prepared))
 }

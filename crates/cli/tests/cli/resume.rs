@@ -124,15 +124,20 @@ fn a_tree_that_is_killed_while_it_is_resumed_is_resumed_again() {
 fn what_held_it_more_strictly_goes_on_holding_it() {
     let place = Place::new();
     place.file("in", "3\n4\n");
-    place.file("c.toml", "[agents.defaults.subagents]\nmaxConcurrent = 1\nmaxSpawns = 9\n");
+    let was =
+        "maxConcurrent = 1\nmaxSpawns = 9\nonParentEnd = \"cascade\"\nallowAgents = [\"a\"]\n";
+    place.file("c.toml", format!("[agents.defaults.subagents]\n{was}"));
     let map = ["map", "--config", "c.toml", "--split", "lines:1", "in", "--", "sh", "-c", WORK];
     let place = Doomed::start(place, &map).kill();
     place.file("go", "");
     place.file("c.toml", "[agents.defaults.subagents]\nmaxSpawns = 5\n");
     let resumed = place.run(&["resume"]).expect_code(0);
-    for said in
-        ["maxConcurrent was 1 and is 8 now: 1 holds", "maxSpawns was 9 and is 5 now: 5 holds"]
-    {
+    for said in [
+        "maxConcurrent was 1 and is 8 now: 1 holds",
+        "maxSpawns was 9 and is 5 now: 5 holds",
+        "onParentEnd was cascade and is letFinish now: cascade holds",
+        "allowAgents was [\"a\"] and is unset now: [] holds",
+    ] {
         assert!(resumed.stderr.contains(said), "{}", resumed.stderr);
     }
 }

@@ -6,7 +6,8 @@ use std::num::{NonZeroU32, NonZeroU64};
 use offshoot_config::{
     Cleanup, Fraction, MaxChildren, MaxDepth, OnInterrupt, OnParentEnd, built_in,
 };
-use offshoot_model::{BudgetGrant, GovernedBy, MicroUsd, Rules};
+use offshoot_model::{BudgetGrant, GovernedBy, JsonText, MicroUsd, Rules};
+use serde::Serialize;
 
 use super::Layer;
 use super::strictness::{fewer, fewer_but_zero_is_none, first, more, no, word};
@@ -35,6 +36,17 @@ macro_rules! limits {
                         $stricter,
                     ), )*
                 }
+            }
+
+            /// The keys of the limits, within `subagents`.
+            pub const KEYS: &[&str] = &[$($key),*];
+
+            /// What differs from other limits, with the stricter of the two. What nobody has set is what is built in.
+            pub fn differences(&self, now: &Self) -> Vec<Difference> {
+                let found = [$(
+                    difference($key, self.$name.as_ref(), now.$name.as_ref(), $built_in, $stricter),
+                )*];
+                found.into_iter().flatten().collect()
             }
 
             /// The setting behind a limit, by its key within `subagents`. `None` for a limit that nobody has set and
@@ -137,6 +149,41 @@ limits! {
     /// How far a wait is moved at random.
     retries_jitter: Fraction = "retries.jitter" at retries.jitter,
         stricter first, built_in Some(built_in::RETRIES_JITTER);
+}
+
+/// A limit that was one thing and is another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Its key within `subagents`.
+    pub key: &'static str,
+    /// What it was; none where nothing bounded it.
+    pub was: Option<JsonText>,
+    /// What it is.
+    pub is: Option<JsonText>,
+    /// Whether what it was is the stricter.
+    pub was_stricter: bool,
+}
+
+fn difference<T: Clone + PartialEq + Serialize>(
+    key: &'static str,
+    was: Option<&Term<T>>,
+    is: Option<&Term<T>>,
+    built_in: Option<T>,
+    stricter: impl Fn(&T, &T) -> bool,
+) -> Option<Difference> {
+    let value = |term: Option<&Term<T>>| term.map(|term| term.value.clone()).or(built_in.clone());
+    let (was, is) = (value(was), value(is));
+    if was == is {
+        return None;
+    }
+    let was_stricter = match (&was, &is) {
+        (Some(was), Some(is)) => stricter(was, is),
+        (was, _) => was.is_some(),
+    };
+    let text = |value: Option<T>| {
+        value.map(|value| JsonText::of(&value).expect("limits are plain numbers and words"))
+    };
+    Some(Difference { key, was: text(was), is: text(is), was_stricter })
 }
 
 /// What is set, else what is built in.
@@ -289,5 +336,57 @@ impl Limits {
     /// How far a wait is moved at random, as a share of it.
     pub fn retries_jitter(&self) -> Fraction {
         or(&self.retries_jitter, built_in::RETRIES_JITTER)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use offshoot_config::{AgentId, Loader};
+
+    use crate::Terms;
+
+    fn check(was: &[(&str, &str)], is: &[(&str, &str)], expected: &[(&str, &str, &str, bool)]) {
+        let terms = |settings: &[(&str, &str)]| {
+            let loader = settings.iter().fold(Loader::new(), |loader, (key, value)| {
+                loader.flag(format!("agents.defaults.subagents.{key}"), *value, "test")
+            });
+            Terms::root(&loader.load().expect("settings of a test"), &AgentId::main())
+        };
+        let found = terms(was).differences(&terms(is));
+        let text = |value: &Option<offshoot_model::JsonText>| {
+            value.as_ref().map_or("unset", |value| value.as_str()).to_owned()
+        };
+        let found: Vec<_> =
+            found.iter().map(|it| (it.key, text(&it.was), text(&it.is), it.was_stricter)).collect();
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(key, was, is, stricter)| (*key, (*was).to_owned(), (*is).to_owned(), *stricter))
+            .collect();
+        assert_eq!(found, expected, "{was:?} {is:?}");
+    }
+
+    #[test]
+    fn what_differs_is_found_with_the_stricter_of_both() {
+        check(&[], &[], &[]);
+        check(&[("maxDepth", "3")], &[], &[]);
+        check(&[("maxDepth", "2")], &[], &[("maxDepth", "2", "3", true)]);
+        check(&[], &[("maxDepth", "2")], &[("maxDepth", "3", "2", false)]);
+        let (cascade, finish) = ("\"cascade\"", "\"letFinish\"");
+        let key = "onParentEnd";
+        check(&[(key, "cascade")], &[], &[(key, cascade, finish, true)]);
+        check(&[], &[(key, "cascade")], &[(key, finish, cascade, false)]);
+        check(
+            &[("allowRecursiveSpawn", "true"), ("cleanup", "delete"), ("runTimeoutSeconds", "0")],
+            &[],
+            &[
+                ("allowRecursiveSpawn", "true", "false", false),
+                ("runTimeoutSeconds", "0", "1800", false),
+                ("cleanup", "\"delete\"", "\"keep\"", false),
+            ],
+        );
+        let key = "maxChildrenPerAgent";
+        check(&[(key, "4")], &[], &[(key, "4", "unset", true)]);
+        check(&[], &[(key, "4")], &[(key, "unset", "4", false)]);
+        check(&[("retries.jitter", "0.5")], &[], &[("retries.jitter", "0.5", "0.2", false)]);
     }
 }
