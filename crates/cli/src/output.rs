@@ -64,6 +64,23 @@ impl Output {
         }
     }
 
+    /// Whether somebody sits at a terminal who can be asked.
+    pub(crate) fn can_ask(self) -> bool {
+        io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// Asks somebody at the terminal, and takes everything but a yes as a no.
+    pub(crate) fn ask(self, question: impl Display) -> Result<bool, Failure> {
+        let mut answer = String::new();
+        let mut stderr = io::stderr().lock();
+        let asked = write!(stderr, "{question}").and_then(|()| stderr.flush());
+        let answered = asked.and_then(|()| io::stdin().read_line(&mut answer));
+        answered.map_err(|error| {
+            Failure::input("cannot ask on the terminal").caused_by(Some(&error))
+        })?;
+        Ok(["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()))
+    }
+
     /// Progress of so many runs: a bar on a terminal, or the tree as it grows where it begins with one; elsewhere plain
     /// lines, where there is more than one to tell of. Nothing where it is not wanted, and where every event is told anyway.
     pub(crate) fn progress(self, expected: u64) -> Option<Progress> {

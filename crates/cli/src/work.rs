@@ -8,6 +8,7 @@
 //! ```
 
 pub(crate) mod claude;
+pub(crate) mod consent;
 pub(crate) mod context;
 pub(crate) mod data;
 pub(crate) mod engine;

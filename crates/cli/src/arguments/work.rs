@@ -64,6 +64,10 @@ pub(crate) struct PieceArguments {
     /// Cancel the rest once more than N pieces have failed
     #[arg(long, value_name = "N")]
     pub(crate) max_fail: Option<u32>,
+
+    /// Start more than 20 agents of a paid runtime without being asked on a terminal
+    #[arg(long, short = 'y')]
+    pub(crate) yes: bool,
 }
 
 /// What a piece that did not complete means.

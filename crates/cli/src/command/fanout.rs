@@ -9,6 +9,7 @@ use crate::arguments::FanoutArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::work::consent;
 use crate::work::context;
 use crate::work::engine::{self, Engine};
 use crate::work::interrupt::Interrupts;
@@ -40,6 +41,7 @@ pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, 
             .collect();
         return plan.dry_run(&agents, &config, cx);
     }
+    consent::ask(plan.tasks.len(), &prepared, &config, arguments.pieces.yes, cx)?;
     let custom = terms.merging.load(&prepared.plugins, cx)?;
     engine::block_on(async {
         let interrupts = Interrupts::listen()?;

@@ -10,6 +10,7 @@ use crate::arguments::{MapArguments, WorkArguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::work::consent;
 use crate::work::context;
 use crate::work::engine::{self, Engine};
 use crate::work::input::{self, Cut, Spool};
@@ -46,6 +47,8 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
         return plan(&prepared, &config, split, &cut, &terms, work, cx)
             .dry_run(&agents, &config, cx);
     }
+    let yes = arguments.pieces.yes;
+    consent::ask(cut.pieces.len(), &prepared, &config, yes, cx)?;
     let custom = terms.merging.load(&prepared.plugins, cx)?;
     engine::block_on(async {
         let interrupts = Interrupts::listen()?;

@@ -119,7 +119,7 @@ impl Plan {
         limits: &LimitArguments,
         cx: &Invocation,
     ) -> Self {
-        let Prepared { agent, work, runtime, command: program, plugins } = prepared;
+        let Prepared { agent, work, runtime, command: program, is_paid: _, plugins } = prepared;
         Self {
             command: command.into(),
             agent: agent.clone(),

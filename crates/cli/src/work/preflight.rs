@@ -38,6 +38,8 @@ pub(crate) struct Prepared {
     pub(crate) runtime: Arc<str>,
     /// The program and its arguments, for people and for the record.
     pub(crate) command: Arc<[String]>,
+    /// Whether what it does may cost money.
+    pub(crate) is_paid: bool,
     /// The plugins that can be found, and those that were loaded for it.
     pub(crate) plugins: Plugins,
 }
@@ -136,7 +138,11 @@ pub(crate) fn prepare(
             config
         }
     };
-    Ok((config, Prepared { agent, work, runtime: runtime.into(), command: program, plugins }))
+    let is_paid = cost != CostKnowledge::None;
+    Ok((
+        config,
+        Prepared { agent, work, runtime: runtime.into(), command: program, is_paid, plugins },
+    ))
 }
 
 /// The runtime: what the command line says, then the agent, then Claude Code.

@@ -9,6 +9,7 @@ mod audit;
 mod claude;
 mod cleanup;
 mod config;
+mod consent;
 mod damage;
 mod desk;
 mod disk;

@@ -8,7 +8,7 @@ use crate::command::{Outcome, Place};
 const RUN: &[&str] = &["-q", "run", "--config", "c.toml", "--runtime", "openai"];
 
 /// A place whose configuration names the service.
-fn stage(rules: impl IntoIterator<Item = Rule>, more: &str) -> (Place, FakeModelApi) {
+pub(crate) fn stage(rules: impl IntoIterator<Item = Rule>, more: &str) -> (Place, FakeModelApi) {
     let api = FakeModelApi::start(Script::new(rules)).expect("a free port");
     let place = Place::new();
     let options =
