@@ -183,6 +183,7 @@ pub(super) fn live(key: SessionKey, admission: &Admission, phase: Phase) -> Live
         earlier_children: 0,
         earlier: None,
         stopping: None,
+        cut_off: false,
     }
 }
 

@@ -31,7 +31,7 @@ impl Machine {
             *live;
         // It ended because it was asked to, unless it had done its work by then.
         if let Some(reason) = live.stopping
-            && !ending.status().is_success()
+            && (live.cut_off || !ending.status().is_success())
         {
             ending.reason = *reason;
         }

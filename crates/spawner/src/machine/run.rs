@@ -75,6 +75,8 @@ pub(crate) struct Live {
     pub(crate) earlier: Option<Box<(Usage, Cost)>>,
     /// What its ending will say, once it was asked to stop.
     pub(crate) stopping: Option<Box<Reason>>,
+    /// Whether it holds pieces, of which some were at work when it was to stop.
+    pub(crate) cut_off: bool,
 }
 
 /// Where a live run stands with its slot.

@@ -26,6 +26,9 @@ impl Machine {
         if reach == Reach::Below {
             doomed.remove(0);
         }
+        if doomed.first() == Some(&RunIndex::ROOT) {
+            self.cut_off();
+        }
         for run in doomed.into_iter().rev() {
             self.stop(now, run, Reason::Cancelled { by }, out);
         }
@@ -34,6 +37,7 @@ impl Machine {
     /// The operator's Ctrl-C: everything softly, or everything at once.
     pub(super) fn stop_all(&mut self, now: Timestamp, firm: bool, out: &mut Vec<Effect>) {
         self.closing = true;
+        self.cut_off();
         let all: Vec<RunIndex> = (0..self.runs.len()).rev().map(RunIndex::new).collect();
         for run in all {
             self.stop(now, run, Reason::Cancelled { by: CancelledBy::Operator }, out);
@@ -56,6 +60,7 @@ impl Machine {
     /// The deadline of the tree has passed.
     pub(super) fn deadline(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
         self.closing = true;
+        self.cut_off();
         for run in (0..self.runs.len()).rev().map(RunIndex::new) {
             self.stop(now, run, Reason::Deadline, out);
         }
@@ -82,6 +87,19 @@ impl Machine {
                 self.timers.arm(at, Due::Idle(run));
             }
             None => {}
+        }
+    }
+
+    /// A root that holds pieces is about to stop. Where some of them are at work, whatever is made of the others is not
+    /// what was asked for.
+    fn cut_off(&mut self) {
+        let works = |run: &RunIndex| {
+            let live = self.runs[run.get()].live();
+            live.is_some_and(|live| live.stopping.is_none())
+        };
+        let are_at_work = self.runs[0].children.iter().any(works);
+        if let Some(root) = self.runs[0].live_mut() {
+            root.cut_off |= are_at_work && root.phase == Phase::Holder && root.stopping.is_none();
         }
     }
 

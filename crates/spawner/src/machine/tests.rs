@@ -7,6 +7,7 @@ mod invariants;
 mod kept;
 mod limits;
 mod seed;
+mod stops;
 mod turns;
 mod waits;
 mod world;
