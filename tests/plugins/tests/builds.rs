@@ -33,12 +33,13 @@ async fn how_each_side_was_built_does_not_matter() {
     let panicked = outcome(&host, &misbehave, "misbehave", "panic in run").stdout;
     let panicked = String::from_utf8_lossy(&panicked);
     assert!(panicked.contains("as it was told") && panicked.contains("lib.rs:"), "{panicked}");
-    for plugin in [&release, &other] {
+    // As it is read by default, and as it is read where every digit is kept.
+    for (plugin, large) in [(&release, "1.2345678901234568e+29"), (&other, LARGE)] {
         hosts(&host, plugin, "stranger", "hello", "completed\nhello\n");
         let plugin = load(plugin).expect("it fits");
         works(&plugin, &place).await;
         counts(&plugin, &place).await;
-        merges(&plugin).await;
+        merges(&plugin, large).await;
     }
 
     // By its profile everything aborts; by an argument only the last crate, which decides for all of it.
@@ -162,16 +163,20 @@ async fn counts(plugin: &Arc<Plugin>, place: &Path) {
     assert_eq!(listener.heard(), [RunEvent::Started(None), used]);
 }
 
-async fn merges(plugin: &Arc<Plugin>) {
+/// A number that shows how numbers are read.
+const LARGE: &str = "123456789012345678901234567890";
+
+async fn merges(plugin: &Arc<Plugin>, large: &str) {
     let sum = plugin.merge("sum", &json("{}")).expect("it has one");
     let mut job = sum.begin(&json("0.5"), RunHost::new(Listener::default())).expect("it begins");
-    for (index, number) in [(0, "1"), (1, "2.25"), (2, "{\"n\":[12345678901]}")] {
+    let nested = format!("{{\"n\":[{LARGE}]}}");
+    for (index, number) in [(0, "1"), (1, "2.25"), (2, &*nested)] {
         let value = MergeValue::Json(json(number));
         let status = offshoot_model::RunStatus::Completed;
         let pushed = job.push(index, MergeInput { key: number.into(), status, value });
         assert_eq!(pushed, Ok(None));
     }
-    let expected = json(r#"[3.75,[0.5,1,2.25,{"n":[12345678901]}]]"#);
+    let expected = json(&format!(r#"[3.75,[0.5,1,2.25,{{"n":[{large}]}}]]"#));
     assert_eq!(job.finish().await, Ok(expected), "{}", plugin.path().display());
 }
 

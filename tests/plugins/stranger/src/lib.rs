@@ -24,6 +24,12 @@ async fn numbers(launch: Launch, host: RunHost) -> Finished {
     let refused = host.spawn(SpawnRequest::default()).await;
     let mut waited = host.wait(WaitFor::default()).await;
     let envelope = waited.ended.pop().expect("the host of this test has one");
+    let reasons = [Reason::ExitCode { code: -7 }, Reason::Timeout { seconds: u64::MAX }];
+    for reason in reasons {
+        let json = serde_json::to_string(&reason).expect("plain data");
+        let read = serde_json::from_str::<Reason>(&json);
+        assert!(matches!(&read, Ok(same) if *same == reason), "{json} is {read:?}");
+    }
     Finished::text(format!(
         "{} {:?} {} {} {:?} {:?}",
         grant.run_timeout_seconds,
