@@ -14,6 +14,7 @@ use offshoot_store::{DataFolder, Store, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::announce;
+use crate::custom::Threads;
 use crate::follow::{News, Onlooker};
 use crate::host::{spawn, wait_for, write};
 use crate::machine::{Reach, RunIndex};
@@ -94,6 +95,11 @@ impl Agents {
     /// The record of the tree, and of others in the same store.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.shared.store
+    }
+
+    /// What merges run on.
+    pub(crate) fn merging(&self) -> &Threads {
+        &self.shared.merging
     }
 
     /// Where the folders of runs are.

@@ -1,5 +1,7 @@
 //! Merges that are not ours: a plugin's, or a library user's.
 
+mod threads;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -21,6 +23,8 @@ use crate::machine::RunIndex;
 use crate::shared::Shared;
 use crate::supervisor::Message;
 
+pub(crate) use threads::Threads;
+
 /// A merge with its parameters.
 #[derive(Clone)]
 pub struct CustomMerge {
@@ -39,15 +43,14 @@ impl CustomMerge {
         }
     }
 
-    /// Begins it for a run of a tree: what the merge asks for, the run asks for. The merge may take its time over its
-    /// parameters, so this is for a thread that may block.
+    /// Begins it for a run of a tree: what the merge asks for, the run asks for.
     ///
     /// # Errors
     ///
     /// The merge cannot use its parameters, or panicked over them.
-    pub fn begin(&self, agents: &Agents, caller: RunId) -> Result<CustomJob, MergeFault> {
+    pub async fn begin(&self, agents: &Agents, caller: RunId) -> Result<CustomJob, MergeFault> {
         let host = RunHost::new(CallerHost { agents: agents.clone(), caller });
-        CustomJob::begin(self, Arc::clone(agents.store()), host)
+        CustomJob::begin(self, Arc::clone(agents.store()), agents.merging().clone(), host).await
     }
 }
 
@@ -59,13 +62,14 @@ pub struct CustomJob {
     /// None while a push has it, and after one that failed or that nobody waited for.
     job: Option<Box<dyn MergeJob>>,
     store: Arc<dyn Store>,
+    threads: Threads,
     stands: bool,
     fault: Option<MergeFault>,
 }
 
 impl CustomJob {
     /// Begins it for the root.
-    pub(crate) fn of_root(
+    pub(crate) async fn of_root(
         custom: &CustomMerge,
         shared: &Arc<Shared>,
         sender: &mpsc::UnboundedSender<Message>,
@@ -78,16 +82,20 @@ impl CustomJob {
             inline_bytes: u64::MAX,
             sender: sender.clone(),
         };
-        Self::begin(custom, Arc::clone(&shared.store), RunHost::new(RootHost(root))).map_err(failed)
+        let (store, threads) = (Arc::clone(&shared.store), shared.merging.clone());
+        let begun = Self::begin(custom, store, threads, RunHost::new(RootHost(root)));
+        begun.await.map_err(failed)
     }
 
-    fn begin(
-        custom: &CustomMerge,
+    async fn begin(
+        CustomMerge { merge, params }: &CustomMerge,
         store: Arc<dyn Store>,
+        threads: Threads,
         host: RunHost,
     ) -> Result<Self, MergeFault> {
-        let job = custom.merge.begin(&custom.params, host)?;
-        Ok(Self { job: Some(job), store, stands: false, fault: None })
+        let (merge, params) = (Arc::clone(merge), params.clone());
+        let job = threads.run(move || merge.begin(&params, host)).await?;
+        Ok(Self { job: Some(job), store, threads, stands: false, fault: None })
     }
 
     /// Whether there will be no answer.
@@ -111,26 +119,22 @@ impl CustomJob {
         let store = Arc::clone(&self.store);
         // A merge may take its time over a value, and a value may have to be read: neither is for a thread that others
         // need.
-        let pushed = tokio::task::spawn_blocking(move || {
+        let pushed = self.threads.run(move || {
             let status =
                 result.as_ref().map_or_else(|envelope| envelope.status, |_| RunStatus::Completed);
             let value = value(result, &*store)?;
             let early = job.push(place, MergeInput { key, status, value })?;
-            Ok::<_, MergeFault>((job, early))
+            Ok((job, early))
         });
         match pushed.await {
-            Ok(Ok((job, early))) => {
+            Ok((job, early)) => {
                 self.job = Some(job);
                 if let Some(answer) = early {
                     self.stands = true;
                     fold.give(CustomMerge::payload(answer), true);
                 }
             }
-            Ok(Err(fault)) => self.fault = Some(fault),
-            Err(panic) => {
-                let message = format!("the merge panicked: {panic}");
-                self.fault = Some(MergeFault { message, panicked: true });
-            }
+            Err(fault) => self.fault = Some(fault),
         }
     }
 

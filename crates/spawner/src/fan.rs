@@ -200,9 +200,13 @@ impl Fan {
     ) -> Result<Self, SpawnerError> {
         let FanOut { work, pieces, strategy, custom, on_failure, max_fail } = order;
         // Before anything runs: parameters that the merge cannot use cost nothing then.
-        let begin = |custom: &CustomMerge| CustomJob::of_root(custom, shared, &sender);
-        let job = custom.as_ref().map(begin).transpose();
-        let job = job.map_err(|error| SpawnerError::Merge(Arc::new(error)))?;
+        let job = match &custom {
+            Some(custom) => {
+                let begun = CustomJob::of_root(custom, shared, &sender).await;
+                Some(begun.map_err(|error| SpawnerError::Merge(Arc::new(error)))?)
+            }
+            None => None,
+        };
         let work = work.map_or_else(|| Arc::clone(&shared.work), Arc::new);
         let id = shared.mint_fan();
         let first = shared.mint_places(pieces.len());

@@ -13,6 +13,7 @@ use offshoot_store::{DataFolder, NewValue, Store, StoreError};
 
 use crate::announce::Announced;
 use crate::clock::Clock;
+use crate::custom::Threads;
 use crate::doorkeeper::Doorkeeper;
 use crate::excerpt::Excerpt;
 use crate::machine::WaitId;
@@ -46,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) contexts: Contexts,
     pub(crate) names: Names,
     pub(crate) progress: Progress,
+    /// What merges that are not ours run on.
+    pub(crate) merging: Threads,
 }
 
 /// What running agents were given to read, by run; of those that were given something. An agent may ask for it again,

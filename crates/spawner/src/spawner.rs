@@ -15,6 +15,7 @@ use offshoot_store::{DataFolder, RootLock, Store, StoreError};
 use tokio::sync::{broadcast, mpsc, watch};
 
 use crate::clock::{Clock, SystemClock};
+use crate::custom::Threads;
 use crate::doorkeeper::Doorkeeper;
 use crate::error::SpawnerError;
 use crate::follow::FOLLOW_BUFFER;
@@ -179,6 +180,7 @@ impl Spawner {
             contexts: Contexts::default(),
             names: Names::default(),
             progress: Progress::default(),
+            merging: Threads::default(),
             // The root itself is followed under number 0.
             minted: AtomicU64::new(1),
             places: AtomicU32::new(0),

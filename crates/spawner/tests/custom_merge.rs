@@ -153,10 +153,10 @@ async fn a_session_merges_as_the_root_does_and_asks_in_its_own_name() {
     let spawner = Spawner::builder().runtime(runtime).build().expect("a spawner");
     let session = spawner.open(RootSpec::new("asks")).await.expect("a root");
     let (agents, root) = (session.agents(), session.root().run());
-    let begin = |params: &str| notes(params).begin(&agents, root);
+    let begin = async |params: &str| notes(params).begin(&agents, root).await;
     let merged = async |params: &str, values: [&str; 2]| {
         let mut fold = Fold::elsewhere(OnFailure::Fail);
-        let mut job = begin(params).expect("it knows the parameter");
+        let mut job = begin(params).await.expect("it knows the parameter");
         for (place, value) in (0..).zip(values) {
             job.push(place, value.into(), Ok(Payload::text(value)), &mut fold).await;
         }
@@ -168,7 +168,7 @@ async fn a_session_merges_as_the_root_does_and_asks_in_its_own_name() {
     assert_eq!(merged("early", ["a", "b"]).await, (Ok(()), true, Some(Payload::text("a"))));
     let (failed, ..) = merged("fail", ["b", "a"]).await;
     assert_eq!(failed, Err("it does not like b".to_owned()));
-    assert_eq!(begin("refuse").expect_err("no such parameter").message, "no such parameter");
+    assert_eq!(begin("refuse").await.expect_err("no such parameter").message, "no such parameter");
 
     merged("ask", ["a", "b"]).await.0.expect("it asks for an agent");
     let tree = agents.tree().expect("a whole record");
@@ -176,7 +176,7 @@ async fn a_session_merges_as_the_root_does_and_asks_in_its_own_name() {
     assert_eq!(tree.children(node).count(), 1, "it is a child of whoever merges");
     // One that outlives its tree gets no more agents, and keeps nothing alive.
     let mut fold = Fold::elsewhere(OnFailure::Fail);
-    let left = begin("ask").expect("it knows the parameter");
+    let left = begin("ask").await.expect("it knows the parameter");
     session.close(Ending::of(Reason::Completed { exit_code: None })).await.expect("a whole record");
     left.finish(&mut fold).await.expect_err("there is nobody left to ask");
 }

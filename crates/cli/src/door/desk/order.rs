@@ -5,6 +5,7 @@ use std::sync::Arc;
 use offshoot_door::{CallError, MergeOrder};
 use offshoot_merge::{Fold, OnFailure, ParseOnFailureError};
 use offshoot_model::{Refusal, RefusalCode, RunId};
+use offshoot_runtime::MergeFault;
 use offshoot_spawner::CustomJob;
 
 use super::{Desk, blocking, invalid};
@@ -43,17 +44,23 @@ impl Desk {
             let (fold, may_end_early) = (Fold::new(ours, on_failure), ours.may_end_early());
             return Ok(Order { strategy, fold, job: None, may_end_early });
         }
-        let (plugins, agents) = (Arc::clone(&self.plugins), self.agents.clone());
-        let job = blocking(move || {
-            let custom = merging.load_found(&plugins).map_err(|failure| unusable(&failure))?;
-            let begun = custom.map(|custom| custom.begin(&agents, caller)).transpose();
-            begun.map_err(|fault| match fault.panicked {
-                true => Refusal::new(RefusalCode::PluginUnusable, fault.message).into(),
-                false => invalid(STRATEGY, fault.message),
-            })
-        });
+        let plugins = Arc::clone(&self.plugins);
+        let custom =
+            blocking(move || merging.load_found(&plugins).map_err(|failure| unusable(&failure)));
+        let job = match custom.await? {
+            Some(custom) => Some(custom.begin(&self.agents, caller).await.map_err(not_begun)?),
+            None => None,
+        };
         let fold = Fold::elsewhere(on_failure);
-        Ok(Order { strategy, fold, job: job.await?, may_end_early: true })
+        Ok(Order { strategy, fold, job, may_end_early: true })
+    }
+}
+
+/// Parameters that a merge cannot use, or that it panicked over.
+fn not_begun(fault: MergeFault) -> CallError {
+    match fault.panicked {
+        true => Refusal::new(RefusalCode::PluginUnusable, fault.message).into(),
+        false => invalid(STRATEGY, fault.message),
     }
 }
 
