@@ -1,7 +1,7 @@
 //! What is going to be run: recorded with the root, and printed by `--dry-run`.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -206,8 +206,20 @@ impl Plan {
 
     /// The form in which it is recorded.
     pub(crate) fn recorded(&self) -> Result<JsonText, Failure> {
+        if let Some(path) = self.paths().find(|path| path.to_str().is_none()) {
+            return Err(Failure::input(format_args!("{path:?} is not UTF-8"))
+                .hint("what is recorded, and told to agents and plugins, is text: rename it"));
+        }
         JsonText::of(self)
             .map_err(|error| Failure::input("the plan cannot be recorded").caused_by(Some(&error)))
+    }
+
+    /// The files and folders that are named in it.
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        let folders = [&self.working_folder, &self.opened_in].map(|folder| folder.as_path());
+        let inputs = self.inputs.iter().map(|input| input.path.as_path());
+        let named = self.config.iter().chain(&self.plugin_path).map(PathBuf::as_path);
+        folders.into_iter().chain(named).chain(inputs)
     }
 
     /// Prints what would be run, and under which limits.

@@ -1,5 +1,9 @@
 //! `offshoot run`.
 
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
@@ -116,4 +120,15 @@ fn what_cannot_run_is_said_before() {
     place.file("plain", "not a program");
     check("run_not_executable", &place.run(&["run", "x", "--", "./plain"]));
     check("run_dry_run", &place.run(&["run", "--dry-run", "x", "--", "cat"]));
+}
+
+#[test]
+fn a_folder_whose_name_is_no_text_is_named() {
+    let place = Place::new();
+    let folder = place.path().join(OsStr::from_bytes(b"bad\xff"));
+    fs::create_dir(&folder).expect("there is room");
+    let mut command = place.command(&["run", "x", "--", "cat"]);
+    command.current_dir(folder);
+    let refused = place.outcome(command, &[]).expect_code(2);
+    assert!(refused.stderr.contains("/bad\\xFF\" is not UTF-8\nhint: "), "{}", refused.stderr);
 }
