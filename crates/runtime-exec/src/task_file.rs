@@ -21,9 +21,14 @@ pub(crate) fn task_file(run_folder: &Path, task: &str) -> io::Result<PathBuf> {
     fs::create_dir_all(&folder)?;
     // Under a name of its own first, so that nobody reads half of it; two writers write the same.
     let unfinished = path.with_extension(run_folder.file_name().unwrap_or_default());
-    fs::write(&unfinished, task)?;
-    fs::rename(&unfinished, &path)?;
-    Ok(path)
+    match fs::write(&unfinished, task).and_then(|()| fs::rename(&unfinished, &path)) {
+        Ok(()) => Ok(path),
+        Err(error) => {
+            // Whether half of it can be removed or not: this is what has gone wrong.
+            let _ = fs::remove_file(&unfinished);
+            Err(error)
+        }
+    }
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use futures_util::future::BoxFuture;
 use offshoot_model::{ContentHash, VariableRef};
 use tempfile::NamedTempFile;
 
+use crate::folder::{PREFIX, new_file};
 use crate::{NewValue, Source, StoreError};
 
 /// Values up to this size are read again before a second use; that costs a hundredth of a second. Larger ones are
@@ -154,9 +155,7 @@ impl Blobs {
     }
 
     fn new_file(&self) -> Result<NamedTempFile, StoreError> {
-        tempfile::Builder::new()
-            .prefix(".new-")
-            .tempfile_in(&self.folder)
+        new_file(&self.folder, PREFIX)
             .map_err(|error| StoreError::io("write into", &self.folder, error))
     }
 

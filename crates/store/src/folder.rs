@@ -16,6 +16,7 @@
 //! Promise: several processes may use one folder at once. A tree is held by one of them, and the kernel lets go of it
 //! when that process dies, however it dies.
 
+mod aside;
 mod context;
 mod hold;
 mod turns;
@@ -33,6 +34,7 @@ use offshoot_model::{RootId, RunId};
 use crate::StoreError;
 use crate::blobs::Blobs;
 
+pub(crate) use aside::{PREFIX, new_file, remove_left};
 pub use context::ManifestEntry;
 pub use hold::RootLock;
 pub(crate) use hold::Users;
@@ -140,12 +142,11 @@ impl DataFolder {
     }
 
     /// A new, empty file in the spool folder, mode 0600. It stays until somebody removes it or makes it a value with
-    /// [`NewValue::adopt`](crate::NewValue::adopt).
+    /// [`NewValue::adopt`](crate::NewValue::adopt). Whoever does not hold a tree keeps it open until then: what nobody
+    /// has open is removed when the next tree is opened here.
     pub fn spool_file(&self) -> Result<(File, PathBuf), StoreError> {
         let folder = self.spool_folder();
-        tempfile::Builder::new()
-            .prefix("spool-")
-            .tempfile_in(&folder)
+        new_file(&folder, "spool-")
             .and_then(|file| file.keep().map_err(|error| error.error))
             .map_err(|error| StoreError::io("write into", &folder, error))
     }
@@ -239,14 +240,15 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), StoreError> {
     })
 }
 
-/// Writes a whole file or none, under its name.
+/// Writes a whole file or none, under its name. Until then it stands in the spool folder, where it is found if this
+/// process dies.
 pub(crate) fn write_whole(
+    spool: &Path,
     path: &Path,
     write: impl FnOnce(&mut io::BufWriter<&File>) -> io::Result<()>,
 ) -> Result<(), StoreError> {
-    let folder = path.parent().expect("files of a run stand in its folder");
     let whole = || {
-        let new = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
+        let new = new_file(spool, PREFIX)?;
         let mut buffered = io::BufWriter::new(new.as_file());
         write(&mut buffered)?;
         buffered.flush()?;

@@ -19,12 +19,15 @@ use offshoot_model::{ContentHash, RootId, RunId, Timestamp};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use crate::folder::Users;
+use crate::folder::{PREFIX, Users, remove_left};
 use crate::{DataFolder, SqliteStore, StoreError};
 
 /// A file that was made or used within this time is left alone: it may belong to a tree that is just being opened, and
 /// is not held yet.
 const FRESH: Duration = Duration::from_secs(3600);
+
+/// Where tasks stand, beside the folders of the runs that share them.
+const TASKS: &str = "tasks";
 
 /// What a sweep took away, or would.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,29 +74,25 @@ impl SqliteStore {
         // Folders first: what is linked into them counts as the value that it is.
         sweep.runs(&named.runs)?;
         sweep.values(&named.values)?;
-        sweep.unfinished(&folder.spool_folder())?;
+        sweep.unfinished()?;
         Ok(sweep.swept)
     }
 }
 
 impl DataFolder {
-    /// Removes what somebody has begun to write and never finished, under the same conditions as
-    /// [`SqliteStore::sweep`]. The record is not looked at, so that this takes no time.
+    /// Removes what somebody has begun to write and will never finish, unless somebody runs a tree. The record is not
+    /// looked at, so that this takes no time.
     ///
     /// # Errors
     ///
     /// A folder that cannot be read or a file that cannot be removed.
-    pub fn sweep_unfinished(&self, now: Timestamp) -> Result<Swept, StoreError> {
+    pub fn sweep_unfinished(&self) -> Result<Swept, StoreError> {
         let Some(_alone) = alone(self)? else {
             return Ok(Swept { busy: true, ..Swept::default() });
         };
+        let now = Timestamp::EPOCH;
         let mut sweep = Sweep { folder: self, now, dry: false, swept: Swept::default() };
-        sweep.unfinished(&self.spool_folder())?;
-        for (path, there) in entries(&self.values_folder())? {
-            if !there.is_dir() {
-                sweep.remove_file(&path, &there, |swept| &mut swept.files)?;
-            }
-        }
+        sweep.unfinished()?;
         Ok(sweep.swept)
     }
 }
@@ -114,7 +113,6 @@ impl Sweep<'_> {
         let values = self.folder.values_folder();
         for (path, there) in entries(&values)? {
             if !there.is_dir() {
-                self.remove_file(&path, &there, |swept| &mut swept.files)?;
                 continue;
             }
             for (path, there) in entries(&path)? {
@@ -131,8 +129,10 @@ impl Sweep<'_> {
         let runs = self.folder.runs_folder();
         for (path, there) in entries(&runs)? {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if name == "tasks" {
-                self.unfinished(&path)?;
+            if name == TASKS {
+                for (path, there) in entries(&path)? {
+                    self.remove_file(&path, &there, |swept| &mut swept.files)?;
+                }
             } else if let Ok(run) = name.parse::<RunId>()
                 && !known.contains(&run)
                 && self.is_old(&there)
@@ -148,9 +148,28 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    fn unfinished(&mut self, folder: &Path) -> Result<(), StoreError> {
-        for (path, there) in entries(folder)? {
-            self.remove_file(&path, &there, |swept| &mut swept.files)?;
+    /// What nobody will finish, however young: all that stands in the spool folder, values without a name, and tasks
+    /// that have one more.
+    fn unfinished(&mut self) -> Result<(), StoreError> {
+        let everything = |_: &str| true;
+        let new = |name: &str| name.starts_with(PREFIX);
+        let with_one_more = |name: &str| name.contains('.');
+        let tasks = self.folder.runs_folder().join(TASKS);
+        self.left(&self.folder.spool_folder(), everything)?;
+        self.left(&self.folder.values_folder(), new)?;
+        self.left(&tasks, with_one_more)
+    }
+
+    fn left(&mut self, folder: &Path, is_unfinished: fn(&str) -> bool) -> Result<(), StoreError> {
+        for path in names(folder)? {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if !is_unfinished(name) {
+                continue;
+            }
+            let removed = remove_left(&path, self.dry);
+            let removed = removed.map_err(|error| StoreError::io("remove", &path, error))?;
+            self.swept.files += u64::from(removed.is_some());
+            self.swept.bytes += removed.unwrap_or_default();
         }
         Ok(())
     }
@@ -185,6 +204,18 @@ impl Sweep<'_> {
 fn hash_of(path: &Path) -> Option<ContentHash> {
     let first = path.parent()?.file_name()?.to_str()?;
     format!("{first}{}", path.file_stem()?.to_str()?).parse().ok()
+}
+
+/// What is in a folder, by name alone; nothing where there is no such folder.
+fn names(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let trouble = |error| StoreError::io("read", folder, error);
+    match fs::read_dir(folder) {
+        Ok(entries) => {
+            entries.map(|entry| entry.map(|entry| entry.path()).map_err(trouble)).collect()
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(trouble(error)),
+    }
 }
 
 /// What is in a folder, without following links; nothing where there is no such folder.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use offshoot_model::{SpawnRequest, ValueKind};
 use offshoot_spawner::split::{self, InputFile, Piece, Split, SplitError};
 use offshoot_store::{DataFolder, NewValue, Store};
-use rustix::fs::{AtFlags, CWD, linkat};
+use rustix::fs::{AtFlags, CWD, FlockOperation, flock, linkat};
 
 use super::plan::Plan;
 use crate::exit::Exit;
@@ -102,6 +102,8 @@ impl Spool {
         let folder = folder.spool_folder();
         let spool = || {
             let mut file = tempfile::tempfile_in(&folder)?;
+            // It gets a name before it is a value; the lock says that somebody will finish it.
+            flock(&file, FlockOperation::LockExclusive)?;
             io::copy(&mut io::stdin().lock(), &mut file)?;
             Ok(file)
         };

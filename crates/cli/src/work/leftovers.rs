@@ -1,14 +1,13 @@
 //! What an earlier supervisor has left in this data folder, although its keeper should have seen to it.
 //!
-//! A supervisor that was killed leaves the file by which it held its tree. So in the ordinary case nothing is looked at,
-//! and nobody waits for this.
+//! A supervisor that was killed leaves the file by which it held its tree. So in the ordinary case no process is looked
+//! at, and nobody waits for this.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
 use offshoot_model::{EventKind, ProcessIdentity, RootId, RunId};
 use offshoot_process::{Identity, Leftover, Wanted, end_leftovers, leftovers};
-use offshoot_spawner::{Clock, SystemClock};
 use offshoot_store::{DataFolder, RootLock, Store};
 
 use crate::failure::Failure;
@@ -29,12 +28,11 @@ pub(crate) fn see_to(
 ) -> Result<(), Failure> {
     // Held until all is done, so that two who come next do not end the same.
     let abandoned = folder.abandoned().map_err(|error| failed(&error))?;
-    if abandoned.is_empty() {
-        return Ok(());
+    if !abandoned.is_empty() {
+        end(&abandoned, store, cx)?;
     }
-    end(&abandoned, store, cx)?;
     drop(abandoned);
-    let swept = folder.sweep_unfinished(SystemClock.now());
+    let swept = folder.sweep_unfinished();
     swept.map(drop).map_err(|error| failed(&error))
 }
 

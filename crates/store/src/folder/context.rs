@@ -53,7 +53,7 @@ impl DataFolder {
             store.verify(value)?;
         }
         if is_wrapped(value.kind) {
-            source = wrapped(&source, value)?;
+            source = wrapped(&self.spool_folder(), &source, value)?;
         }
         make_folder(&folder)?;
         link(&source, &path, &self.clones).map_err(|error| match error.kind() {
@@ -74,7 +74,7 @@ impl DataFolder {
         let lines: BTreeMap<&str, ManifestLine<'_>> =
             entries.iter().map(manifest_line).collect::<Result<_, _>>()?;
         let path = folder.join("context.json");
-        write_whole(&path, |file| {
+        write_whole(&self.spool_folder(), &path, |file| {
             serde_json::to_writer_pretty(&mut *file, &lines)?;
             file.write_all(b"\n")
         })?;
@@ -98,7 +98,7 @@ fn manifest_line<'a>(entry: &ManifestEntry<'a>) -> Result<(&'a str, ManifestLine
 }
 
 /// The file that shows a JSON value the way runs see it; written at the first use.
-fn wrapped(source: &Path, value: &VariableRef) -> Result<PathBuf, StoreError> {
+fn wrapped(spool: &Path, source: &Path, value: &VariableRef) -> Result<PathBuf, StoreError> {
     // The reference is part of the text, so a result and a JSON value with the same bytes are two files.
     let path = source.with_extension(value.kind.as_str());
     let reference = serde_json::to_string(value).expect("a reference is plain data");
@@ -120,7 +120,7 @@ fn wrapped(source: &Path, value: &VariableRef) -> Result<PathBuf, StoreError> {
         return Ok(path);
     }
     let mut bare = File::open(source).map_err(trouble)?;
-    write_whole(&path, |file| {
+    write_whole(spool, &path, |file| {
         file.write_all(head.as_bytes())?;
         io::copy(&mut bare, file)?;
         file.write_all(tail.as_bytes())?;

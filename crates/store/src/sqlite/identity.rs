@@ -38,11 +38,13 @@ pub(super) fn check(connection: &Connection, folder: &DataFolder) -> Result<(), 
     match named(&witness) {
         Some(named) if named == id => Ok(()),
         Some(_) => Err(StoreError::Replaced { path: folder.database(), witness }),
-        None => match write_whole(&witness, |file| writeln!(file, "{id}")) {
-            // The next one tries again.
-            Err(error) if error.is_full() || error.is_read_only() => Ok(()),
-            written => written,
-        },
+        None => {
+            match write_whole(&folder.spool_folder(), &witness, |file| writeln!(file, "{id}")) {
+                // The next one tries again.
+                Err(error) if error.is_full() || error.is_read_only() => Ok(()),
+                written => written,
+            }
+        }
     }
 }
 

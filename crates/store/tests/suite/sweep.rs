@@ -152,11 +152,16 @@ fn what_was_begun_and_never_finished_goes_without_a_look_at_the_record() {
     let nobody = put(&disk.store, "[1]");
     drop(disk.folder.spool_file().unwrap());
     std::fs::write(disk.folder.path().join("blobs/.new-half"), "half a val").unwrap();
+    let tasks = disk.folder.path().join("runs/tasks");
+    std::fs::create_dir(&tasks).unwrap();
+    std::fs::write(tasks.join("0123.of-a-run"), "half a ta").unwrap();
+    std::fs::write(tasks.join("0123"), "a whole task").unwrap();
+    let (_open, path) = disk.folder.spool_file().unwrap();
     let held = disk.folder.hold(Script::new().root).unwrap();
-    assert!(disk.folder.sweep_unfinished(LATER).unwrap().busy);
+    assert!(disk.folder.sweep_unfinished().unwrap().busy);
     drop(held);
-    assert_eq!(disk.folder.sweep_unfinished(Timestamp::EPOCH).unwrap(), Swept::default());
-    let swept = disk.folder.sweep_unfinished(LATER).unwrap();
-    assert_eq!((swept.files, swept.values, swept.bytes), (2, 0, 10));
-    assert!(disk.store.read(&nobody).is_ok());
+    let swept = disk.folder.sweep_unfinished().unwrap();
+    assert_eq!((swept.files, swept.values, swept.bytes), (3, 0, 19));
+    assert!(disk.store.read(&nobody).is_ok() && tasks.join("0123").exists());
+    assert!(path.exists(), "somebody has it open");
 }
