@@ -9,7 +9,7 @@ use offshoot_model::{
     SpawnRequest, ValueKind,
 };
 use offshoot_runtime::{WaitAnswer, WaitFor};
-use offshoot_store::NewValue;
+use offshoot_store::{NewValue, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::agent::INLINE_BYTES;
@@ -159,8 +159,24 @@ impl Session {
 
     /// Records the answer of a fan-out as the root's own, ends the root with it, and waits until everything below is
     /// over and recorded. An answer that is too large to travel becomes a value of the store.
-    pub async fn conclude(self, outcome: &FanAnswer) -> Result<Ending, SpawnerError> {
-        let output = self.keep(outcome).await?;
+    ///
+    /// # Errors
+    ///
+    /// Where the answer cannot be kept, the root has no end on record: the tree can be resumed, and has its answer then.
+    pub async fn conclude(mut self, outcome: &FanAnswer) -> Result<Ending, SpawnerError> {
+        let output = match self.keep(outcome).await {
+            Ok(output) => output,
+            Err(error) => {
+                let cause = match &error {
+                    SpawnerError::Store(cause) => cause.clone(),
+                    _ => StoreError::Closed,
+                };
+                let _ = self.sender.send(Message::Halt { error: cause });
+                // That the record ends here is what was asked for.
+                let _ = self.ended().await;
+                return Err(error);
+            }
+        };
         let ending = Ending { output: Some(output.clone()), ..outcome.ending() };
         let summary = MergeSummary {
             strategy: outcome.strategy.to_string(),

@@ -378,6 +378,7 @@ impl Supervisor {
             Message::Pause(paused) => self.step(Input::Pause(paused), effects),
             Message::Merged { summary } => self.step(Input::Merged { summary }, effects),
             Message::Close { ending } => self.step(Input::Close { ending }, effects),
+            Message::Halt { error } => self.broken(error, effects),
             Message::Abandon => {
                 self.step(Input::StopAll { firm: false }, effects);
                 self.abandon(effects);

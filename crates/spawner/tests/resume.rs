@@ -254,3 +254,41 @@ fn the_times_of_a_tree_never_go_back_although_the_clock_was_set_back_an_hour() {
     let took = after.last().expect("an end").at.since(events[0].at);
     assert!(took < Duration::from_secs(600), "no hour is added to it: {took:?}");
 }
+
+#[test]
+fn a_tree_whose_answer_cannot_be_kept_has_it_when_it_is_resumed() {
+    let home = tempfile::tempdir().expect("a folder for the test");
+    let runs = Runs::default();
+    let order = || FanOut::new([1, 2].map(|part| Piece::task(format!("{part}").repeat(100_000))));
+    let spool = home.path().join("spool");
+    let (told, _) = mpsc::unbounded_channel();
+    let worker = worker(&runs, told, |_| false);
+    let root = world().block_on(async {
+        let spawner = spawner(home.path(), &[], worker.clone());
+        let session = spawner.open(RootSpec::new("all")).await.expect("a root");
+        let root = session.root();
+        let fan = session.fan_out(order()).await.expect("pieces");
+        let answer = fan.answer().await.expect("an answer");
+        // Where the answer is written, nothing can be written any more.
+        std::fs::remove_dir_all(&spool).expect("it is ours");
+        let error = session.conclude(&answer).await.expect_err("it cannot be kept");
+        assert!(matches!(error, SpawnerError::Store(_)), "{error}");
+        root
+    });
+    let ends = |home: &Path| {
+        let ended = |kind: &EventKind| matches!(kind, EventKind::Ended(_));
+        kinds(home, root).iter().filter(|kind| ended(kind)).count()
+    };
+    assert_eq!(ends(home.path()), 2, "the pieces, and not the root");
+    world().block_on(async {
+        let spawner = spawner(home.path(), &[], worker);
+        let session = spawner.resume(root, RootSpec::new("all")).await.expect("taken over");
+        let fan = session.fan_out(order()).await.expect("pieces");
+        let answer = fan.answer().await.expect("an answer");
+        let ending = session.conclude(&answer).await.expect("a whole record");
+        let Some(Payload::Stored(value)) = ending.output else { panic!("it is large") };
+        assert_eq!(value.size, 200_005);
+    });
+    assert_eq!(ends(home.path()), 3);
+    assert!(runs.lock().expect("nobody runs any more").values().all(|times| *times == 1));
+}

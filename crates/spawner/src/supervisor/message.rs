@@ -8,6 +8,7 @@ use offshoot_model::{
 };
 use offshoot_policy::{RuntimeFacts, Terms};
 use offshoot_runtime::{RunEvent, Runtime, WaitFor};
+use offshoot_store::StoreError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Counts;
@@ -68,6 +69,8 @@ pub(crate) enum Message {
     Merged { summary: Box<MergeSummary> },
     /// The root that holds pieces has its answer.
     Close { ending: Box<Ending> },
+    /// What has to be kept cannot be: the record of the tree ends here, as when it breaks by itself.
+    Halt { error: StoreError },
     /// Whoever held the root has gone: everything stops, and the root ends with it.
     Abandon,
     /// Somebody who knows a run by its id wants its session; none where it is over or unknown.

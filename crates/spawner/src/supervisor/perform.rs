@@ -229,7 +229,7 @@ impl Supervisor {
     }
 
     /// Nothing more can be recorded: so nothing more is started or told, and what runs is killed.
-    fn broken(&mut self, error: StoreError, effects: &mut Vec<Effect>) {
+    pub(super) fn broken(&mut self, error: StoreError, effects: &mut Vec<Effect>) {
         self.state.send_replace(TreeState::Broken(Arc::new(error)));
         self.outbox.clear();
         self.waits.clear();
