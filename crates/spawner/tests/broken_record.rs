@@ -1,79 +1,32 @@
 //! A record that breaks at any write: nothing is told that is not recorded, nothing hangs, nothing goes on.
 
-use std::fs::File;
-use std::path::PathBuf;
+mod intercept;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use offshoot_model::{Admitted, Ending, Event, Reason, RootId, RunId, SpawnRequest, VariableRef};
+use offshoot_model::{Ending, Event, Reason, SpawnRequest};
 use offshoot_runtime::{
     Abilities, Finished, FnRuntime, Launch, RunContext, Runtime, Stop, WaitFor, WaitMode,
 };
 use offshoot_spawner::{RootSpec, Spawner, SpawnerError};
-use offshoot_store::{
-    Commit, Events, Found, MemoryStore, NewValue, RootSummary, Store, StoreError,
-};
+use offshoot_store::{MemoryStore, Store};
+
+use intercept::Intercept;
 
 /// Refuses one append, and with it everything that follows.
-struct Breaking {
-    inner: MemoryStore,
-    left: AtomicI64,
-}
-
-impl Store for Breaking {
-    fn append(&self, mut events: Vec<Event>) -> Commit {
-        if self.left.fetch_sub(1, Ordering::SeqCst) <= 0 {
+fn breaking(write: i64) -> Arc<impl Store> {
+    let left = AtomicI64::new(write);
+    let append = move |inner: &MemoryStore, mut events: Vec<Event>| {
+        if left.fetch_sub(1, Ordering::SeqCst) <= 0 {
             // A gap is what the store itself refuses.
             events.iter_mut().for_each(|event| event.seq += 1_000);
         }
-        self.inner.append(events)
-    }
-
-    fn put(&self, value: NewValue) -> BoxFuture<'static, Result<VariableRef, StoreError>> {
-        self.inner.put(value)
-    }
-
-    fn path(&self, reference: &VariableRef) -> Result<PathBuf, StoreError> {
-        self.inner.path(reference)
-    }
-
-    fn read(&self, reference: &VariableRef) -> Result<Vec<u8>, StoreError> {
-        self.inner.read(reference)
-    }
-
-    fn verify(&self, reference: &VariableRef) -> Result<(), StoreError> {
-        self.inner.verify(reference)
-    }
-
-    fn events(&self, root: RootId, after: u64) -> Events {
-        self.inner.events(root, after)
-    }
-
-    fn all_events(&self) -> Events {
-        self.inner.all_events()
-    }
-
-    fn roots(&self) -> Result<Vec<RootSummary>, StoreError> {
-        self.inner.roots()
-    }
-
-    fn find(&self, text: &str) -> Result<Vec<Found>, StoreError> {
-        self.inner.find(text)
-    }
-
-    fn admitted(&self, run: RunId) -> Result<Option<Admitted>, StoreError> {
-        self.inner.admitted(run)
-    }
-
-    fn ending(&self, run: RunId) -> Result<Option<Ending>, StoreError> {
-        self.inner.ending(run)
-    }
-
-    fn open(&self, reference: &VariableRef) -> Result<File, StoreError> {
-        self.inner.open(reference)
-    }
+        inner.append(events)
+    };
+    Arc::new(Intercept { inner: Arc::new(MemoryStore::new()), append })
 }
 
 /// Counts those that run; the last one hangs until it is killed.
@@ -109,9 +62,9 @@ impl Drop for Alive {
 /// Runs a tree whose record breaks at the n-th write; answers whether it broke at all.
 async fn breaks_at(write: i64) -> bool {
     let live = Arc::new(AtomicUsize::new(0));
-    let store = Arc::new(Breaking { inner: MemoryStore::new(), left: AtomicI64::new(write) });
+    let store: Arc<dyn Store> = breaking(write);
     let spawner = Spawner::builder()
-        .store(Arc::<Breaking>::clone(&store))
+        .store(Arc::clone(&store))
         .runtime(runtime(&live))
         .build()
         .expect("a spawner");
@@ -140,7 +93,7 @@ async fn breaks_at(write: i64) -> bool {
 
 async fn tree(
     session: &offshoot_spawner::Session,
-    store: &Arc<Breaking>,
+    store: &Arc<dyn Store>,
 ) -> Result<(), SpawnerError> {
     let ask = |task: &str| SpawnRequest { task: task.into(), ..SpawnRequest::default() };
     for task in ["a", "b", "c"] {
@@ -161,7 +114,7 @@ async fn tree(
     Ok(())
 }
 
-fn recorded(store: &Arc<Breaking>, event: &Event) -> bool {
+fn recorded(store: &Arc<dyn Store>, event: &Event) -> bool {
     store
         .events(event.root, event.seq - 1)
         .next()
@@ -204,7 +157,7 @@ async fn a_tree_whose_record_broke_can_be_closed_while_something_still_ends() {
         }
     }
 
-    let store = Arc::new(Breaking { inner: MemoryStore::new(), left: AtomicI64::new(3) });
+    let store = breaking(3);
     let spawner = Spawner::builder().store(store).runtime(Slow).build().expect("a spawner");
     let session = spawner.open(RootSpec::new("root")).await.expect("a root");
     let ask = |task: &str| SpawnRequest { task: task.into(), ..SpawnRequest::default() };

@@ -1,22 +1,20 @@
 //! A supervisor that is killed at every single write, just before it and just after, and the tree that goes on.
 
+mod intercept;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use futures_util::future::BoxFuture;
 use offshoot_audit::Audit;
 use offshoot_config::Loader;
-use offshoot_model::{
-    Admitted, Ending, Event, EventKind, Payload, RootId, RunId, SpawnRequest, VariableRef,
-};
+use offshoot_model::{Event, EventKind, Payload, RootId, RunId, SpawnRequest};
 use offshoot_runtime::{Finished, FnRuntime, NextTurn, WaitFor};
 use offshoot_spawner::{FanOut, Piece, RootSpec, Session, Spawner, SpawnerError};
-use offshoot_store::{
-    Commit, DataFolder, Events, Found, MemoryStore, NewValue, RootSummary, Store, StoreError,
-};
+use offshoot_store::{Commit, DataFolder, MemoryStore, Store, StoreError};
 use tokio::sync::{Notify, oneshot};
+
+use intercept::Intercept;
 
 /// What the last write comes to before everything is gone.
 #[derive(Clone, Copy, Debug)]
@@ -27,76 +25,30 @@ enum Last {
     Untold,
 }
 
+/// Answers that never come.
+type Never = Mutex<Vec<oneshot::Sender<Result<(), StoreError>>>>;
+
 /// A store whose process dies at a certain write: from then on nothing is written and nobody is answered.
-struct Dying {
-    inner: Arc<MemoryStore>,
-    left: AtomicI64,
-    last: Last,
-    dead: Arc<Notify>,
-    /// The answers that never come.
-    never: Mutex<Vec<oneshot::Sender<Result<(), StoreError>>>>,
-}
-
-impl Dying {
-    fn never(&self) -> Commit {
+fn dying(inner: Arc<MemoryStore>, write: i64, last: Last, dead: Arc<Notify>) -> Arc<impl Store> {
+    let (left, never) = (AtomicI64::new(write), Never::default());
+    let silence = move || {
         let (answer, commit) = oneshot::channel();
-        self.never.lock().expect("one at a time").push(answer);
-        self.dead.notify_one();
+        never.lock().expect("one at a time").push(answer);
+        dead.notify_one();
         Commit::waiting(commit)
-    }
-}
-
-impl Store for Dying {
-    fn append(&self, events: Vec<Event>) -> Commit {
-        match (self.left.fetch_sub(1, Ordering::SeqCst), self.last) {
-            (2.., _) => self.inner.append(events),
-            (1, Last::Untold) => {
-                drop(self.inner.append(events));
-                self.never()
-            }
-            _ => self.never(),
+    };
+    let append = move |inner: &MemoryStore, events: Vec<Event>| match (
+        left.fetch_sub(1, Ordering::SeqCst),
+        last,
+    ) {
+        (2.., _) => inner.append(events),
+        (1, Last::Untold) => {
+            drop(inner.append(events));
+            silence()
         }
-    }
-
-    fn put(&self, value: NewValue) -> BoxFuture<'static, Result<VariableRef, StoreError>> {
-        self.inner.put(value)
-    }
-
-    fn path(&self, reference: &VariableRef) -> Result<PathBuf, StoreError> {
-        self.inner.path(reference)
-    }
-
-    fn read(&self, reference: &VariableRef) -> Result<Vec<u8>, StoreError> {
-        self.inner.read(reference)
-    }
-
-    fn verify(&self, reference: &VariableRef) -> Result<(), StoreError> {
-        self.inner.verify(reference)
-    }
-
-    fn events(&self, root: RootId, after: u64) -> Events {
-        self.inner.events(root, after)
-    }
-
-    fn all_events(&self) -> Events {
-        self.inner.all_events()
-    }
-
-    fn roots(&self) -> Result<Vec<RootSummary>, StoreError> {
-        self.inner.roots()
-    }
-
-    fn find(&self, text: &str) -> Result<Vec<Found>, StoreError> {
-        self.inner.find(text)
-    }
-
-    fn admitted(&self, run: RunId) -> Result<Option<Admitted>, StoreError> {
-        self.inner.admitted(run)
-    }
-
-    fn ending(&self, run: RunId) -> Result<Option<Ending>, StoreError> {
-        self.inner.ending(run)
-    }
+        _ => silence(),
+    };
+    Arc::new(Intercept { inner, append })
 }
 
 /// How often each run was started.
@@ -177,17 +129,11 @@ fn killed_at(write: i64, last: Last, expected: &Payload) -> bool {
     let folder = Arc::new(DataFolder::open(home.path()).expect("a data folder"));
     let inner = Arc::new(MemoryStore::new());
     let dead = Arc::new(Notify::new());
-    let dying = Dying {
-        inner: Arc::clone(&inner),
-        left: AtomicI64::new(write),
-        last,
-        dead: Arc::clone(&dead),
-        never: Mutex::default(),
-    };
+    let dying = dying(Arc::clone(&inner), write, last, Arc::clone(&dead));
     let before = Starts::default();
     let first = world();
     let (root, survived) = first.block_on(async {
-        let spawner = spawner(Arc::new(dying), &folder, &before);
+        let spawner = spawner(dying, &folder, &before);
         let session = spawner.open(RootSpec::new("all")).await.expect("a root");
         let root = session.root();
         let survived = tokio::select! {

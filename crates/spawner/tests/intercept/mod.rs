@@ -1,0 +1,65 @@
+//! A store whose writes somebody stands in front of.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use offshoot_model::{Admitted, Ending, Event, RootId, RunId, VariableRef};
+use offshoot_store::{
+    Commit, Events, Found, MemoryStore, NewValue, RootSummary, Store, StoreError,
+};
+
+/// Hands everything on but `append`.
+pub(crate) struct Intercept<A> {
+    pub(crate) inner: Arc<MemoryStore>,
+    pub(crate) append: A,
+}
+
+impl<A> Store for Intercept<A>
+where
+    A: Fn(&MemoryStore, Vec<Event>) -> Commit + Send + Sync + 'static,
+{
+    fn append(&self, events: Vec<Event>) -> Commit {
+        (self.append)(&self.inner, events)
+    }
+
+    fn put(&self, value: NewValue) -> BoxFuture<'static, Result<VariableRef, StoreError>> {
+        self.inner.put(value)
+    }
+
+    fn path(&self, reference: &VariableRef) -> Result<PathBuf, StoreError> {
+        self.inner.path(reference)
+    }
+
+    fn read(&self, reference: &VariableRef) -> Result<Vec<u8>, StoreError> {
+        self.inner.read(reference)
+    }
+
+    fn verify(&self, reference: &VariableRef) -> Result<(), StoreError> {
+        self.inner.verify(reference)
+    }
+
+    fn events(&self, root: RootId, after: u64) -> Events {
+        self.inner.events(root, after)
+    }
+
+    fn all_events(&self) -> Events {
+        self.inner.all_events()
+    }
+
+    fn roots(&self) -> Result<Vec<RootSummary>, StoreError> {
+        self.inner.roots()
+    }
+
+    fn find(&self, text: &str) -> Result<Vec<Found>, StoreError> {
+        self.inner.find(text)
+    }
+
+    fn admitted(&self, run: RunId) -> Result<Option<Admitted>, StoreError> {
+        self.inner.admitted(run)
+    }
+
+    fn ending(&self, run: RunId) -> Result<Option<Ending>, StoreError> {
+        self.inner.ending(run)
+    }
+}
