@@ -99,7 +99,12 @@ impl Registry {
         for folder in self.folders.iter().filter(|folder| private_folder::is_private(folder)) {
             let Ok(entries) = fs::read_dir(folder) else { continue };
             for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-                let Some(supervisor) = read(&path) else { continue };
+                let Some(supervisor) = read(&path) else {
+                    if is_left_half_written(&path) {
+                        let _ = fs::remove_file(&path);
+                    }
+                    continue;
+                };
                 if process_identity(supervisor.process.pid) != Some(supervisor.process) {
                     // Somebody may have been faster.
                     let _ = fs::remove_file(&path);
@@ -130,9 +135,22 @@ fn write(folder: &Path, name: &str, entry: &Supervisor) -> io::Result<PathBuf> {
     // Left by a process of the same number.
     let _ = fs::remove_file(&aside);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;
-    file.write_all(&serde_json::to_vec(entry)?)?;
-    fs::rename(&aside, &path)?;
-    Ok(path)
+    let written = file.write_all(&serde_json::to_vec(entry)?);
+    match written.and_then(|()| fs::rename(&aside, &path)) {
+        Ok(()) => Ok(path),
+        Err(error) => {
+            // Whether that works or not: what has gone wrong is the entry.
+            let _ = fs::remove_file(&aside);
+            Err(error)
+        }
+    }
+}
+
+/// Whether nobody will finish this one: its name has the number of the process that wrote it, and there is none.
+fn is_left_half_written(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let pid = name.and_then(|name| name.strip_prefix('.')?.split_once('-')?.0.parse().ok());
+    pid.is_some_and(|pid| process_identity(pid).is_none())
 }
 
 fn read(path: &Path) -> Option<Supervisor> {
@@ -192,9 +210,14 @@ mod tests {
         let entry = Supervisor { process: reused, socket: "/x/dead.sock".into() };
         write(folder, "1-dead.json", &entry).unwrap();
         fs::write(folder.join("2-garbage.json"), "{\"process\": ").unwrap();
+        // Its writer was killed in the middle; the other one still writes.
+        let half = format!(".{}-half.json", i32::MAX);
+        fs::write(folder.join(&half), "{\"process\": ").unwrap();
+        fs::write(folder.join(format!(".{}-half.json", own.pid)), "").unwrap();
         fs::write(folder.join("3-text.txt"), "").unwrap();
         assert_eq!(registry.supervisors().len(), 1);
-        assert_eq!(files(&registry), before + 2, "only the dead one is gone");
+        assert_eq!(files(&registry), before + 3, "only the dead one and the half one are gone");
+        assert!(!folder.join(&half).exists());
 
         // A folder that others can write to is not believed.
         use std::os::unix::fs::PermissionsExt;
