@@ -136,6 +136,8 @@ impl Trusted {
         })?;
         let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(&error))?;
         file.write_all(&text).map_err(|error| failed(&error))?;
+        // Or a power failure could leave the name with nothing behind it.
+        file.as_file().sync_all().map_err(|error| failed(&error))?;
         file.persist(&self.path).map_err(|error| failed(&error.error))?;
         Ok(())
     }

@@ -74,8 +74,17 @@ fn copy(checked: &Checked, package: &Package, to: &Path) -> std::io::Result<()> 
 /// Puts a folder in its place by renaming: a library that is loaded keeps its file.
 fn put(staging: tempfile::TempDir, folder: &Path, home: &Path) -> std::io::Result<()> {
     let old = tempfile::Builder::new().prefix(".old-").tempdir_in(home)?;
+    let kept = old.path().join("plugin");
     if folder.exists() {
-        fs::rename(folder, old.path().join("plugin"))?;
+        fs::rename(folder, &kept)?;
     }
-    fs::rename(staging.keep(), folder)
+    let renamed = fs::rename(staging.path(), folder);
+    match &renamed {
+        // There is nothing left under that name to be removed.
+        Ok(()) => drop(staging.keep()),
+        // What was there before is worth more than a word on why it cannot come back.
+        Err(_) if kept.exists() => drop(fs::rename(&kept, folder)),
+        Err(_) => {}
+    }
+    renamed
 }
