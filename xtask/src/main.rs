@@ -35,8 +35,10 @@ Usage: cargo xtask <CHORE>
   tidy                    the rules of the project that no compiler knows
   regenerate [--check]    write what is made from the code, or compare it
   bench [ARGUMENTS]       offshoot beside its peers, in release
-  soak [POINTS]           kills supervisors at so many random moments (500) and resumes their trees, then tries
-                          every fault below the record
+  soak [POINTS] [--faults N] [--write]
+                          kills supervisors at so many random moments (500) and resumes their trees, then tries
+                          every fault below the record and the command, or N of each kind; prints the counts as they
+                          stand in docs/durability.md, or writes them there
   make-log --bytes SIZE [--seed N] FILE
                           a log of exactly that size (512k, 64m, 1g), the same for the same seed
 ";

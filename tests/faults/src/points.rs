@@ -1,6 +1,10 @@
 //! Which points are tried, and what came of them.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The points of one kind of fault.
 #[derive(Debug)]
@@ -8,35 +12,47 @@ pub struct Points {
     what: String,
     tried: u64,
     survived: u64,
+    /// How it went on, and how often.
+    fates: BTreeMap<String, u64>,
 }
 
-/// Whether every point is wanted.
-pub fn is_soak() -> bool {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "tests are told by their caller how thorough to be"
-    )]
-    std::env::var("OFFSHOOT_SOAK").is_ok_and(|value| value == "1")
-}
+/// How many points of each kind are tried: `all`, or a number. The tests' own sample where it is not set.
+const WANTED: &str = "OFFSHOOT_FAULTS";
+
+/// A file to which the counts are added, a line for each kind.
+const COUNTS: &str = "OFFSHOOT_FAULT_COUNTS";
+
+/// Where the even spread of a sample begins. Another number tries other points.
+const SEED: u64 = 17;
 
 impl Points {
     /// None yet.
     pub fn of(what: impl Display) -> Self {
-        Self { what: what.to_string(), tried: 0, survived: 0 }
+        Self { what: what.to_string(), tried: 0, survived: 0, fates: BTreeMap::new() }
     }
 
-    /// Whether this point is tried: all of them when everything is wanted, else about so many of these. The same ones
-    /// every time.
+    /// Whether this point is tried: all of them when everything is wanted, else about so many of these, evenly spread.
+    /// The same ones every time.
     pub fn wants(point: u64, of: u64, sample: u64) -> bool {
-        let mixed = point.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31) % of.max(1);
-        is_soak() || of <= sample || mixed < sample
+        let wanted = variable(WANTED);
+        let wanted = match wanted.as_deref() {
+            Some("all") => of,
+            Some(number) => number.parse().expect("`all`, or a number of points"),
+            None => sample,
+        };
+        of <= wanted || (point * wanted + SEED) % of < wanted
     }
 
     /// One more, which survives unless this panics.
     pub fn try_one(&mut self, survives: impl FnOnce()) {
         self.tried += 1;
-        survives();
-        self.survived += 1;
+        // What is counted as lost is told by its panic, and the others are tried all the same.
+        self.survived += u64::from(catch_unwind(AssertUnwindSafe(survives)).is_ok());
+    }
+
+    /// Remembers how it went on.
+    pub fn went_on(&mut self, fate: impl Display) {
+        *self.fates.entry(fate.to_string()).or_default() += 1;
     }
 
     /// How many were tried.
@@ -44,10 +60,46 @@ impl Points {
         self.tried
     }
 
-    /// Says what came of them.
-    #[expect(clippy::print_stdout, reason = "the counts are what the suite is for")]
+    /// Says what came of them, and goes on only where all survived.
+    ///
+    /// # Panics
+    ///
+    /// Where one of them did not.
     pub fn report(&self) {
-        let Self { what, tried, survived } = self;
-        println!("faults: {what}: {tried} points tried, {survived} survived");
+        self.tell();
+        self.check();
     }
+
+    /// Panics where one of them did not survive.
+    pub fn check(&self) {
+        assert_eq!(self.tried, self.survived, "{}", self.what);
+    }
+
+    /// Says what came of them.
+    pub fn tell(&self) {
+        let Self { what, tried, survived, fates } = self;
+        let fates: Vec<String> =
+            fates.iter().map(|(fate, many)| format!("{many} {fate}")).collect();
+        let fates =
+            if fates.is_empty() { String::new() } else { format!(" ({})", fates.join(", ")) };
+        #[expect(clippy::print_stdout, reason = "the counts are what the suite is for")]
+        {
+            println!("faults: {what}: {tried} points tried, {survived} survived{fates}");
+        }
+        if let Some(path) = variable(COUNTS) {
+            let line = format!("{what}\t{tried}\t{survived}\n");
+            let file = OpenOptions::new().append(true).create(true).open(path);
+            // In one write, so that tests beside this one do not mix their lines with it.
+            let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
+            written.expect("the counts can be written down");
+        }
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests are told by their caller how thorough to be"
+    )]
+    std::env::var(name).ok()
 }

@@ -5,6 +5,7 @@
 #![expect(unsafe_code, reason = "the interface of the database is one of raw pointers")]
 
 use std::ffi::{c_char, c_int, c_void};
+use std::fmt;
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
@@ -23,6 +24,17 @@ pub enum Operation {
     Truncate = 3,
     /// A file is removed.
     Remove = 4,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Write => "write",
+            Self::Flush => "flush",
+            Self::Truncate => "truncation",
+            Self::Remove => "removal",
+        })
+    }
 }
 
 /// How it fails.

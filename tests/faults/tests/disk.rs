@@ -24,7 +24,7 @@ fn leave(pages: u64, ballast: &Path) {
 
 #[test]
 fn a_disk_that_is_full_loses_nothing_that_was_told() {
-    let mut points = Points::of("full disk, so many pages left");
+    let mut points = Points::of("a disk with n pages left");
     let mut noticed = 0;
     for pages in (0..PAGES).filter(|pages| Points::wants(*pages, PAGES, 16)) {
         let Some(disk) = Disk::of(2 << 20) else { return };

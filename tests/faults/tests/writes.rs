@@ -44,7 +44,10 @@ fn fail_each(operation: Operation, fault: Fault, sample: u64) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     install();
     let operations = count(operation);
-    let mut points = Points::of(format_args!("{operation:?} fails: {fault:?}"));
+    let mut points = Points::of(match fault {
+        Fault::Full => format!("the disk is full at the n-th {operation} of the database"),
+        _ => format!("the n-th {operation} of the database fails"),
+    });
     let mut noticed = 0;
     for point in (0..operations).filter(|point| Points::wants(*point, operations, sample)) {
         points.try_one(|| {
@@ -122,7 +125,8 @@ fn a_process_that_dies_at_any_write_or_flush_loses_nothing_that_was_told() {
     install();
     for (index, operation) in OPERATIONS.into_iter().enumerate() {
         let operations = count(operation);
-        let mut points = Points::of(format_args!("killed at {operation:?}"));
+        let mut points =
+            Points::of(format_args!("the process dies in the n-th {operation} of the database"));
         for point in (0..operations).filter(|point| Points::wants(*point, operations, 12)) {
             points.try_one(|| die(index, point));
         }
