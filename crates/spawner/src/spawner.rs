@@ -69,8 +69,8 @@ pub(crate) struct Surroundings {
     pub(crate) config: Config,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) folder: Arc<DataFolder>,
-    /// Removed with the last clone.
-    _temporary: Option<tempfile::TempDir>,
+    /// Removed with the last clone, and the last tree.
+    temporary: Option<Arc<tempfile::TempDir>>,
     pub(crate) runtimes: Arc<Runtimes>,
     pub(crate) clock: Arc<dyn Clock>,
     active: Arc<Gauge>,
@@ -171,6 +171,7 @@ impl Spawner {
             config: around.config.clone(),
             store: Arc::clone(&around.store),
             folder: Arc::clone(&around.folder),
+            _temporary: around.temporary.clone(),
             spool_folder: Arc::new(around.folder.spool_folder()),
             clock,
             work: Arc::clone(work),
@@ -292,7 +293,7 @@ impl SpawnerBuilder {
             config,
             store,
             folder,
-            _temporary: temporary,
+            temporary: temporary.map(Arc::new),
             runtimes: Arc::new(runtimes),
             clock,
             active: Arc::default(),
