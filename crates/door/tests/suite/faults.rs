@@ -124,7 +124,8 @@ async fn a_client_that_does_not_read_is_not_read_either() {
         assert_eq!(heard, Heard::History);
         begun += 1;
     }
-    assert!((1..100).contains(&begun), "{begun} were begun, and none was taken");
+    // How many answers the buffers of the system take is theirs; most of them they do not.
+    assert!((1..ASKED / 2).contains(&begun), "{begun} were begun, and none was taken");
     // When it reads again, it gets all that it asked for.
     let mut answers = 0;
     let mut block = vec![0; 1 << 16];
