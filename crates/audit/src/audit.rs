@@ -338,6 +338,10 @@ impl Audit {
                 let before = self.overruns.insert(event.run, amounts);
                 before.and_then(|_| misplaced("twice"))
             }
+            (EventKind::BudgetRaised { tokens, micro_usd }, _) => {
+                self.books.raise(event.run, [*tokens, *micro_usd]);
+                None
+            }
             (EventKind::Ended(ending), _) => return self.ended(event, ending),
             (EventKind::Refused { .. }, _) => {
                 self.refusals += 1;

@@ -72,6 +72,18 @@ impl Books {
         broken
     }
 
+    /// Takes in what the operator has added from outside: to a run, and to everybody above it.
+    pub(crate) fn raise(&mut self, run: RunId, more: [u64; 2]) {
+        let mut at = Some(run);
+        while let Some(entry) = at.and_then(|run| self.0.get_mut(&run)) {
+            for (sum, more) in entry.sums.iter_mut().zip(more) {
+                sum.granted = sum.granted.map(|granted| granted.saturating_add(more));
+            }
+            at = entry.parent;
+        }
+        self.carry(run);
+    }
+
     /// Takes in a report, which replaces the one before; nothing spent is ever unspent. The runs whose limit is reached
     /// now, from this one upwards.
     pub(crate) fn report(&mut self, run: RunId, usage: &Usage, cost: &Cost) -> Vec<RunId> {

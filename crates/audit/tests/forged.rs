@@ -367,7 +367,7 @@ fn budgets_add_up() {
     };
     let broken = check(
         "more than was free",
-        |events| fund(events, parent, 11_999),
+        |events| fund(events, parent, 11_899),
         &[
             // The sibling has no limit at all below one that has.
             Rule::Budget,
@@ -377,10 +377,15 @@ fn budgets_add_up() {
             Rule::Overrun,
         ],
     );
-    assert_eq!(broken[0].message, "was promised 12000 tokens of 11999 that were free");
+    assert_eq!(broken[0].message, "was promised 11900 tokens of 11899 that were free");
     check(
         "an overrun that is not booked",
         |events| drop(events.remove(about(events, first, "overrun"))),
+        &[Rule::Overrun],
+    );
+    check(
+        "more was spent than was ever added",
+        |events| drop(events.remove(about(events, first, "budget_raised"))),
         &[Rule::Overrun],
     );
     check(
@@ -433,7 +438,7 @@ fn the_account_of_the_root_is_shown() {
     }
     let found = Audit::of(&events);
     let account = found.budgets[0];
-    assert_eq!((account.unit, account.granted), (Unit::Tokens, 20_000));
+    assert_eq!((account.unit, account.granted), (Unit::Tokens, 20_100), "100 were added");
     let sum = account.used + account.overrun + account.reserved + account.free;
     assert_eq!(sum, u128::from(account.granted) + account.deficit);
     assert_eq!(account.used + account.overrun, 12_340);

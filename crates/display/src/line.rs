@@ -124,6 +124,11 @@ fn detail(kind: &EventKind) -> String {
             number::tokens(TokenCount::Known(*tokens)),
             number::dollars(MicroUsd::from_micros(*micro_usd))
         ),
+        EventKind::BudgetRaised { tokens, micro_usd } => format!(
+            "{} and {} more, by the operator",
+            number::tokens(TokenCount::Known(*tokens)),
+            number::dollars(MicroUsd::from_micros(*micro_usd))
+        ),
         EventKind::StallLent => "its holders waited for it in silence".to_owned(),
         EventKind::Merged(merged) => format!(
             "{}: {} results, {} failures",

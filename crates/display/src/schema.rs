@@ -46,6 +46,10 @@ fn kinds() -> Value {
             object(&["tokens", "micro_usd"], json!({ "tokens": count(), "micro_usd": count() })),
         ),
         (
+            "budget_raised",
+            object(&["tokens", "micro_usd"], json!({ "tokens": count(), "micro_usd": count() })),
+        ),
+        (
             "resumed",
             object(
                 &["attempt", "continues"],

@@ -69,6 +69,11 @@ impl Show {
                 number::count(*tokens),
                 number::dollars(MicroUsd::from_micros(*micro_usd))
             )),
+            EventKind::BudgetRaised { tokens, micro_usd } => self.note(format!(
+                "the operator added {} tokens and {} to its budget",
+                number::count(*tokens),
+                number::dollars(MicroUsd::from_micros(*micro_usd))
+            )),
             EventKind::StallLent => {
                 self.note("got a lent slot, because its holders waited for it in silence");
             }

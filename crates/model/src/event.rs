@@ -76,6 +76,13 @@ pub enum EventKind {
         /// Millionths of a dollar above the reservation.
         micro_usd: u64,
     },
+    /// The operator has added to its budget, and to every budget above it, so that nobody has less for it.
+    BudgetRaised {
+        /// So many tokens.
+        tokens: u64,
+        /// So many millionths of a dollar.
+        micro_usd: u64,
+    },
     /// Its holders were silent while all waited for them; their slots are lent for its sake.
     StallLent,
     /// A new supervisor holds the tree: nothing of it runs at this moment, and slots begin anew. Recorded of the root.
@@ -318,6 +325,7 @@ names! {
     Self::Stopping { .. } => "stopping",
     Self::BudgetNotice => "budget_notice",
     Self::Overrun { .. } => "overrun",
+    Self::BudgetRaised { .. } => "budget_raised",
     Self::StallLent => "stall_lent",
     Self::Ended(_) => "ended",
     Self::Merged(_) => "merged",

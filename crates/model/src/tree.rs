@@ -159,6 +159,7 @@ impl Tree {
             | EventKind::Stopping { .. }
             | EventKind::BudgetNotice
             | EventKind::Overrun { .. }
+            | EventKind::BudgetRaised { .. }
             | EventKind::StallLent
             | EventKind::Merged(_)
             | EventKind::Reopened

@@ -141,6 +141,26 @@ impl Ledger {
         self.carry_up(run, &mut Vec::new());
     }
 
+    /// Adds to the grant of a run and to every grant above it: money from outside of the tree, so that nobody has less
+    /// for it. A unit in which nothing bounds a run stays so.
+    pub fn raise(&mut self, run: RunId, more: BudgetGrant) {
+        let mut at = Some(run);
+        while let Some(account) = at.and_then(|run| self.accounts.get_mut(&run)) {
+            for unit in Unit::ALL {
+                account.book_mut(unit).raise(unit.of(more).unwrap_or(0));
+            }
+            at = account.parent;
+        }
+        if self.accounts.contains_key(&run) {
+            self.carry_up(run, &mut Vec::new());
+        }
+    }
+
+    /// Whether a run's own budget bounds it in this unit.
+    pub fn is_bounded(&self, run: RunId, unit: Unit) -> bool {
+        self.accounts.get(&run).is_some_and(|account| account.book(unit).is_bounded())
+    }
+
     /// Charges what a run has used so far. Reports are cumulative: each replaces the one before, except that nothing
     /// spent is ever unspent. An unknown count charges nothing yet and is settled at the end.
     pub fn charge(&mut self, run: RunId, usage: &Usage, cost: &Cost) -> Vec<Notice> {

@@ -312,6 +312,24 @@ impl Agents {
         self.tell(Message::Cancel { run, reach: Reach::of(only), by: CancelledBy::Operator })
     }
 
+    /// Stops admission and starts in this tree, or lets them go on; what runs goes on either way. For the operator. A
+    /// supervisor that takes the tree over begins unpaused.
+    pub fn pause_as_operator(&self, paused: bool) -> Result<(), Refusal> {
+        self.tell(Message::Pause(paused))
+    }
+
+    /// Adds to the budget of a run, and to every budget above it, so that nobody has less for it. For the operator. It is
+    /// on record when this answers.
+    ///
+    /// # Errors
+    ///
+    /// Where the run is over or is being stopped, has no budget in a unit, or nothing would be added.
+    pub async fn raise_as_operator(&self, run: RunId, more: BudgetGrant) -> Result<(), Refusal> {
+        let (reply, answer) = oneshot::channel();
+        self.tell(Message::Raise { run, more, reply })?;
+        answer.await.unwrap_or_else(|_| Err(over()))
+    }
+
     async fn stop(
         &self,
         caller: RunId,

@@ -88,6 +88,8 @@ pub(crate) enum Input {
     Pause(bool),
     /// The folder of a run was removed, or could not be.
     Removed { run: RunId, error: Option<Arc<str>> },
+    /// The operator adds to a budget that [`Machine::may_raise`] found.
+    Raise { run: RunIndex, more: BudgetGrant },
     /// The moment that [`Machine::next_timer`] named has come.
     Time,
 }
@@ -182,6 +184,8 @@ pub(crate) enum Effect {
     Resolve { wait: WaitId, ended: Vec<RunId>, pending: Vec<RunId> },
     /// Tell the one whose turn is over that none follows.
     NoTurn { wait: WaitId },
+    /// Tell the operator whose turn it is that the budget is raised.
+    Raised,
     /// Hand this run the letter that was put for it.
     Hand { run: RunIndex },
     /// The name that was given next has its value since then.
@@ -273,6 +277,7 @@ impl Machine {
             Input::Close { ending } => self.close(now, *ending, out),
             Input::Pause(paused) => self.paused = paused,
             Input::Removed { run, error } => self.removed(now, run, error, out),
+            Input::Raise { run, more } => self.raise(now, run, more, out),
             Input::Time => self.time(now, out),
         }
         self.schedule(now, out);

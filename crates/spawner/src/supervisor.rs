@@ -83,6 +83,8 @@ pub(crate) struct Supervisor {
     letters: VecDeque<Written>,
     /// Names that are being recorded, in the order in which they will hold.
     naming: VecDeque<Naming>,
+    /// Operators who have raised a budget, in the order in which that is recorded.
+    raises: VecDeque<oneshot::Sender<Result<(), Refusal>>>,
     /// Pieces that stand in the record of an earlier supervisor, by their place, until their owner asks for them.
     recorded: HashMap<u32, Recorded>,
     outbox: Outbox,
@@ -198,6 +200,7 @@ impl Supervisor {
             waits: HashMap::new(),
             letters: VecDeque::new(),
             naming: VecDeque::new(),
+            raises: VecDeque::new(),
             recorded: HashMap::new(),
             outbox: Outbox::default(),
             events,
@@ -340,9 +343,7 @@ impl Supervisor {
                 self.step(Input::TurnEnded(end), effects);
             }
             Message::Letter { to, from, text, payload, reply } => {
-                let to = self.machine.find(to).ok_or_else(|| {
-                    Refusal::invalid("run", format!("the run {to} is none of this tree"))
-                });
+                let to = self.machine.find(to).ok_or_else(|| unknown(to));
                 match to.and_then(|to| self.machine.may_write(to).map(|()| to)) {
                     Ok(to) => {
                         self.letters.push_back(Written { text, reply });
@@ -375,6 +376,17 @@ impl Supervisor {
                 }
             }
             Message::StopAll { firm } => self.step(Input::StopAll { firm }, effects),
+            Message::Raise { run, more, reply } => {
+                let run = self.machine.find(run).ok_or_else(|| unknown(run));
+                match run.and_then(|run| self.machine.may_raise(run, more).map(|()| run)) {
+                    Ok(run) => {
+                        self.raises.push_back(reply);
+                        self.step(Input::Raise { run, more }, effects);
+                    }
+                    // Whoever asked may have gone.
+                    Err(refusal) => drop(reply.send(Err(refusal))),
+                }
+            }
             Message::Pause(paused) => self.step(Input::Pause(paused), effects),
             Message::Merged { summary } => self.step(Input::Merged { summary }, effects),
             Message::Close { ending } => self.step(Input::Close { ending }, effects),
@@ -479,6 +491,10 @@ impl Supervisor {
         let id = self.machine.id(run);
         RunHost::new(AgentHost { shared, run, id, agent, inline_bytes, sender })
     }
+}
+
+fn unknown(run: RunId) -> Refusal {
+    Refusal::invalid("run", format!("the run {run} is none of this tree"))
 }
 
 impl Default for Post {

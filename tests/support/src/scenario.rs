@@ -148,7 +148,7 @@ fn delegating(script: &mut Script, parent: RunId) {
     )
     .with_hint("do it here")
     .governed_by(limit);
-    script.budget = BudgetGrant { tokens: Some(12_000), usd: Some(MicroUsd::from_micros(35_000)) };
+    script.budget = BudgetGrant { tokens: Some(11_900), usd: Some(MicroUsd::from_micros(34_500)) };
     let first = script.child(parent, "scout", None);
     script.budget = BudgetGrant::default();
     let second = script.child(parent, "scout", Some("red\u{1b}[31malert\u{7}\u{9b}2J"));
@@ -168,6 +168,7 @@ fn delegating(script: &mut Script, parent: RunId) {
         estimated_usd: MicroUsd::from_micros(0),
         unknown_runs: 0,
     };
+    script.say(first, EventKind::BudgetRaised { tokens: 100, micro_usd: 500 });
     script.after(800).say(first, EventKind::Used { usage, cost });
     script.say(first, EventKind::BudgetNotice);
     script.say(first, EventKind::Overrun { tokens: 340, micro_usd: 1_500 });

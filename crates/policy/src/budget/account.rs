@@ -123,6 +123,16 @@ impl Book {
         }
     }
 
+    pub(super) fn is_bounded(&self) -> bool {
+        self.granted.is_some()
+    }
+
+    /// A mark that is not reached any more may be told again.
+    pub(super) fn raise(&mut self, more: u64) {
+        self.granted = self.granted.map(|granted| granted.saturating_add(more));
+        self.level = self.reached().min(self.level);
+    }
+
     fn report(&mut self, amount: u64, is_whole: bool) {
         self.own = self.own.max(amount);
         self.is_known = is_whole;
@@ -154,18 +164,23 @@ impl Book {
         self.below.held = self.below.held - before.held + after.held;
     }
 
-    /// The highest mark that is reached and was not told. A budget of which nothing was used reaches none, even if it
-    /// is zero: an agent that costs nothing runs under it.
+    /// The highest mark that is reached and was not told.
     pub(super) fn new_mark(&mut self) -> Option<Mark> {
+        let reached = self.reached();
+        (reached > self.level).then(|| self.level = reached)?;
+        reached
+    }
+
+    /// The highest mark that is reached. A budget of which nothing was used reaches none, even if it is zero: an agent
+    /// that costs nothing runs under it.
+    fn reached(&self) -> Level {
         let (spent, granted) = (self.spent(), u128::from(self.granted?));
-        let reached = match spent {
+        match spent {
             0 => None,
             _ if spent >= granted => Some(Mark::Limit),
             _ if spent * 5 >= granted * 4 => Some(Mark::Near),
             _ => None,
-        };
-        (reached > self.level).then(|| self.level = reached)?;
-        reached
+        }
     }
 
     fn left(&self) -> Option<u64> {

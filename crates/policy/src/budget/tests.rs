@@ -120,6 +120,24 @@ fn a_notice_is_given_once_at_four_fifths_and_once_at_the_limit() {
 }
 
 #[test]
+fn what_is_added_comes_from_outside_and_lets_marks_be_told_again() {
+    let mut ledger = family(1000, &[400]);
+    let marks = |ledger: &mut Ledger, tokens| -> Vec<Mark> {
+        let notices = ledger.charge(run(1), &used(tokens), &Cost::NONE);
+        notices.into_iter().map(|notice| notice.mark).collect()
+    };
+    assert_eq!(marks(&mut ledger, 320), [Mark::Near]);
+    ledger.raise(run(1), grant(600));
+    assert_eq!(ledger.left(run(1)).tokens, Some(680));
+    assert_eq!(ledger.left(run(0)).tokens, Some(600), "nobody has less for it");
+    assert_eq!(ledger.balance(run(0), Unit::Tokens).and_then(|it| it.granted), Some(1600));
+    assert_eq!(marks(&mut ledger, 799), [], "four fifths of 1000 are 800");
+    assert_eq!(marks(&mut ledger, 800), [Mark::Near]);
+    assert_eq!(marks(&mut ledger, 1000), [Mark::Limit]);
+    assert!(!ledger.is_bounded(run(1), Unit::Usd) && ledger.is_bounded(run(1), Unit::Tokens));
+}
+
+#[test]
 fn a_budget_of_zero_stops_the_first_use() {
     let mut ledger = family(0, &[0]);
     assert_eq!(ledger.left(run(0)).tokens, Some(0));
@@ -236,6 +254,7 @@ enum Operation {
     SayNothing { account: usize },
     Interrupt { account: usize },
     GiveBack { account: usize },
+    Raise { account: usize, tokens: u64 },
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -245,8 +264,10 @@ fn operation() -> impl Strategy<Value = Operation> {
             .prop_map(|(parent, thousandths)| Operation::Open { parent, thousandths }),
         4 => (account, tokens.clone())
             .prop_map(|(account, tokens)| Operation::Charge { account, tokens }),
-        2 => (account, tokens)
+        2 => (account, tokens.clone())
             .prop_map(|(account, tokens)| Operation::Complete { account, tokens }),
+        1 => (account, tokens)
+            .prop_map(|(account, tokens)| Operation::Raise { account, tokens }),
         1 => account.prop_map(|account| Operation::SayNothing { account }),
         1 => account.prop_map(|account| Operation::Interrupt { account }),
         1 => account.prop_map(|account| Operation::GiveBack { account }),
@@ -299,6 +320,15 @@ fn perform(ledger: &mut Ledger, naive: &mut Naive, operation: &Operation) {
             ledger.settle(run(account), &Ending::of(Reason::Interrupted));
             let known = naive.0[account].known;
             end(naive, account, known);
+        }
+        Operation::Raise { account, tokens } => {
+            let Some(account) = live(account) else { return };
+            ledger.raise(run(account), grant(*tokens));
+            let mut at = Some(account);
+            while let Some(account) = at {
+                naive.0[account].granted += u128::from(*tokens);
+                at = naive.0[account].parent;
+            }
         }
         Operation::GiveBack { account } => {
             let Some(account) = live(account).filter(|&account| account > 0) else { return };

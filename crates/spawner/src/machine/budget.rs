@@ -3,7 +3,7 @@
 use offshoot_config::CostKind;
 use offshoot_model::{
     BudgetGrant, BudgetRequest, CancelledBy, Cost, Ending, EventKind, MicroUsd, Origin, Reason,
-    SpawnRequest, Timestamp, Usage,
+    Refusal, SpawnRequest, Timestamp, Usage,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_policy::budget::{Mark, Notice, Unit, divide};
@@ -63,6 +63,52 @@ impl Machine {
         self.record(now, run, EventKind::Used { usage, cost }, out);
         let notices = self.books.ledger.charge(self.id(run), &usage, &cost);
         self.heed(now, &notices, out);
+    }
+
+    /// Whether there is a budget of this run to add to, and whether that would help it.
+    ///
+    /// # Errors
+    ///
+    /// Where the run is over or is being stopped, has no budget in a unit, or nothing would be added.
+    pub(crate) fn may_raise(&self, run: RunIndex, more: BudgetGrant) -> Result<(), Refusal> {
+        let id = self.id(run);
+        let Some(live) = self.runs[run.get()].live() else {
+            return Err(Refusal::invalid("run", format!("the run {id} is over")));
+        };
+        if let Some(reason) = &live.stopping {
+            let message = format!("the run {id} is being stopped: {reason}");
+            return Err(Refusal::invalid("run", message));
+        }
+        let wanted = |unit: &Unit| unit.of(more).is_some_and(|amount| amount > 0);
+        if !Unit::ALL.iter().any(wanted) {
+            return Err(Refusal::invalid("add", "nothing would be added"));
+        }
+        match Unit::ALL
+            .into_iter()
+            .filter(wanted)
+            .find(|&unit| !self.books.ledger.is_bounded(id, unit))
+        {
+            Some(unit) => {
+                let message = format!("no budget of {} bounds the run {id}", unit.as_str());
+                Err(Refusal::invalid("add", message))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Adds to a budget and to all above it.
+    pub(super) fn raise(
+        &mut self,
+        now: Timestamp,
+        run: RunIndex,
+        more: BudgetGrant,
+        out: &mut Vec<Effect>,
+    ) {
+        let (tokens, micro_usd) =
+            (Unit::Tokens.of(more).unwrap_or(0), Unit::Usd.of(more).unwrap_or(0));
+        self.books.ledger.raise(self.id(run), more);
+        self.record(now, run, EventKind::BudgetRaised { tokens, micro_usd }, out);
+        out.push(Effect::Raised);
     }
 
     /// Closes the account of a run that is over; answers whom that has brought to a limit. What it used beyond its

@@ -26,8 +26,8 @@ use std::time::Duration;
 
 use offshoot_config::{Config, OnInterrupt};
 use offshoot_model::{
-    Admitted, Cost, Ending, Envelope, Event, EventKind, Origin, Payload, Reason, RootId, RunId,
-    SpawnRequest, Timestamp, Usage,
+    Admitted, BudgetGrant, Cost, Ending, Envelope, Event, EventKind, MicroUsd, Origin, Payload,
+    Reason, RootId, RunId, SpawnRequest, Timestamp, Usage,
 };
 use offshoot_policy::{Admission, Lineage, RuntimeFacts, Terms};
 
@@ -166,6 +166,11 @@ impl Recall {
                 if let Some(about) = self.about.get_mut(&run) {
                     about.used = Some((usage, cost));
                 }
+            }
+            EventKind::BudgetRaised { tokens, micro_usd } => {
+                let usd = MicroUsd::from_micros(micro_usd);
+                let more = BudgetGrant { tokens: Some(tokens), usd: Some(usd) };
+                self.machine.books.ledger.raise(id, more);
             }
             EventKind::Stopping { reason } => {
                 if let Some(live) = self.machine.runs[run.get()].live_mut() {

@@ -63,6 +63,8 @@ pub(crate) enum Message {
     Cancel { run: RunId, reach: Reach, by: CancelledBy },
     /// The whole tree is to stop.
     StopAll { firm: bool },
+    /// The operator adds to the budget of a run. Answered once it is recorded.
+    Raise { run: RunId, more: BudgetGrant, reply: oneshot::Sender<Result<(), Refusal>> },
     /// Admission and starts pause or go on.
     Pause(bool),
     /// The results of the root's pieces became one.

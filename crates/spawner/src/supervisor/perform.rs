@@ -61,6 +61,7 @@ impl Supervisor {
                 | Effect::NoTurn { .. }
                 | Effect::Hand { .. }
                 | Effect::Kept { .. }
+                | Effect::Raised
                 | Effect::Ended { .. }
                 | Effect::Remove { .. }) => told.effects.push(later),
             }
@@ -134,6 +135,11 @@ impl Supervisor {
                     self.shared.names.put(run, name, kept);
                     // Whoever asked may have gone.
                     let _ = reply.send(Ok(kept));
+                }
+                Effect::Raised => {
+                    let reply = self.raises.pop_front().expect("each was asked for once");
+                    // Whoever asked may have gone.
+                    let _ = reply.send(Ok(()));
                 }
                 Effect::Ended { run, envelope } => {
                     self.shared.names.forget(envelope.run_id);
@@ -235,6 +241,7 @@ impl Supervisor {
         self.waits.clear();
         self.letters.clear();
         self.naming.clear();
+        self.raises.clear();
         self.step(Input::StopAll { firm: true }, effects);
         for run in self.runs.which(|entry| entry.held && entry.launch.is_some()) {
             let ending = Ending::of(Reason::Interrupted);

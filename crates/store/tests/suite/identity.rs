@@ -155,6 +155,8 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
         Just(EventKind::BudgetNotice),
         (any::<u64>(), any::<u64>())
             .prop_map(|(tokens, micro_usd)| EventKind::Overrun { tokens, micro_usd }),
+        (any::<u64>(), any::<u64>())
+            .prop_map(|(tokens, micro_usd)| EventKind::BudgetRaised { tokens, micro_usd }),
         Just(EventKind::StallLent),
         ending().prop_map(|ending| EventKind::Ended(Box::new(ending))),
         (text(), any::<u32>(), any::<u32>(), payload()).prop_map(

@@ -129,6 +129,12 @@ fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, 
             EntryKind::Event,
             format!("used {tokens} tokens and {micro_usd} millionths of a dollar above its budget"),
         ),
+        EventKind::BudgetRaised { tokens, micro_usd } => own(
+            EntryKind::Event,
+            format!(
+                "the operator added {tokens} tokens and {micro_usd} millionths of a dollar to its budget"
+            ),
+        ),
         EventKind::StallLent => own(EntryKind::Event, "its slot was lent".to_owned()),
         EventKind::Reopened => own(EntryKind::Event, "a new supervisor holds the tree".to_owned()),
         EventKind::Resumed { attempt, continues } => {

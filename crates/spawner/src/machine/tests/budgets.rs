@@ -57,6 +57,36 @@ fn a_budget_that_is_used_up_stops_the_subtree() {
 }
 
 #[test]
+fn a_budget_that_is_raised_in_time_stops_nobody() {
+    let mut world = world(34, 1000);
+    let parent = world.spawn_piece();
+    let child = world.spawn_from(parent).expect("the parent may spawn");
+    let before = granted(&world, child).expect("a part of what its parent has");
+    world.raise(child, 400).expect("it lives under a budget");
+    world.use_tokens(child, before + 399);
+    assert_eq!(world.asked_to_stop(), [], "one is left");
+    world.use_tokens(child, 1);
+    assert_eq!(world.asked_to_stop(), [child]);
+    let refused = world.raise(child, 400).expect_err("it is being stopped");
+    assert!(refused.message.contains("is being stopped"), "{}", refused.message);
+    world.finish_because(child, Reason::Signal { signal: 15 });
+    let refused = world.raise(child, 400).expect_err("it is over");
+    assert!(refused.message.contains("is over"), "{}", refused.message);
+    let refused = world.raise(parent, 0).expect_err("that is nothing");
+    assert_eq!(refused.field.as_deref(), Some("add"));
+    // What is on record is counted the same by whoever reads it back.
+    world.crash();
+}
+
+#[test]
+fn nothing_is_added_to_a_budget_that_nobody_has() {
+    let mut world = World::new(35, Limits::default(), Behaviour::Quiet);
+    let run = world.spawn_piece();
+    let refused = world.raise(run, 400).expect_err("nothing bounds it");
+    assert!(refused.message.starts_with("no budget of tokens bounds"), "{}", refused.message);
+}
+
+#[test]
 fn a_breaker_holds_back_the_queue_and_lets_one_probe() {
     let limits = Limits { max_concurrent: 2, breaker_failures: 2, ..Limits::default() };
     let mut world = World::new(33, limits, Behaviour::Quiet);

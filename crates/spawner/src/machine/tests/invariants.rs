@@ -25,6 +25,8 @@ pub(super) struct Ledger {
     handed_over: BTreeSet<RunId>,
     /// Those that a new supervisor has not taken up again.
     interrupted: BTreeSet<RunId>,
+    /// What the operator has added to a budget, or to one below it.
+    added: HashMap<RunId, u64>,
     spawns: u32,
     /// All of the record.
     pub(super) events: Vec<Event>,
@@ -51,6 +53,7 @@ impl Ledger {
             stopping: BTreeSet::new(),
             handed_over: BTreeSet::new(),
             interrupted: BTreeSet::new(),
+            added: HashMap::new(),
             spawns: 0,
             events: Vec::new(),
             deepest: 0,
@@ -94,6 +97,7 @@ impl Ledger {
             | Effect::NoTurn { .. }
             | Effect::Hand { .. }
             | Effect::Kept { .. }
+            | Effect::Raised
             | Effect::Resolve { .. } => {}
         }
     }
@@ -107,6 +111,13 @@ impl Ledger {
         *self.seen.entry(kind.name()).or_default() += 1;
         self.count_at_once(run, kind);
         match kind {
+            EventKind::BudgetRaised { tokens, .. } => {
+                let mut at = Some(run);
+                while let Some(run) = at {
+                    *self.added.entry(run).or_default() += tokens;
+                    at = self.admitted[&run].parent;
+                }
+            }
             EventKind::Admitted(admitted) => {
                 let depth = admitted.depth;
                 assert!(depth <= self.limits.max_depth, "no run is deeper than the limit");
@@ -200,13 +211,19 @@ impl Ledger {
 
     /// Nobody knows what it used, so it used all it had.
     fn spend_all(&mut self, run: RunId) {
-        let granted = self.admitted[&run].grant.budget.tokens.unwrap_or(0);
+        let granted = self.granted(run).unwrap_or(0);
         let spent = self.spent.get(&run).copied().unwrap_or(0);
         let mut at = Some(run);
         while let Some(run) = at {
             *self.spent.entry(run).or_default() += granted.saturating_sub(spent);
             at = self.admitted[&run].parent;
         }
+    }
+
+    /// What it was given, with what was added.
+    fn granted(&self, run: RunId) -> Option<u64> {
+        let added = self.added.get(&run).copied().unwrap_or(0);
+        Some(self.admitted[&run].grant.budget.tokens? + added)
     }
 
     pub(super) fn assert_step(
@@ -233,8 +250,8 @@ impl Ledger {
         if self.limits.budget_tokens.is_none() {
             return;
         }
-        for (&run, admitted) in &self.admitted {
-            let Some(granted) = admitted.grant.budget.tokens else { continue };
+        for &run in self.admitted.keys() {
+            let Some(granted) = self.granted(run) else { continue };
             let Some(balance) = machine.books.ledger.balance(run, Unit::Tokens) else { continue };
             let spent = self.spent.get(&run).copied().unwrap_or(0);
             assert_eq!(balance.granted, Some(granted));
@@ -243,9 +260,9 @@ impl Ledger {
                 .admitted
                 .iter()
                 .filter(|(id, it)| it.parent == Some(run) && !self.ended.contains_key(id));
-            let promised = children.map(|(id, it)| {
+            let promised = children.map(|(id, _)| {
                 let spent = self.spent.get(id).copied().unwrap_or(0);
-                u128::from(it.grant.budget.tokens.unwrap_or(0).saturating_sub(spent))
+                u128::from(self.granted(*id).unwrap_or(0).saturating_sub(spent))
             });
             assert!(promised.sum::<u128>() <= balance.reserved, "what was promised is reserved");
             let is_over = spent > 0 && spent >= granted && self.holding.contains(&run);

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use offshoot_config::CostKind;
 use offshoot_model::{
-    AgentId, CancelledBy, Cost, Ending, Event, EventKind, Origin, Payload, Reason, RefusalCode,
-    RootId, RunId, SpawnRequest, Timestamp, TokenCount, Usage,
+    AgentId, BudgetGrant, CancelledBy, Cost, Ending, Event, EventKind, Origin, Payload, Reason,
+    Refusal, RefusalCode, RootId, RunId, SpawnRequest, Timestamp, TokenCount, Usage,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_policy::budget::Unit;
@@ -235,6 +235,14 @@ impl World {
         self.step(Input::Pause(paused));
     }
 
+    /// The operator adds to a budget, if there is one.
+    pub(super) fn raise(&mut self, run: RunIndex, tokens: u64) -> Result<(), Refusal> {
+        let more = BudgetGrant { tokens: Some(tokens), usd: None };
+        self.machine.may_raise(run, more)?;
+        self.step(Input::Raise { run, more });
+        Ok(())
+    }
+
     pub(super) fn progress(&mut self, run: RunIndex) {
         let event = RunEvent::Progress("still here".into());
         self.step(Input::Told { run, event });
@@ -397,6 +405,7 @@ impl World {
                 }
                 Effect::Record(event) => self.record.push(event),
                 Effect::Show(_)
+                | Effect::Raised
                 | Effect::Kept { .. }
                 | Effect::Ended { .. }
                 | Effect::Remove { .. } => {}
