@@ -3,6 +3,7 @@
 mod age;
 mod agents;
 mod audit;
+mod budget;
 mod cancel;
 mod cleanup;
 mod completions;
@@ -20,6 +21,7 @@ mod manual;
 mod map;
 mod mcp;
 mod merge;
+mod pause;
 mod plugin;
 mod plugin_path;
 mod prune;
@@ -36,6 +38,7 @@ mod work;
 
 pub(crate) use agents::{AgentsArguments, AgentsCommand};
 pub(crate) use audit::AuditArguments;
+pub(crate) use budget::BudgetArguments;
 pub(crate) use cancel::CancelArguments;
 pub(crate) use cleanup::CleanupArgument;
 pub(crate) use completions::CompletionsArguments;
@@ -56,6 +59,7 @@ pub(crate) use manual::ManualArguments;
 pub(crate) use map::MapArguments;
 pub(crate) use mcp::McpArguments;
 pub(crate) use merge::MergeArguments;
+pub(crate) use pause::{PauseArguments, UnpauseArguments};
 pub(crate) use plugin::{
     AddPluginArguments, CheckPluginArguments, ListPluginsArguments, NewPluginArguments,
     OnePluginArguments, PluginArguments, PluginCommand, PluginSuiteArguments, PluginTrialArguments,
@@ -125,6 +129,9 @@ pub(crate) enum Command {
     Report(ReportArguments),
     Send(SendArguments),
     Cancel(CancelArguments),
+    Pause(PauseArguments),
+    Unpause(UnpauseArguments),
+    Budget(BudgetArguments),
     Context(ContextArguments),
     Mcp(McpArguments),
     Merge(MergeArguments),

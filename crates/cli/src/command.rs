@@ -2,6 +2,7 @@
 
 mod agents;
 mod audit;
+mod budget;
 mod cancel;
 mod completions;
 mod config;
@@ -16,6 +17,7 @@ mod map;
 mod mcp;
 mod merge;
 mod nested;
+mod pause;
 mod plugin;
 mod prune;
 mod report;
@@ -76,6 +78,9 @@ fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
         Command::Agents(arguments) => agents::run(&arguments.command, cx),
         Command::Report(arguments) => report::run(&arguments, cx),
         Command::Cancel(arguments) => cancel::run(&arguments, cx),
+        Command::Pause(arguments) => pause::run(&arguments.run, true, cx),
+        Command::Unpause(arguments) => pause::run(&arguments.run, false, cx),
+        Command::Budget(arguments) => budget::run(&arguments, cx),
         Command::Mcp(arguments) => mcp::run(&arguments, cx),
         Command::Merge(arguments) => merge::run(&arguments, cx),
         Command::List(arguments) => list::run(&arguments, cx),

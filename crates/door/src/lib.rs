@@ -83,9 +83,10 @@ pub use protocol::{
     AgentSummary, Ask, BudgetLeft, CallerWord, Cancel, ChildAnswer, Cleanup, ContextGet,
     ContextGrant, ContextInfo, ContextPut, ContextRead, Done, EndReason, EntryKind, ErrorCode,
     FEATURES, Hello, History, HistoryEntry, HistoryPage, KeyedResult, List, Merge, MergeOrder,
-    Merged, Outcome, OutcomeError, PROTOCOL, Progress, Refused, Report, Request, Response, RunName,
-    RunNode, RunState, Runs, Send, Spawn, SpawnMany, Spawned, SpawnedMany, Split, Standing, Status,
-    Tree, Trees, Value, Variable, VariableKind, Variables, Wait, WaitMode, Waited, Welcome,
+    Merged, Outcome, OutcomeError, PROTOCOL, Pause, Progress, RaiseBudget, Refused, Report,
+    Request, Response, RunName, RunNode, RunState, Runs, Send, Spawn, SpawnMany, Spawned,
+    SpawnedMany, Split, Standing, Status, Tree, Trees, Value, Variable, VariableKind, Variables,
+    Wait, WaitMode, Waited, Welcome,
 };
 pub use registry::{RegisterError, Registration, Registry, Supervisor};
 pub use server::{Limits, Server, StartError};

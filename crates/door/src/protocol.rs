@@ -30,7 +30,7 @@ mod word;
 
 pub use code::ErrorCode;
 pub use context::{ContextGet, ContextInfo, ContextPut, ContextRead, Value, Variable, Variables};
-pub use done::{Cancel, Done, Report, Send};
+pub use done::{Cancel, Done, Pause, RaiseBudget, Report, Send};
 pub use hello::{FEATURES, Hello, PROTOCOL, Welcome};
 pub use history::{History, HistoryEntry, HistoryPage};
 pub(crate) use id::RequestId;

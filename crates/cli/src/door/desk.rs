@@ -83,6 +83,15 @@ impl Desk {
                 self.cancel(caller, *cancel).await?;
                 Response::Cancelled(Box::new(Done {}))
             }
+            Request::Pause(pause) => {
+                operator(caller)?;
+                self.agents.pause_as_operator(pause.paused)?;
+                Response::Paused(Box::new(Done {}))
+            }
+            Request::RaiseBudget(raise) => {
+                self.raise(caller, *raise).await?;
+                Response::BudgetRaised(Box::new(Done {}))
+            }
             Request::Tree(asked) => Response::Tree(Box::new(self.trees(caller, *asked).await?)),
             Request::List(list) => Response::List(Box::new(self.list(caller, *list).await?)),
             Request::History(asked) => {
@@ -117,6 +126,19 @@ fn run(caller: CallerKind) -> Result<RunId, CallError> {
             .with_hint("use `offshoot run`, `map` or `fanout` to open a tree")
             .into()
     })
+}
+
+/// Only the person who owns the tree.
+fn operator(caller: CallerKind) -> Result<(), CallError> {
+    match caller {
+        CallerKind::Operator => Ok(()),
+        CallerKind::Run(_) => {
+            let message = "only the operator of the tree can ask for this";
+            Err(Refusal::new(RefusalCode::UnknownCaller, message)
+                .with_hint("ask from a terminal that no agent has started")
+                .into())
+        }
+    }
 }
 
 /// Reads files or the record on a thread that may block.

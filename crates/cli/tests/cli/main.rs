@@ -24,6 +24,7 @@ mod map;
 mod mcp;
 mod merge;
 mod openai;
+mod operator;
 mod orphans;
 mod plugin;
 mod plugin_merges;

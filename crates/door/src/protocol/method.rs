@@ -5,8 +5,8 @@ use serde_json::value::RawValue;
 
 use super::{
     Cancel, ContextGet, ContextInfo, ContextPut, ContextRead, Done, History, HistoryPage, List,
-    Merge, Merged, Report, Runs, Send, Spawn, SpawnMany, Spawned, SpawnedMany, Standing, Status,
-    Tree, Trees, Variable, Variables, Wait, Waited,
+    Merge, Merged, Pause, RaiseBudget, Report, Runs, Send, Spawn, SpawnMany, Spawned, SpawnedMany,
+    Standing, Status, Tree, Trees, Variable, Variables, Wait, Waited,
 };
 
 /// A type of parameters that knows its method and what is answered to it.
@@ -135,6 +135,10 @@ methods! {
     "send" Send => Sent(Done);
     /// The end of a run below.
     "cancel" Cancel => Cancelled(Done);
+    /// No admission and no start, or both again.
+    "pause" Pause => Paused(Done);
+    /// More budget.
+    "budget" RaiseBudget => BudgetRaised(Done);
     /// Runs with what is below them.
     "tree" Tree => Tree(Trees);
     /// Runs.

@@ -3,13 +3,14 @@
 use std::str::FromStr;
 
 use offshoot_door::{
-    CallError, CallerKind, Cancel, List, RunName, RunNode, Runs, Send, Tree as AskedTree, Trees,
+    CallError, CallerKind, Cancel, List, RaiseBudget, RunName, RunNode, Runs, Send,
+    Tree as AskedTree, Trees,
 };
-use offshoot_model::{RunId, Tree};
+use offshoot_model::{BudgetGrant, BudgetRequest, RunId, Tree};
 use offshoot_spawner::Agents;
 use offshoot_store::FIND_LIMIT;
 
-use super::{Desk, blocking, failed, invalid};
+use super::{Desk, blocking, failed, invalid, operator};
 
 impl Desk {
     /// Ends a run below the caller; for the operator, any.
@@ -21,6 +22,18 @@ impl Desk {
             CallerKind::Operator => self.agents.cancel_as_operator(run, only)?,
         }
         Ok(())
+    }
+
+    /// Adds to the budget of a run, for the operator.
+    pub(super) async fn raise(
+        &self,
+        caller: CallerKind,
+        raise: RaiseBudget,
+    ) -> Result<(), CallError> {
+        operator(caller)?;
+        let RaiseBudget { run: name, add: BudgetRequest { tokens, usd } } = raise;
+        let run = self.named(caller, "run", &name).await?;
+        Ok(self.agents.raise_as_operator(run, BudgetGrant { tokens, usd }).await?)
     }
 
     /// Writes into a session below the caller; for the operator, into any.
