@@ -56,7 +56,7 @@ impl Unresolved<'_> {
         let about_all = origin != Origin::Agent && runs == agent;
         let Known { runtime, facts } =
             choose(shared, about_all, &request, definition, &work)?.clone();
-        let command = command(&request, definition, &work);
+        let command = command(&request, definition, &work, &facts.name);
         mind::configured(&mut request, definition, agent, origin, &shared.config);
         if origin != Origin::Agent {
             // What the operator wrote is the operator's choice, which policy wants to know.
@@ -107,13 +107,48 @@ fn of_agent(agent: &AgentDefinition) -> Option<&str> {
     runtime.or_else(|| agent.command.as_ref().map(|_| EXEC))
 }
 
-/// The command: what was asked for, else the agent's own, else that of the whole tree.
+/// The command: what was asked for, else the agent's own, else that of the whole tree, which was written for the runtime
+/// of the tree and would be nonsense to another.
 fn command(
     request: &SpawnRequest,
     definition: Option<&AgentDefinition>,
     work: &Work,
+    runtime: &str,
 ) -> Option<Arc<[String]>> {
     let asked = request.command.clone();
     let own = || Some(Arc::from(definition?.command.as_ref()?.value.to_vec()));
-    asked.or_else(own).or_else(|| work.command.clone())
+    let is_meant = work.runtime.as_deref().is_none_or(|of_tree| of_tree == runtime);
+    asked.or_else(own).or_else(|| work.command.clone().filter(|_| is_meant))
+}
+
+#[cfg(test)]
+mod tests {
+    use offshoot_config::{Loader, Source, SourceKind};
+
+    use super::*;
+
+    #[test]
+    fn a_command_goes_to_the_runtime_that_it_was_written_for() {
+        let text = "[[agents.list]]\nid = \"own\"\ncommand = [\"own\"]\n";
+        let file = Source::new(SourceKind::File, "agents.toml", text);
+        let config = Loader::new().file(file).load().expect("a configuration");
+        let own = config.agent(&AgentId::parse("own").expect("an id"));
+        let tree = |runtime: Option<&str>| Work {
+            runtime: runtime.map(Into::into),
+            ..Work::command("/", ["tree"])
+        };
+        let asked =
+            SpawnRequest { command: Some(Arc::from(["asked".to_owned()])), ..<_>::default() };
+        let silent = SpawnRequest::default();
+        let check = |request, definition, work, runtime, expected: Option<&str>| {
+            let found = command(request, definition, &work, runtime);
+            assert_eq!(found.as_ref().map(|words| &*words[0]), expected, "{runtime}");
+        };
+        check(&asked, own, tree(Some("exec")), "exec", Some("asked"));
+        check(&silent, own, tree(Some("exec")), "exec", Some("own"));
+        check(&silent, None, tree(Some("exec")), "exec", Some("tree"));
+        check(&silent, None, tree(Some("exec")), "claude", None);
+        check(&silent, own, tree(Some("exec")), "claude", Some("own"));
+        check(&silent, None, tree(None), "closure", Some("tree"));
+    }
 }
