@@ -39,12 +39,14 @@ impl Place {
     fn new(disk: Option<Disk>) -> Self {
         let home = tempfile::tempdir().expect("a folder for the test");
         let path = home.path().join("data");
-        if let Some(disk) = &disk {
-            fs::create_dir(&path).expect("a data folder");
-            std::os::unix::fs::symlink(disk.path(), path.join("spool")).expect("a link");
-        }
         let folder = Arc::new(DataFolder::open(&path).expect("a data folder"));
         let store = Arc::new(SqliteStore::open(&folder).expect("a record"));
+        if let Some(disk) = &disk {
+            // Once the record is there, whose own file comes the same way and could not be moved from one disk to another.
+            let spool = path.join("spool");
+            fs::remove_dir_all(&spool).expect("a folder for output");
+            std::os::unix::fs::symlink(disk.path(), spool).expect("a link");
+        }
         Self { home, folder, store, disk }
     }
 
