@@ -7,10 +7,10 @@ use offshoot_runtime::{RunContext, Stop, StopHandle, Turns};
 use offshoot_store::StoreError;
 use tokio::sync::mpsc;
 
+use super::entries::{Entry, Follower};
 use super::outbox::Told;
 use super::{
-    Answered, Asked, Asker, Entry, FanEvent, Follower, Message, Naming, Supervisor, TreeState,
-    Waited, Written,
+    Answered, Asked, Asker, FanEvent, Message, Naming, Supervisor, TreeState, Waited, Written,
 };
 use crate::agent;
 use crate::follow::News;

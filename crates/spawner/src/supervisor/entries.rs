@@ -1,0 +1,105 @@
+//! The live runs, as the supervisor holds them beside the machine.
+
+use std::sync::Arc;
+
+use offshoot_runtime::{LetterBox, StopHandle};
+use tokio::sync::mpsc;
+
+use super::message::{FanEvent, FanId, Prepared};
+use crate::machine::RunIndex;
+use crate::mind::Mind;
+
+/// The live runs by their place in the tree.
+#[derive(Default)]
+pub(super) struct Entries(Vec<Option<Box<Entry>>>);
+
+/// A live run, seen from outside the machine.
+#[derive(Default)]
+pub(super) struct Entry {
+    /// What it takes to start it; taken when it starts.
+    pub(super) launch: Option<Box<Prepared>>,
+    /// The record that must be durable before it may start.
+    pub(super) admitted: u64,
+    /// Whether it has its slot and waits in the outbox for the record of its admission.
+    pub(super) held: bool,
+    pub(super) stop: Option<StopHandle>,
+    /// Whether it was asked to stop before it was started.
+    pub(super) stopped: bool,
+    pub(super) follower: Option<Follower>,
+    pub(super) post: Post,
+    /// What was chosen for it, for those below it; most runs have none.
+    pub(super) mind: Option<Arc<Mind>>,
+}
+
+/// Where letters to a run are put.
+pub(super) enum Post {
+    /// It has not started.
+    Held(Vec<Arc<str>>),
+    /// It reads them as it likes.
+    Open(LetterBox),
+}
+
+/// Somebody who hears how one piece of a request ends.
+#[derive(Clone)]
+pub(super) struct Follower {
+    pub(super) fan: FanId,
+    pub(super) place: u32,
+    pub(super) told: mpsc::UnboundedSender<FanEvent>,
+}
+
+impl Default for Post {
+    fn default() -> Self {
+        Self::Held(Vec::new())
+    }
+}
+
+impl Post {
+    pub(super) fn put(&mut self, letter: Arc<str>) {
+        match self {
+            Self::Held(letters) => letters.push(letter),
+            Self::Open(letters) => letters.put(letter),
+        }
+    }
+
+    /// The run starts: what was held for it comes first.
+    pub(super) fn open(&mut self, letters: LetterBox) {
+        if let Self::Held(held) = self {
+            held.drain(..).for_each(|letter| letters.put(letter));
+        }
+        *self = Self::Open(letters);
+    }
+}
+
+impl Entry {
+    pub(super) fn of(launch: Box<Prepared>, admitted: u64, follower: Option<Follower>) -> Self {
+        let mind = Mind::of(&launch);
+        Self { launch: Some(launch), admitted, follower, mind, ..Self::default() }
+    }
+}
+
+impl Entries {
+    pub(super) fn insert(&mut self, run: RunIndex, entry: Entry) {
+        if self.0.len() <= run.get() {
+            self.0.resize_with(run.get() + 1, || None);
+        }
+        self.0[run.get()] = Some(Box::new(entry));
+    }
+
+    pub(super) fn get(&self, run: RunIndex) -> Option<&Entry> {
+        self.0.get(run.get())?.as_deref()
+    }
+
+    pub(super) fn get_mut(&mut self, run: RunIndex) -> Option<&mut Entry> {
+        self.0.get_mut(run.get())?.as_deref_mut()
+    }
+
+    pub(super) fn remove(&mut self, run: RunIndex) -> Option<Box<Entry>> {
+        self.0.get_mut(run.get())?.take()
+    }
+
+    /// Those of which this holds, in the order in which they were admitted.
+    pub(super) fn which(&self, holds: impl Fn(&Entry) -> bool) -> Vec<RunIndex> {
+        let live = self.0.iter().enumerate().filter_map(|(at, entry)| Some((at, entry.as_ref()?)));
+        live.filter(|(_, entry)| holds(entry)).map(|(at, _)| RunIndex::new(at)).collect()
+    }
+}

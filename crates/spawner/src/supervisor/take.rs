@@ -1,0 +1,207 @@
+//! Taking messages: what each means to the machine.
+
+use std::sync::Arc;
+
+use offshoot_model::{Refusal, RunId};
+use offshoot_runtime::{RunEvent, WaitFor};
+use tokio::sync::mpsc;
+
+use super::entries::{Entry, Follower};
+use super::{
+    Ask, Asked, Asker, BATCH, Counts, FanEvent, FanId, Message, Naming, Recorded, Supervisor,
+    Written,
+};
+use crate::agents::{Asking, over};
+use crate::machine::{
+    Effect, Input, Letter, NewWait, Reach, ReplyId, RunIndex, Session, Spawn, TurnEnd,
+};
+
+impl Supervisor {
+    pub(super) fn take(&mut self, message: Message, effects: &mut Vec<Effect>) {
+        match message {
+            Message::Spawn { ask, reply } => self.ask(*ask, Asker::One(reply), effects),
+            Message::SpawnMany { caller, mut asks } => {
+                self.divide_budget(caller, asks.iter_mut().map(|(ask, _)| ask));
+                for (ask, reply) in asks {
+                    self.ask(ask, Asker::One(reply), effects);
+                }
+            }
+            Message::Fan { id, caller, mut asks, follower } => {
+                asks = self.adopt(id, asks, &follower, effects);
+                self.divide_budget(caller, asks.iter_mut());
+                for (count, ask) in asks.into_iter().enumerate() {
+                    let follower = Follower { fan: id, place: ask.place, told: follower.clone() };
+                    self.ask(ask, Asker::Fan(follower), effects);
+                    if count % BATCH == BATCH - 1 {
+                        // So that what is to be recorded of a hundred thousand is not in memory at once.
+                        self.perform(effects);
+                    }
+                }
+            }
+            Message::CancelPieces { fan, by } => {
+                let is_piece =
+                    |entry: &Entry| entry.follower.as_ref().is_some_and(|it| it.fan == fan);
+                for run in self.runs.which(is_piece) {
+                    self.step(Input::Cancel { run, reach: Reach::Subtree, by }, effects);
+                }
+            }
+            Message::Told { run, event } => {
+                if let RunEvent::Progress(_) = event {
+                    self.shared.progress.heard();
+                }
+                self.step(Input::Told { run, event }, effects);
+            }
+            Message::Finished { run, ending } => {
+                self.step(Input::Finished { run, ending }, effects);
+            }
+            Message::Wait { id, caller, wait, reply } => {
+                self.waits.insert(id, reply);
+                let until = wait.timeout.map(|patience| self.shared.clock.now().plus(patience));
+                let WaitFor { runs, mode, timeout: _ } = wait;
+                self.step(Input::Wait(NewWait { id, caller, runs, mode, until }), effects);
+            }
+            Message::TurnEnded { id, run, answer, letters_taken, reply } => {
+                self.waits.insert(id, reply);
+                let end = TurnEnd { run, id, answer, letters_taken };
+                self.step(Input::TurnEnded(end), effects);
+            }
+            Message::Letter { to, from, text, payload, reply } => {
+                let to = self.machine.find(to).ok_or_else(|| unknown(to));
+                match to.and_then(|to| self.machine.may_write(to).map(|()| to)) {
+                    Ok(to) => {
+                        self.letters.push_back(Written { text, reply });
+                        let letter = Letter { to, from, text: payload };
+                        self.step(Input::Letter(letter), effects);
+                    }
+                    // Whoever asked may have gone.
+                    Err(refusal) => drop(reply.send(Err(refusal))),
+                }
+            }
+            Message::Keep { run: id, name, value, reply } => {
+                let live = self.machine.find(id).filter(|run| self.machine.session(*run).is_some());
+                match live {
+                    Some(run) => {
+                        let naming = Naming { run: id, name: Arc::clone(&name), value, reply };
+                        self.naming.push_back(naming);
+                        self.step(Input::Keep { run, name, value }, effects);
+                    }
+                    // Whoever asked may have gone.
+                    None => drop(reply.send(Err(over()))),
+                }
+            }
+            Message::WaitDropped { id } => {
+                self.waits.remove(&id);
+                self.step(Input::WaitDropped { id }, effects);
+            }
+            Message::Cancel { run, reach, by } => {
+                if let Some(run) = self.machine.find(run) {
+                    self.step(Input::Cancel { run, reach, by }, effects);
+                }
+            }
+            Message::StopAll { firm } => self.step(Input::StopAll { firm }, effects),
+            Message::Raise { run, more, reply } => {
+                let run = self.machine.find(run).ok_or_else(|| unknown(run));
+                match run.and_then(|run| self.machine.may_raise(run, more).map(|()| run)) {
+                    Ok(run) => {
+                        self.raises.push_back(reply);
+                        self.step(Input::Raise { run, more }, effects);
+                    }
+                    // Whoever asked may have gone.
+                    Err(refusal) => drop(reply.send(Err(refusal))),
+                }
+            }
+            Message::Pause(paused) => self.step(Input::Pause(paused), effects),
+            Message::Merged { summary } => self.step(Input::Merged { summary }, effects),
+            Message::Close { ending } => self.step(Input::Close { ending }, effects),
+            Message::Halt { error } => self.broken(error, effects),
+            Message::Abandon => {
+                self.step(Input::StopAll { firm: false }, effects);
+                self.abandon(effects);
+            }
+            Message::Find { run, reply } => {
+                let index = self.machine.find(run);
+                let found = index.and_then(|index| Some((index, self.machine.session(index)?)));
+                let asking = found.map(|(index, session)| {
+                    let Session { key, agent, depth, grant, inline_bytes } = session;
+                    Asking { index, key, agent, depth, grant, inline_bytes }
+                });
+                // Whoever asked may have gone.
+                let _ = reply.send(asking);
+            }
+            Message::Room { run, reply } => {
+                let room = self.machine.find(run).and_then(|index| self.machine.room(index));
+                // Whoever asked may have gone.
+                let _ = reply.send(room);
+            }
+            Message::Count { reply } => {
+                let counts = Counts {
+                    active: self.machine.active() as usize,
+                    queued: self.machine.queued(),
+                    live: self.machine.live(),
+                };
+                // Whoever asked may have gone; then nobody wants to know.
+                let _ = reply.send(counts);
+            }
+        }
+    }
+
+    /// Of pieces that stand in the record, tells what came of them or goes on with them. Answers the others.
+    fn adopt(
+        &mut self,
+        fan: FanId,
+        asks: Vec<Ask>,
+        told: &mpsc::UnboundedSender<FanEvent>,
+        effects: &mut Vec<Effect>,
+    ) -> Vec<Ask> {
+        if self.recorded.is_empty() {
+            return asks;
+        }
+        let mut others = Vec::new();
+        for ask in asks {
+            let place = ask.place;
+            match ask.number.and_then(|number| self.recorded.remove(&number)) {
+                None => others.push(ask),
+                Some(Recorded::Ended(envelope)) => {
+                    // Whoever asked may have gone.
+                    let _ = told.send(FanEvent::Ended { place, envelope });
+                }
+                Some(Recorded::Lives(run)) => {
+                    let follower = Some(Follower { fan, place, told: told.clone() });
+                    let entry = Entry::of(ask.prepared(), 1, follower);
+                    self.runs.insert(run, entry);
+                    self.step(Input::Claimed { run }, effects);
+                }
+            }
+        }
+        others
+    }
+
+    /// Gives each piece that asks for no amount of its own its part of what the caller has left. No step comes between
+    /// this and their admission.
+    fn divide_budget<'a>(&self, caller: RunIndex, asks: impl Iterator<Item = &'a mut Ask>) {
+        let now = self.shared.clock.now();
+        let wanted = asks.map(|ask| (&mut ask.request, ask.origin, &*ask.facts));
+        self.machine.divide(now, caller, wanted.collect());
+    }
+
+    fn ask(&mut self, mut ask: Ask, to: Asker, effects: &mut Vec<Effect>) {
+        if let Some(above) = self.runs.get(ask.caller).and_then(|entry| entry.mind.as_ref()) {
+            above.hand_down(ask.runtime.name(), &mut ask.request);
+        }
+        self.next_reply += 1;
+        let reply = ReplyId(self.next_reply);
+        self.asked.push_back(Asked { reply, prepared: ask.prepared(), to });
+        let Ask { caller, request, task, input, origin, facts, number, work, .. } = ask;
+        let tree = &self.shared.work.working_folder;
+        let folder = (work.working_folder != *tree).then(|| Arc::clone(&work.working_folder));
+        let run = self.shared.clock.mint();
+        let place = number;
+        let spawn =
+            Spawn { caller, run, request, task, input, place, folder, origin, facts, reply };
+        self.step(Input::Spawn(Box::new(spawn)), effects);
+    }
+}
+
+fn unknown(run: RunId) -> Refusal {
+    Refusal::invalid("run", format!("the run {run} is none of this tree"))
+}
