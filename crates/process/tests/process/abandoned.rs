@@ -65,7 +65,8 @@ async fn what_is_found_goes_with_its_group_and_whatever_it_starts_meanwhile() {
     let child = theirs.spawn(program).expect("it starts");
     let wanted = wanted(&[child.identity()], None);
     let left = leftovers(&wanted).expect("/proc can be read");
-    assert_eq!(left.len(), 1);
+    // The others too, where they have not cleared their environment yet.
+    assert!(left.iter().any(|left| left.pid == child.identity().pid));
     end_leftovers(left, &wanted, FAR).expect("/proc can be read");
     // It ends only when its output does, which the whole group holds.
     assert_eq!(within(child.wait(NeverStop)).await.exit, Exit::Signal(9));
