@@ -42,6 +42,8 @@ struct Count {
 pub(crate) fn run(arguments: &[&str]) -> Result {
     let wish = Wish::parse(arguments)?;
     let file = workspace::root().join("target/soak-counts");
+    // It may not be there: what is built may go elsewhere.
+    fs::create_dir_all(file.parent().ok_or("a file lies in a folder")?)?;
     if file.exists() {
         fs::remove_file(&file)?;
     }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use crate::release::release_build;
 use crate::target::profile_folder;
 
 /// The awkward agent: see the module page of `offshoot-fake-agent`.
@@ -36,7 +37,8 @@ pub fn plugin_library(name: &str) -> PathBuf {
     build("offshoot-plugin-host", &["--example", name]).join("examples").join(file)
 }
 
-/// The library of a plugin of this workspace, by the name of its folder in `plugins`.
+/// The library of a plugin of this workspace, by the name of its folder in `plugins`. Built apart: a library without a hash in
+/// its name is one file for all who build it, and built alone it would have other features than the tests that link it.
 ///
 /// # Panics
 ///
@@ -44,7 +46,8 @@ pub fn plugin_library(name: &str) -> PathBuf {
 pub fn workspace_plugin(name: &str) -> PathBuf {
     let package = format!("offshoot-plugin-{name}");
     let file = format!("lib{}.so", package.replace('-', "_"));
-    build(&package, &["--lib"]).join(file)
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    release_build(&workspace, &["build", "--package", &package, "--lib"], &[]).join(file)
 }
 
 /// Builds with the profile and into the target folder of the running test, and answers with that of the profile. Cargo itself sees to it that two tests do not
