@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use offshoot_test_support::offshoot;
+use offshoot_test_support::offshoot_at_home;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -78,18 +78,11 @@ impl Place {
         self.folder.path().canonicalize().expect("it is there")
     }
 
-    #[expect(clippy::disallowed_methods, reason = "the test starts the program it tests")]
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(offshoot());
+        let mut command = offshoot_at_home(&self.path(), arguments);
         command
-            .args(arguments)
-            .current_dir(self.path())
-            .env_clear()
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-            .env("HOME", self.path())
             .env("XDG_RUNTIME_DIR", self.path().join("kept/run"))
-            .env("OFFSHOOT_DATA_DIR", self.path().join("kept/data"))
-            .stdin(Stdio::null());
+            .env("OFFSHOOT_DATA_DIR", self.path().join("kept/data"));
         command
     }
 

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use offshoot_test_support::offshoot;
+use offshoot_test_support::{offshoot, offshoot_at_home};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use tempfile::TempDir;
@@ -116,18 +116,9 @@ impl Place {
         self.folder.path().to_owned()
     }
 
-    #[expect(clippy::disallowed_methods, reason = "the test starts the program it tests")]
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(offshoot());
-        command
-            .args(arguments)
-            .current_dir(self.path())
-            .env_clear()
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-            .env("HOME", self.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        let mut command = offshoot_at_home(&self.path(), arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 

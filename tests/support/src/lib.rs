@@ -10,7 +10,7 @@ mod target;
 
 pub use disk::Disk;
 pub use gone::Watched;
-pub use programs::{fake_agent, offshoot, plugin_library, workspace_plugin};
+pub use programs::{fake_agent, offshoot, offshoot_at_home, plugin_library, workspace_plugin};
 pub use release::release_build;
 pub use skip::skip;
 pub use target::target_folder;

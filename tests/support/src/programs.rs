@@ -27,6 +27,24 @@ pub fn offshoot() -> &'static Path {
     BUILT.get_or_init(|| build("offshoot-cli", &["--bin", "offshoot"]).join("offshoot"))
 }
 
+/// The command in a folder that is its home as well, with nothing of our own environment and nothing to read.
+///
+/// # Panics
+///
+/// Where it cannot be built.
+#[expect(clippy::disallowed_methods, reason = "tests start the program that they test")]
+pub fn offshoot_at_home(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(offshoot());
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("HOME", folder)
+        .stdin(Stdio::null());
+    command
+}
+
 /// A library of the awkward ones: `raw` is a good one, for the others see `crates/plugin-host/examples`.
 ///
 /// # Panics
