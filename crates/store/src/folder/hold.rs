@@ -4,12 +4,19 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use offshoot_model::RootId;
 use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{Pid, test_kill_process};
 
 use crate::StoreError;
+
+/// The time from a fork to an exec, which is a matter of milliseconds; a hundred times that on a machine that has too much
+/// to do. Whoever holds a lock for longer without its holder is no child on its way.
+const EXEC: Duration = Duration::from_secs(1);
 
 /// A tree, held by this process until dropped. The descriptor behind it is closed on exec, so that no agent inherits
 /// the lock and outlives us with it.
@@ -77,7 +84,10 @@ impl RootLock {
                 // Somebody only looked, and is done by now.
                 Err(Errno::WOULDBLOCK) if is_free(&file).map_err(trouble)? => continue,
                 Err(Errno::WOULDBLOCK) => {
-                    return Err(StoreError::Held { root, pid: written_pid(&mut file) });
+                    let pid = written_pid(&mut file);
+                    if !pid.is_some_and(is_gone) || !let_go_soon(&file).map_err(trouble)? {
+                        return Err(StoreError::Held { root, pid });
+                    }
                 }
                 Err(error) => return Err(trouble(error.into())),
             }
@@ -113,6 +123,27 @@ fn is_free(file: &File) -> io::Result<bool> {
         Err(Errno::WOULDBLOCK) => Ok(false),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Whether there is no such process any more. One that has ended and was not waited for is still there.
+fn is_gone(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
+}
+
+/// Waits for a lock whose holder is gone, and answers whether it is ours now. A child that the holder had just forked has
+/// every descriptor of its own until it executes its program, and outlives it that long.
+fn let_go_soon(file: &File) -> io::Result<bool> {
+    let same = file.try_clone()?;
+    let (told, hears) = mpsc::channel();
+    // The kernel knows no lock with a limit of time. Left behind, this one ends with the holder, and holds nothing then.
+    std::thread::Builder::new().name("offshoot-lock".to_owned()).spawn(move || {
+        if retry_on_intr(|| flock(&same, FlockOperation::LockExclusive)).is_ok() {
+            // Where nobody waits any more the lock goes with its last descriptor, which is this one.
+            let _ = told.send(());
+        }
+    })?;
+    Ok(hears.recv_timeout(EXEC).is_ok())
 }
 
 fn written_pid(file: &mut File) -> Option<u32> {

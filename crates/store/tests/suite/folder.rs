@@ -1,10 +1,14 @@
 //! The data folder: what is in it, who holds what, and what a run sees.
 
+use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::{Child, Command};
 
 use offshoot_model::{RootId, ValueKind, VariableRef};
 use offshoot_store::{DataFolder, ManifestEntry, MemoryStore, NewValue, Store, StoreError};
+
+use rustix::fs::{FlockOperation, flock};
 
 use crate::sample::{OnDisk, new_run};
 
@@ -51,6 +55,46 @@ fn a_file_is_no_folder() {
         assert!(error.hint().is_some());
     }
     assert!(DataFolder::open(path.join("below")).is_err());
+}
+
+/// A process that has the lock of a tree as its standard input, for so many seconds.
+fn child_with_the_lock(path: &Path, seconds: &str) -> Child {
+    let file = File::options().write(true).open(path).unwrap();
+    flock(&file, FlockOperation::LockExclusive).unwrap();
+    #[expect(clippy::disallowed_methods, reason = "a stranger that has inherited a lock")]
+    let mut sleep = Command::new("sleep");
+    sleep.arg(seconds).stdin(file).spawn().unwrap()
+}
+
+#[test]
+fn a_lock_outlives_its_holder_by_a_child_on_its_way_and_no_longer() {
+    let disk = OnDisk::new();
+    let root = RootId::new(new_run());
+    let path = disk.folder.path().join("locks").join(root.to_string());
+    drop(disk.folder.hold(root).unwrap());
+    let mut gone = child_with_the_lock(Path::new("/dev/null"), "0");
+    gone.wait().unwrap();
+    std::fs::write(&path, format!("{}\n", gone.id())).unwrap();
+    // Long enough that whoever asks at once is too early.
+    let mut child = child_with_the_lock(&path, "0.3");
+    let held = disk.folder.hold(root).expect("it waits for the child");
+    assert!(matches!(disk.folder.hold(root), Err(StoreError::Held { .. })), "and has it then");
+    child.wait().unwrap();
+    drop(held);
+    // No child on its way lasts that long.
+    std::fs::write(&path, format!("{}\n", gone.id())).unwrap();
+    let mut child = child_with_the_lock(&path, "1000");
+    match disk.folder.hold(root) {
+        Err(StoreError::Held { pid, .. }) => assert_eq!(pid, Some(gone.id())),
+        other => panic!("{other:?}"),
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Nor is it waited for where somebody lives who may have it.
+    std::fs::write(&path, format!("{}\n", std::process::id())).unwrap();
+    let mut child = child_with_the_lock(&path, "0.3");
+    assert!(matches!(disk.folder.hold(root), Err(StoreError::Held { .. })));
+    child.wait().unwrap();
 }
 
 #[test]
