@@ -132,8 +132,8 @@ impl Tree {
             return self.admit(event);
         }
         let Some(&at) = self.index.get(&event.run) else { return };
-        let parent = self.nodes[at].parent.and_then(|parent| self.get(parent));
-        let is_followed = parent.is_some_and(|parent| parent.holds);
+        // Only at an end, for whoever looks up a hundred thousand runs waits for each look.
+        let is_followed = matches!(event.kind, EventKind::Ended(_)) && self.is_followed(at);
         let node = &mut self.nodes[at];
         match &event.kind {
             EventKind::Starting => {
@@ -167,6 +167,12 @@ impl Tree {
             | EventKind::Kept { .. }
             | EventKind::Letter { .. } => {}
         }
+    }
+
+    /// Whether its parent runs nothing itself, and so hears of it as it ends.
+    fn is_followed(&self, at: usize) -> bool {
+        let parent = self.nodes[at].parent.and_then(|parent| self.get(parent));
+        parent.is_some_and(|parent| parent.holds)
     }
 
     /// The supervisor of this tree is gone, whatever the record says: what had not ended is lost. To be called when all
