@@ -67,7 +67,7 @@ impl Plugin {
     /// Opens a library and asks it what it is, which is as far as looking goes.
     pub(crate) fn open(checked: &Checked) -> Result<Self, PluginError> {
         let path = checked.path().to_owned();
-        let Opened { module, abi } = open(&path, &checked.library.keep()?)?;
+        let Opened { module, abi } = open(&path, checked.library.keep())?;
         let json = module.describe()();
         let manifest = manifest::decode(&json)
             .map_err(|error| refused(&path, "say what it is".to_owned(), &error))?;

@@ -292,7 +292,7 @@ fn library(folder: &Path, package: &Package) -> Result<Library, PluginError> {
     let library = Library::check(&folder.join(&file.path))?;
     match file.digest {
         Some(expected) if expected != library.digest => {
-            let Library { path, digest: found } = library;
+            let Library { path, digest: found, .. } = library;
             Err(PluginError::Digest { path, expected, found })
         }
         _ => Ok(library),

@@ -1,5 +1,8 @@
-//! What the first bytes of a file say. A file that is cut short is found here too: mapping one ends the process.
+//! What the header of a file says. A file that is cut short is found here too: mapping one ends the process.
 
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::error::PluginError;
@@ -7,6 +10,10 @@ use crate::error::PluginError;
 const MAGIC: &[u8] = b"\x7fELF";
 /// The part of the header that holds all that is asked here.
 const HEADER: usize = 64;
+/// Enough to tell a text.
+const BEGINNING: usize = 512;
+/// An entry of the table of segments, as far as it is read here.
+const SEGMENT: usize = 56;
 const SHARED_OBJECT: u16 = 3;
 const LOAD_SEGMENT: u32 = 1;
 
@@ -29,8 +36,21 @@ impl Fault {
     }
 }
 
-/// Checks the bytes of a whole file.
-pub(super) fn check(bytes: &[u8]) -> Result<(), Fault> {
+/// Checks a whole file.
+pub(super) fn check(file: &File) -> io::Result<Result<(), Fault>> {
+    let length = file.metadata()?.len();
+    let mut beginning = [0; BEGINNING];
+    let read = length.min(BEGINNING as u64) as usize;
+    file.read_exact_at(&mut beginning[..read], 0)?;
+    let header = &beginning[..read];
+    match is_library(header) {
+        // All that the loader maps is in the file: of one of 32 bits nothing more is known.
+        Ok(()) if header[4] == 2 => whole(file, header, length),
+        answer => Ok(answer),
+    }
+}
+
+fn is_library(bytes: &[u8]) -> Result<(), Fault> {
     let not = |what: &str| Err(Fault::NotALibrary(what.to_owned()));
     if !bytes.starts_with(MAGIC) {
         return match bytes {
@@ -56,32 +76,31 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), Fault> {
         return Err(Fault::Machine(format!("{} ({bits} bits)", machine_name(machine))));
     }
     match u16_at(bytes, 16) {
-        SHARED_OBJECT => {}
-        1 => return not("an object file that was not linked"),
-        2 => return not("a program"),
-        4 => return not("a core dump"),
-        _ => return not("an ELF file of another kind"),
+        SHARED_OBJECT => Ok(()),
+        1 => not("an object file that was not linked"),
+        2 => not("a program"),
+        4 => not("a core dump"),
+        _ => not("an ELF file of another kind"),
     }
-    if class == 2 { whole(bytes) } else { Ok(()) }
 }
 
 /// Whether all that the loader maps is in the file.
-fn whole(bytes: &[u8]) -> Result<(), Fault> {
-    let found = bytes.len() as u64;
-    let (table, size, count) = (u64_at(bytes, 32), u16_at(bytes, 54), u16_at(bytes, 56));
+fn whole(file: &File, header: &[u8], found: u64) -> io::Result<Result<(), Fault>> {
+    let (table, size, count) = (u64_at(header, 32), u16_at(header, 54), u16_at(header, 56));
     let end = table.saturating_add(u64::from(size) * u64::from(count));
-    if end > found || size < 56 {
-        return Err(Fault::Cut { needed: end, found });
+    if end > found || usize::from(size) < SEGMENT {
+        return Ok(Err(Fault::Cut { needed: end, found }));
     }
-    for entry in (0..u64::from(count)).map(|n| (table + n * u64::from(size)) as usize) {
-        let kind = u32::from_ne_bytes(array(bytes, entry));
-        let (offset, length) = (u64_at(bytes, entry + 8), u64_at(bytes, entry + 32));
-        let needed = offset.saturating_add(length);
+    for number in 0..u64::from(count) {
+        let mut entry = [0; SEGMENT];
+        file.read_exact_at(&mut entry, table + number * u64::from(size))?;
+        let kind = u32::from_ne_bytes(array(&entry, 0));
+        let needed = u64_at(&entry, 8).saturating_add(u64_at(&entry, 32));
         if kind == LOAD_SEGMENT && needed > found {
-            return Err(Fault::Cut { needed, found });
+            return Ok(Err(Fault::Cut { needed, found }));
         }
     }
-    Ok(())
+    Ok(Ok(()))
 }
 
 /// The name by which the standard library knows this machine.
@@ -104,8 +123,7 @@ fn machine_name(number: u16) -> &'static str {
 }
 
 fn is_text(bytes: &[u8]) -> bool {
-    let start = &bytes[..bytes.len().min(512)];
-    start.iter().all(|byte| matches!(byte, b'\t' | b'\n' | b'\r' | 32..=126 | 128..))
+    bytes.iter().all(|byte| matches!(byte, b'\t' | b'\n' | b'\r' | 32..=126 | 128..))
 }
 
 fn is_mach_o(bytes: &[u8]) -> bool {
@@ -126,6 +144,8 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     /// A shared object for this machine, with one segment of all its bytes.
@@ -143,15 +163,21 @@ mod tests {
         bytes
     }
 
+    fn checked(bytes: &[u8]) -> Result<(), Fault> {
+        let mut file = tempfile::tempfile().expect("there is room");
+        file.write_all(bytes).expect("there is room");
+        check(&file).expect("it can be read")
+    }
+
     #[track_caller]
     fn refused(bytes: &[u8], expected: &str) {
-        let fault = check(bytes).expect_err(expected);
+        let fault = checked(bytes).expect_err(expected);
         assert!(format!("{fault:?}").contains(expected), "{fault:?}");
     }
 
     #[test]
     fn only_a_library_for_this_machine_passes() {
-        assert_eq!(check(&good()), Ok(()));
+        assert_eq!(checked(&good()), Ok(()));
         refused(b"", "an empty file");
         refused(b"#!/bin/sh\necho\n", "a text file");
         refused(b"\0\x01\x02", "a file of another kind");

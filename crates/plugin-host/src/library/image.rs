@@ -10,6 +10,6 @@ mod linux;
 mod other;
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::keep;
+pub(super) use linux::Image;
 #[cfg(not(target_os = "linux"))]
-pub(super) use other::keep;
+pub(super) use other::Image;

@@ -2,21 +2,47 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::IntoRawFd;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
-/// A path from which these bytes can be opened, for the rest of the process.
-pub(in super::super) fn keep(_path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let mut file = File::from(memfd_create("plugin", flags)?);
-    file.write_all(bytes)?;
-    let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
-    fcntl_add_seals(&file, seals)?;
-    // It is never closed: the loader knows libraries by their paths, and would take another plugin under the same number
-    // for this one.
-    Ok(format!("/proc/self/fd/{}", file.into_raw_fd()).into())
+/// A copy of a library.
+#[derive(Debug)]
+pub(in super::super) struct Image {
+    file: File,
+    path: PathBuf,
+}
+
+impl Image {
+    /// An empty one.
+    pub(in super::super) fn new(_library: &Path) -> io::Result<Self> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = File::from(memfd_create("plugin", flags)?);
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd()).into();
+        Ok(Self { file, path })
+    }
+
+    /// Writes what comes next.
+    pub(in super::super) fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)
+    }
+
+    /// That was all of it, and it stays as it is.
+    pub(in super::super) fn seal(&mut self) -> io::Result<()> {
+        let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
+        Ok(fcntl_add_seals(&self.file, seals)?)
+    }
+
+    /// Its bytes, to be read.
+    pub(in super::super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Where this process can open it.
+    pub(in super::super) fn path(&self) -> &Path {
+        &self.path
+    }
 }
 
 #[cfg(test)]
@@ -26,19 +52,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_cannot_be_changed() {
-        let path = keep(Path::new("x"), b"a library").expect("there is memory");
-        assert_eq!(fs::read(&path).expect("it is there"), b"a library");
+    fn what_is_sealed_cannot_be_changed() {
+        let mut image = Image::new(Path::new("x")).expect("there is memory");
+        image.add(b"a ").expect("there is memory");
+        image.add(b"library").expect("there is memory");
+        image.seal().expect("nobody has mapped it");
+        let path = image.path();
+        assert_eq!(fs::read(path).expect("it is there"), b"a library");
         for open in [fs::OpenOptions::new().write(true), fs::OpenOptions::new().append(true)] {
-            let written = open.open(&path).and_then(|mut file| file.write_all(b"another"));
+            let written = open.open(path).and_then(|mut file| file.write_all(b"another"));
             written.expect_err("it is sealed");
         }
-        File::create(&path).expect_err("nor can it be cut");
-        assert_eq!(fs::read(&path).expect("it is there"), b"a library");
-        assert_ne!(
-            keep(Path::new("x"), b"a library").expect("there is memory"),
-            path,
-            "each has its own"
-        );
+        File::create(path).expect_err("nor can it be cut");
+        assert_eq!(fs::read(path).expect("it is there"), b"a library");
+        image.add(b"!").expect_err("nor by us");
     }
 }

@@ -1,9 +1,39 @@
 //! A system without sealed memory: a library is mapped from its file.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The path from which this library can be opened.
-pub(in super::super) fn keep(path: &Path, _bytes: &[u8]) -> io::Result<PathBuf> {
-    Ok(path.to_owned())
+/// The library itself.
+#[derive(Debug)]
+pub(in super::super) struct Image {
+    file: File,
+    path: PathBuf,
+}
+
+impl Image {
+    /// It, as it is.
+    pub(in super::super) fn new(library: &Path) -> io::Result<Self> {
+        Ok(Self { file: File::open(library)?, path: library.to_owned() })
+    }
+
+    /// They are there already.
+    pub(in super::super) fn add(&mut self, _bytes: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Nothing can be promised here.
+    pub(in super::super) fn seal(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Its bytes, to be read.
+    pub(in super::super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Where it can be opened.
+    pub(in super::super) fn path(&self) -> &Path {
+        &self.path
+    }
 }
