@@ -1,8 +1,9 @@
 //! Further turns of a run that can take them: what is sent into it, and how it goes on after an answer.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::mpsc;
+use tokio::sync::Notify;
 
 use crate::RunHost;
 
@@ -28,20 +29,27 @@ pub enum Ruling {
 #[derive(Debug)]
 pub struct Turns {
     host: RunHost,
-    letters: mpsc::UnboundedReceiver<Arc<str>>,
+    letters: LetterBox,
     /// How many letters were taken, which tells the engine whether one is still on its way.
     taken: u32,
 }
 
-/// Where letters to a run are put.
+/// Where letters to a run are put. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct LetterBox(mpsc::UnboundedSender<Arc<str>>);
+pub struct LetterBox(Arc<Letters>);
+
+/// Every run has one and few get a letter: a channel would take a kilobyte of each.
+#[derive(Debug, Default)]
+struct Letters {
+    waiting: Mutex<VecDeque<Arc<str>>>,
+    came: Notify,
+}
 
 impl Turns {
     /// The turns of a run, and where letters to it are put.
     pub fn new(host: RunHost) -> (LetterBox, Self) {
-        let (tx, letters) = mpsc::unbounded_channel();
-        (LetterBox(tx), Self { host, letters, taken: 0 })
+        let letters = LetterBox(Arc::default());
+        (letters.clone(), Self { host, letters, taken: 0 })
     }
 
     /// The next letter, as the prompt it is. Never answers where nobody writes. Dropping the future loses nothing.
@@ -49,12 +57,11 @@ impl Turns {
     /// A runtime that can hand a letter to a turn that is under way listens here; another one need not: what was not
     /// taken comes with the next turn.
     pub async fn letter(&mut self) -> Arc<str> {
-        match self.letters.recv().await {
-            Some(letter) => {
-                self.taken += 1;
-                letter
+        loop {
+            if let Some(letter) = self.take() {
+                return letter;
             }
-            None => std::future::pending().await,
+            self.letters.0.came.notified().await;
         }
     }
 
@@ -66,26 +73,34 @@ impl Turns {
         let ruling = self.host.turn_ended(answer, self.taken).await;
         let Ruling::Go(results) = ruling else { return NextTurn::End };
         let mut prompts: Vec<Arc<str>> = Vec::new();
-        while let Ok(letter) = self.letters.try_recv() {
-            self.taken += 1;
-            prompts.push(letter);
-        }
+        prompts.extend(std::iter::from_fn(|| self.take()));
         prompts.extend(results.map(Arc::from));
         NextTurn::Go(prompts.join("\n\n"))
+    }
+
+    fn take(&mut self) -> Option<Arc<str>> {
+        let letter = self.letters.waiting().pop_front()?;
+        self.taken += 1;
+        Some(letter)
     }
 }
 
 impl LetterBox {
     /// Puts a letter in. A run that is over reads no more.
     pub fn put(&self, letter: Arc<str>) {
-        let _ = self.0.send(letter);
+        self.waiting().push_back(letter);
+        // One run listens. Where it does not yet, it finds the letter before it would wait.
+        self.0.came.notify_one();
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Arc<str>>> {
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::future::ready;
-    use std::sync::Mutex;
 
     use futures_util::FutureExt;
     use futures_util::future::BoxFuture;
