@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, OptionFuture};
 use offshoot_model::{CancelledBy, Reason};
 use offshoot_plugin_abi::abi_stable::std_types::RResult;
 use offshoot_plugin_abi::wire::{finished, launch, op, turn};
@@ -67,12 +67,17 @@ impl Runtime for PluginRuntime {
         };
         let RunContext { host, stop, turns } = cx;
         let (host, order) = InOrder::of(host);
-        // No bound: a run has one turn at a time.
-        let (tx, ends) = mpsc::unbounded_channel();
-        let crossing = run_host(host.clone(), Some(stop.clone()), Some(tx), self.plugin.log());
+        let (turn_ended, further) = match self.abilities.turns {
+            true => {
+                // No bound: a run has one turn at a time.
+                let (tx, ends) = mpsc::unbounded_channel();
+                (Some(tx), Some(Further { turns, ends }))
+            }
+            false => (None, None),
+        };
+        let crossing = run_host(host.clone(), Some(stop.clone()), turn_ended, self.plugin.log());
         let run = self.runtime.start(spec.as_str().into(), crossing);
-        let turns = self.abilities.turns.then_some(turns);
-        let drive = Drive { run, host, stop, turns, ends };
+        let drive = Drive { run, host, stop, further };
         async move {
             let finished = drive.finish().await;
             order.over();
@@ -83,22 +88,32 @@ impl Runtime for PluginRuntime {
 }
 
 /// A run, and what is to be passed on to it. Dropping it drops the run, which ends it.
-pub(crate) struct Drive {
-    pub(crate) run: RunRef,
-    pub(crate) host: RunHost,
-    pub(crate) stop: StopSignal,
-    /// Letters to it, where it can take some.
-    pub(crate) turns: Option<Turns>,
-    pub(crate) ends: mpsc::UnboundedReceiver<TurnEnded>,
+struct Drive {
+    run: RunRef,
+    host: RunHost,
+    stop: StopSignal,
+    /// Where it can take more than one turn.
+    further: Option<Further>,
+}
+
+/// What makes further turns: letters to the run, and its words that a turn is over.
+struct Further {
+    turns: Turns,
+    ends: mpsc::UnboundedReceiver<TurnEnded>,
+}
+
+enum Heard {
+    Letter(Arc<str>),
+    TurnEnded(TurnEnded),
 }
 
 impl Drive {
     /// Waits for the outcome, and passes on requests to stop, letters, and what is ruled after a turn.
-    pub(crate) async fn finish(self) -> Finished {
-        let Self { run, host, mut stop, mut turns, mut ends } = self;
+    async fn finish(self) -> Finished {
+        let Self { run, host, mut stop, mut further } = self;
         // A future of a plugin that panics panics here, where it is caught, and nowhere else.
         let mut outcome = AssertUnwindSafe(run.outcome()).catch_unwind().boxed();
-        let mut limit: Option<Duration> = None;
+        let mut over: OptionFuture<BoxFuture<'static, ()>> = None.into();
         let mut ruling: Option<(BoxFuture<'static, Ruling>, oneshot::Sender<Ruling>)> = None;
         loop {
             tokio::select! {
@@ -110,24 +125,26 @@ impl Drive {
                         Stop::Firm => Duration::ZERO,
                     };
                     run.cancel(u64::try_from(grace.as_millis()).unwrap_or(u64::MAX));
-                    limit = Some(grace.saturating_add(LINGER));
+                    over = Some(elapsed(grace.saturating_add(LINGER)).boxed()).into();
                 }
-                Some(TurnEnded { ended, reply }) = ends.recv() => {
-                    let host = host.clone();
-                    let turn::Ended { answer, letters_taken } = ended;
-                    let ruled = async move { host.turn_ended(answer, letters_taken).await };
-                    ruling = Some((ruled.boxed(), reply));
-                }
-                (ruled, reply) = ruled(&mut ruling) => {
+                Some(heard) = heard(&mut further) => match heard {
+                    Heard::Letter(text) => pass_on(&run, text),
+                    Heard::TurnEnded(TurnEnded { ended, reply }) => {
+                        let host = host.clone();
+                        let turn::Ended { answer, letters_taken } = ended;
+                        let ruled = async move { host.turn_ended(answer, letters_taken).await };
+                        ruling = Some((ruled.boxed(), reply));
+                    }
+                },
+                Some((ruled, reply)) = ruled(&mut ruling) => {
                     // Letters that are there already come before the prompt that the ruling makes.
-                    while let Some(text) = turns.as_mut().and_then(|turns| turns.letter().now_or_never()) {
+                    while let Some(text) = further.as_mut().and_then(|further| further.turns.letter().now_or_never()) {
                         pass_on(&run, text);
                     }
                     // A run that has ended meanwhile asks no more.
                     let _ = reply.send(ruled);
                 }
-                text = letter(&mut turns) => pass_on(&run, text),
-                () = over(limit) => {
+                Some(()) = &mut over => {
                     drop(outcome);
                     drop(run);
                     let said = "the plugin did not say that the run was over, so it was dropped";
@@ -159,33 +176,30 @@ fn pass_on(run: &RunRef, text: Arc<str>) {
     drop(run.call(op::LETTER.into(), turn::encode_letter(text).as_str().into()));
 }
 
-async fn letter(turns: &mut Option<Turns>) -> Arc<str> {
-    match turns {
-        Some(turns) => turns.letter().await,
-        None => std::future::pending().await,
-    }
+async fn heard(further: &mut Option<Further>) -> Option<Heard> {
+    let Further { turns, ends } = further.as_mut()?;
+    Some(tokio::select! {
+        biased;
+        Some(ended) = ends.recv() => Heard::TurnEnded(ended),
+        letter = turns.letter() => Heard::Letter(letter),
+    })
 }
 
 async fn ruled(
     ruling: &mut Option<(BoxFuture<'static, Ruling>, oneshot::Sender<Ruling>)>,
-) -> (Ruling, oneshot::Sender<Ruling>) {
-    let Some((ruled, _)) = ruling else { return std::future::pending().await };
+) -> Option<(Ruling, oneshot::Sender<Ruling>)> {
+    let (ruled, _) = ruling.as_mut()?;
     let ruled = ruled.await;
-    let (_, reply) = ruling.take().expect("it was there and nobody else takes it");
-    (ruled, reply)
+    let (_, reply) = ruling.take()?;
+    Some((ruled, reply))
 }
 
-async fn over(limit: Option<Duration>) {
-    match limit {
-        Some(limit) => {
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "a grace is a length of time, not a wait for something to have happened"
-            )]
-            tokio::time::sleep(limit).await;
-        }
-        None => std::future::pending().await,
-    }
+async fn elapsed(limit: Duration) {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a grace is a length of time, not a wait for something to have happened"
+    )]
+    tokio::time::sleep(limit).await;
 }
 
 /// A run that came back as an error.
