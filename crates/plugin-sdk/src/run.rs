@@ -15,7 +15,7 @@ use offshoot_plugin_abi::{
 use offshoot_runtime::{
     Finished, LetterBox, RunContext, RunHost, Runtime, Stop, StopHandle, Turns,
 };
-use tokio::sync::watch;
+use tokio::sync::SetOnce;
 use tokio::task::AbortHandle;
 
 use crate::guard::{self, Guarded};
@@ -42,10 +42,11 @@ impl RuntimeObject {
 
 impl AbiRuntime for RuntimeObject {
     fn start(&self, spec_json: RStr<'_>, host: RunHostRef) -> RunRef {
-        let (tx, outcome) = watch::channel(None);
+        let outcome = Arc::new(SetOnce::new());
         let (handle, signal) = StopHandle::new();
         let stop = Arc::new(handle);
-        let mut object = RunObject { outcome, stop: Arc::clone(&stop), running: None };
+        let mut object =
+            RunObject { outcome: Arc::clone(&outcome), stop: Arc::clone(&stop), running: None };
         let begun = guard::answer(|| {
             let executor = self.loaded.executor.handle()?;
             let entry = self.loaded.runs.enter(Some(Arc::clone(&stop)))?;
@@ -73,12 +74,12 @@ impl AbiRuntime for RuntimeObject {
                 granted.store(launch.grant.grace_seconds, Ordering::Relaxed);
                 Ok(runtime.start(launch, cx).await)
             });
-            let end = End { tx: tx.clone(), link, _entry: entry };
+            let end = End { outcome: Arc::clone(&outcome), link, _entry: entry };
             let task = executor.spawn(async move {
                 // Declared first, so that it outlives the work wherever that is dropped.
                 let end = end;
                 let finished = work.await.map_err(AbiError::from).flatten();
-                end.tell(finished.map(Arc::new));
+                end.tell(finished);
             });
             self.loaded.runs.runs_as(id, task.abort_handle());
             Ok(Running { letters, task: task.abort_handle() })
@@ -86,7 +87,8 @@ impl AbiRuntime for RuntimeObject {
         match begun {
             Ok(running) => object.running = Some(running),
             Err(error) => {
-                tx.send_replace(Some(Err(error)));
+                // Where its end is known already, by force, it stays as it is.
+                let _ = outcome.set(Err(error));
             }
         }
         Run_TO::from_value(object, TD_Opaque)
@@ -99,12 +101,12 @@ impl Drop for RuntimeObject {
     }
 }
 
-/// How a run ended, once it has.
-type Known = Option<Result<Arc<Finished>, AbiError>>;
+/// How a run ended, once it has. Each waiter waits for itself: one that gives up takes nothing with it.
+type Known = Arc<SetOnce<Result<Finished, AbiError>>>;
 
 /// A run as its host has it.
 struct RunObject {
-    outcome: watch::Receiver<Known>,
+    outcome: Known,
     stop: Arc<StopHandle>,
     /// None where it could not be started.
     running: Option<Running>,
@@ -117,18 +119,11 @@ struct Running {
 
 impl Run for RunObject {
     fn outcome(&self) -> OutcomeLater {
-        // Each waiter has its own receiver: one that gives up takes nothing with it.
-        let mut outcome = self.outcome.clone();
+        let outcome = Arc::clone(&self.outcome);
         async move {
-            let known = match outcome.wait_for(Option::is_some).await {
-                Ok(known) => known.clone(),
-                // Its task was dropped before it could begin.
-                Err(_) => None,
-            };
-            match known {
-                Some(Ok(finished)) => wire::finished::encode(&finished),
-                Some(Err(error)) => Err(error),
-                None => Err(AbiError::new(AbiError::CANCELLED, "it was ended by force")),
+            match outcome.wait().await {
+                Ok(finished) => wire::finished::encode(finished),
+                Err(error) => Err(error.clone()),
             }
         }
         .map_into_ffi()
@@ -168,30 +163,26 @@ impl Drop for RunObject {
 /// The end of a run, however it comes about: first nothing more is told, then the outcome is known, then it counts no
 /// longer.
 struct End {
-    tx: watch::Sender<Known>,
+    outcome: Known,
     link: Link,
     _entry: Entry,
 }
 
 impl End {
-    fn tell(self, outcome: Result<Arc<Finished>, AbiError>) {
+    fn tell(self, outcome: Result<Finished, AbiError>) {
         self.link.close();
-        self.tx.send_replace(Some(outcome));
+        // Nobody else tells it before this is dropped.
+        let _ = self.outcome.set(outcome);
     }
 }
 
 impl Drop for End {
     fn drop(&mut self) {
         self.link.close();
-        // Ended by force, unless it has been told.
-        self.tx.send_if_modified(|known| {
-            let force = known.is_none();
-            if force {
-                let error = AbiError::new(AbiError::CANCELLED, "it was ended by force");
-                *known = Some(Err(error));
-            }
-            force
-        });
+        if !self.outcome.initialized() {
+            let error = AbiError::new(AbiError::CANCELLED, "it was ended by force");
+            let _ = self.outcome.set(Err(error));
+        }
     }
 }
 

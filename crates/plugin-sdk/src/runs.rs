@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use offshoot_plugin_abi::AbiError;
 use offshoot_runtime::{Stop, StopHandle};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
@@ -14,8 +14,8 @@ use tokio::time::timeout;
 #[derive(Debug)]
 pub(crate) struct Runs {
     state: Mutex<State>,
-    /// How many there are, for whoever waits until there are none.
-    count: watch::Sender<usize>,
+    /// Tells whoever waits until there are none that there are none.
+    none_left: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ pub(crate) struct Entry {
 
 impl Runs {
     pub(crate) fn new() -> Self {
-        Self { state: Mutex::default(), count: watch::Sender::new(0) }
+        Self { state: Mutex::default(), none_left: Notify::new() }
     }
 
     /// One more, unless the plugin is being shut down. What listens to requests to stop brings its handle.
@@ -53,7 +53,6 @@ impl Runs {
         let id = state.next;
         state.next += 1;
         state.live.insert(id, Live { stop, task: None });
-        self.count.send_replace(state.live.len());
         Ok(Entry { runs: self, id })
     }
 
@@ -98,8 +97,11 @@ impl Runs {
     }
 
     async fn none_left(&self) {
-        let mut count = self.count.subscribe();
-        count.wait_for(|count| *count == 0).await.expect("the sender is here");
+        // Listening first: the last one may go between the look and the wait.
+        let told = self.none_left.notified();
+        if !self.state().live.is_empty() {
+            told.await;
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -117,6 +119,8 @@ impl Drop for Entry {
     fn drop(&mut self) {
         let mut state = self.runs.state();
         state.live.remove(&self.id);
-        self.runs.count.send_replace(state.live.len());
+        if state.live.is_empty() {
+            self.runs.none_left.notify_waiters();
+        }
     }
 }

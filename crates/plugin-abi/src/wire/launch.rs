@@ -7,7 +7,7 @@ use offshoot_model::{AgentId, Grant, InputRange, RootId, RunId, SessionKey, Vari
 use offshoot_runtime::{ContextFile, Input, Launch, OutputFormat, Pass};
 use serde::{Deserialize, Serialize};
 
-use super::{V, from_json, text_path, to_json, versioned};
+use super::{V, from_json, text_path, versioned};
 use crate::AbiError;
 
 /// The document of a launch.
@@ -16,8 +16,14 @@ use crate::AbiError;
 /// [`AbiError::INVALID`] where a path is not UTF-8: JSON has no other text.
 pub fn encode(launch: Launch) -> Result<String, AbiError> {
     paths_are_text(&launch)?;
-    to_json(&Document::from(launch), "launch")
+    let mut json = Vec::with_capacity(USUAL);
+    serde_json::to_writer(&mut json, &Document::from(launch))
+        .map_err(|error| AbiError::new(AbiError::INVALID, format!("launch: {error}")))?;
+    Ok(String::from_utf8(json).expect("JSON is text"))
 }
+
+/// The bytes of a launch with a short task. Growing to it from nothing would take longer than writing it.
+const USUAL: usize = 1024;
 
 fn paths_are_text(launch: &Launch) -> Result<(), AbiError> {
     text_path("the working folder", &launch.working_folder)?;
