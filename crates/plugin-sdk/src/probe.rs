@@ -13,9 +13,14 @@ pub(crate) fn answer(json: &str) {
     }
 }
 
-/// The outcome of a run whose launch is a probe; none where it is a launch.
-pub(crate) fn run(spec: &str, host: &RunHost) -> Option<Finished> {
-    Some(match probe::decode(spec)? {
+/// The probe that stands in the place of a launch; none where it is a launch.
+pub(crate) fn of(spec: &str) -> Option<Probe> {
+    probe::decode(spec)
+}
+
+/// The outcome of a run that is a probe.
+pub(crate) fn run(probe: Probe, host: &RunHost) -> Finished {
+    match probe {
         Probe::Panic | Probe::LatePanic => as_asked(),
         Probe::Events(count) => {
             host.started(None);
@@ -27,7 +32,7 @@ pub(crate) fn run(spec: &str, host: &RunHost) -> Option<Finished> {
             let count = usize::try_from(count).expect("addresses have as many bits");
             Finished::text("x".repeat(count))
         }
-    })
+    }
 }
 
 /// The merge whose parameters are a probe; none where they are parameters.

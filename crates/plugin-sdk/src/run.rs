@@ -1,7 +1,6 @@
 //! Runtimes and their runs, as they cross.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::ready;
@@ -13,7 +12,7 @@ use offshoot_plugin_abi::{
     AbiError, Later, Outcome, OutcomeLater, Run, Run_TO, RunHostRef, RunRef, Runtime as AbiRuntime,
 };
 use offshoot_runtime::{
-    Finished, LetterBox, RunContext, RunHost, Runtime, Stop, StopHandle, Turns,
+    Finished, LetterBox, RunContext, RunHost, Runtime, Stop, StopHandle, StopSignal, Turns,
 };
 use tokio::sync::SetOnce;
 use tokio::task::AbortHandle;
@@ -23,9 +22,6 @@ use crate::loaded::Loaded;
 use crate::probe;
 use crate::run_host::Link;
 use crate::runs::Entry;
-
-/// The grace in seconds, should a run be asked to stop before its launch has been read.
-const UNTIL_READ: u64 = 5;
 
 /// A runtime as its host has it.
 pub(crate) struct RuntimeObject {
@@ -42,53 +38,31 @@ impl RuntimeObject {
 
 impl AbiRuntime for RuntimeObject {
     fn start(&self, spec_json: RStr<'_>, host: RunHostRef) -> RunRef {
-        let outcome = Arc::new(SetOnce::new());
-        let (handle, signal) = StopHandle::new();
-        let stop = Arc::new(handle);
-        let mut object =
-            RunObject { outcome: Arc::clone(&outcome), stop: Arc::clone(&stop), running: None };
+        let outcome = Known::default();
+        let (stop, signal) = StopHandle::new();
+        let letters = LetterBox::default();
         let begun = guard::answer(|| {
             let executor = self.loaded.executor.handle()?;
-            let entry = self.loaded.runs.enter(Some(Arc::clone(&stop)))?;
+            let entry = self.loaded.runs.enter(Some(stop.clone()))?;
             let id = entry.id();
-
-            let grace = Arc::new(AtomicU64::new(UNTIL_READ));
-            let (granted, please_stop) = (Arc::clone(&grace), move || {
-                stop.stop(Stop::Soft { grace: Duration::from_secs(grace.load(Ordering::Relaxed)) });
-            });
-            let link = Link::with_stop(host, please_stop);
-            let host = RunHost::new(link.clone());
-            let (letters, turns) = Turns::new(host.clone());
-            let cx = RunContext { host, stop: signal, turns };
-
-            let runtime = Arc::clone(self.runtime.as_ref().expect("it is not being dropped"));
-            let spec = spec_json.to_string();
-            // Neither reading nor starting is done here, in the host's thread: the one takes a while, and the other is the
-            // author's.
-            let work = Guarded::new(async move {
-                if let Some(finished) = probe::run(&spec, &cx.host) {
-                    return Ok(finished);
-                }
-                let launch = wire::launch::decode(&spec)?;
-                drop(spec);
-                granted.store(launch.grant.grace_seconds, Ordering::Relaxed);
-                Ok(runtime.start(launch, cx).await)
-            });
-            let end = End { outcome: Arc::clone(&outcome), link, _entry: entry };
-            let task = executor.spawn(async move {
-                // Declared first, so that it outlives the work wherever that is dropped.
-                let end = end;
-                let finished = work.await.map_err(AbiError::from).flatten();
-                end.tell(finished);
-            });
-            self.loaded.runs.runs_as(id, task.abort_handle());
-            Ok(Running { letters, task: task.abort_handle() })
+            let work = Work {
+                runtime: Arc::clone(self.runtime.as_ref().expect("it is not being dropped")),
+                spec: spec_json.to_string(),
+                host,
+                stop: (stop.clone(), signal),
+                letters: letters.clone(),
+            };
+            let end = End { outcome: Arc::clone(&outcome), link: None, _entry: entry };
+            let task = executor.spawn(work.run(end)).abort_handle();
+            self.loaded.runs.runs_as(id, task.clone());
+            Ok(task)
         });
+        let mut object = RunObject { outcome, stop, letters, task: None };
         match begun {
-            Ok(running) => object.running = Some(running),
+            Ok(task) => object.task = Some(task),
             Err(error) => {
                 // Where its end is known already, by force, it stays as it is.
-                let _ = outcome.set(Err(error));
+                let _ = object.outcome.set(Err(error));
             }
         }
         Run_TO::from_value(object, TD_Opaque)
@@ -101,20 +75,50 @@ impl Drop for RuntimeObject {
     }
 }
 
+/// What a run is made of.
+///
+/// The host's thread leaves all to the plugin's: reading takes a while, starting is the author's, and memory that one
+/// thread takes and another gives back makes both wait.
+struct Work {
+    runtime: Arc<dyn Runtime>,
+    spec: String,
+    host: RunHostRef,
+    stop: (StopHandle, StopSignal),
+    letters: LetterBox,
+}
+
+impl Work {
+    async fn run(self, mut end: End) {
+        let finished = Guarded::new(self.finish(&mut end.link)).await;
+        end.tell(finished.map_err(AbiError::from).flatten());
+    }
+
+    async fn finish(self, known_as: &mut Option<Link>) -> Result<Finished, AbiError> {
+        let Self { runtime, spec, host, stop: (handle, stop), letters } = self;
+        let mut link_to = |link: Link| RunHost::new(known_as.insert(link).clone());
+        if let Some(probe) = probe::of(&spec) {
+            return Ok(probe::run(probe, &link_to(Link::new(host))));
+        }
+        let launch = wire::launch::decode(&spec)?;
+        drop(spec);
+        let grace = Duration::from_secs(launch.grant.grace_seconds);
+        let link = Link::with_stop(host, move || handle.stop(Stop::Soft { grace }));
+        let host = link_to(link);
+        let turns = Turns::new(host.clone(), letters);
+        Ok(runtime.start(launch, RunContext { host, stop, turns }).await)
+    }
+}
+
 /// How a run ended, once it has. Each waiter waits for itself: one that gives up takes nothing with it.
 type Known = Arc<SetOnce<Result<Finished, AbiError>>>;
 
 /// A run as its host has it.
 struct RunObject {
     outcome: Known,
-    stop: Arc<StopHandle>,
-    /// None where it could not be started.
-    running: Option<Running>,
-}
-
-struct Running {
+    stop: StopHandle,
     letters: LetterBox,
-    task: AbortHandle,
+    /// None where it could not be started.
+    task: Option<AbortHandle>,
 }
 
 impl Run for RunObject {
@@ -139,12 +143,12 @@ impl Run for RunObject {
     fn call(&self, op: RStr<'_>, args_json: RStr<'_>) -> Later {
         let answer = guard::answer(|| {
             probe::answer(args_json.as_str());
-            match (op.as_str(), &self.running) {
-                (op::LETTER, Some(running)) => {
-                    running.letters.put(wire::turn::decode_letter(args_json.as_str())?);
+            match op.as_str() {
+                op::LETTER => {
+                    self.letters.put(wire::turn::decode_letter(args_json.as_str())?);
                     Ok(RString::from(wire::NOTHING))
                 }
-                (unknown, _) => Err(AbiError::unsupported(unknown)),
+                unknown => Err(AbiError::unsupported(unknown)),
             }
         });
         ready(answer.into()).into_ffi()
@@ -154,8 +158,8 @@ impl Run for RunObject {
 impl Drop for RunObject {
     fn drop(&mut self) {
         // As a firm stop: the work is dropped, and with it what it started.
-        if let Some(running) = &self.running {
-            running.task.abort();
+        if let Some(task) = &self.task {
+            task.abort();
         }
     }
 }
@@ -164,21 +168,28 @@ impl Drop for RunObject {
 /// longer.
 struct End {
     outcome: Known,
-    link: Link,
+    /// None until something could be told.
+    link: Option<Link>,
     _entry: Entry,
 }
 
 impl End {
     fn tell(self, outcome: Result<Finished, AbiError>) {
-        self.link.close();
+        self.close();
         // Nobody else tells it before this is dropped.
         let _ = self.outcome.set(outcome);
+    }
+
+    fn close(&self) {
+        if let Some(link) = &self.link {
+            link.close();
+        }
     }
 }
 
 impl Drop for End {
     fn drop(&mut self) {
-        self.link.close();
+        self.close();
         if !self.outcome.initialized() {
             let error = AbiError::new(AbiError::CANCELLED, "it was ended by force");
             let _ = self.outcome.set(Err(error));

@@ -1,7 +1,7 @@
 //! What a plugin is doing: everything that its shutdown has to end.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use offshoot_plugin_abi::AbiError;
@@ -27,7 +27,7 @@ struct State {
 
 #[derive(Debug)]
 struct Live {
-    stop: Option<Arc<StopHandle>>,
+    stop: Option<StopHandle>,
     /// None for the moment in which its task is being started.
     task: Option<AbortHandle>,
 }
@@ -45,7 +45,7 @@ impl Runs {
     }
 
     /// One more, unless the plugin is being shut down. What listens to requests to stop brings its handle.
-    pub(crate) fn enter(&'static self, stop: Option<Arc<StopHandle>>) -> Result<Entry, AbiError> {
+    pub(crate) fn enter(&'static self, stop: Option<StopHandle>) -> Result<Entry, AbiError> {
         let mut state = self.state();
         if state.closed {
             return Err(AbiError::new(AbiError::CANCELLED, "this plugin is shut down"));

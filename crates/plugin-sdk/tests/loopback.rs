@@ -343,7 +343,8 @@ async fn children_letters_and_turns_cross() {
     let run = |task: &str, letter: Option<&str>| {
         let rulings = Mutex::new(vec![Ruling::End, Ruling::Go(Some("results".into()))]);
         let host = RunHost::new(Family { rulings });
-        let (letters, turns) = Turns::new(host.clone());
+        let letters = offshoot_runtime::LetterBox::default();
+        let turns = Turns::new(host.clone(), letters.clone());
         letter.into_iter().for_each(|letter| letters.put(letter.into()));
         let (_stop, signal) = StopHandle::new();
         let finished = carried.start(launch(task), RunContext { host, stop: signal, turns });

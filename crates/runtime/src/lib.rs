@@ -83,7 +83,7 @@ pub struct RunContext {
 impl RunContext {
     /// The context of a run to which nobody writes letters.
     pub fn new(host: RunHost, stop: StopSignal) -> Self {
-        let (_, turns) = Turns::new(host.clone());
+        let turns = Turns::new(host.clone(), LetterBox::default());
         Self { host, stop, turns }
     }
 }

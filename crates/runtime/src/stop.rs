@@ -16,8 +16,8 @@ pub enum Stop {
     Firm,
 }
 
-/// The side that asks. Dropping it asks for nothing.
-#[derive(Debug)]
+/// The side that asks. Dropping it asks for nothing. Cheap to clone.
+#[derive(Clone, Debug)]
 pub struct StopHandle(watch::Sender<Option<Stop>>);
 
 /// The side that listens. Cheap to clone; every clone hears every request.

@@ -35,7 +35,7 @@ pub struct Turns {
 }
 
 /// Where letters to a run are put. Cheap to clone.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct LetterBox(Arc<Letters>);
 
 /// Every run has one and few get a letter: a channel would take a kilobyte of each.
@@ -46,10 +46,9 @@ struct Letters {
 }
 
 impl Turns {
-    /// The turns of a run, and where letters to it are put.
-    pub fn new(host: RunHost) -> (LetterBox, Self) {
-        let letters = LetterBox(Arc::default());
-        (letters.clone(), Self { host, letters, taken: 0 })
+    /// The turns of a run, letters to which are put into this box. One run reads from a box.
+    pub fn new(host: RunHost, letters: LetterBox) -> Self {
+        Self { host, letters, taken: 0 }
     }
 
     /// The next letter, as the prompt it is. Never answers where nobody writes. Dropping the future loses nothing.
@@ -135,7 +134,8 @@ mod tests {
     async fn letters_come_once_and_before_results() {
         let rulings = vec![Ruling::End, Ruling::Go(None), Ruling::Go(Some("results".to_owned()))];
         let host = RunHost::new(Rules(Mutex::new(rulings), Mutex::default()));
-        let (letters, mut turns) = Turns::new(host);
+        let letters = LetterBox::default();
+        let mut turns = Turns::new(host, letters.clone());
         letters.put("one".into());
         letters.put("two".into());
         assert_eq!(&*turns.letter().await, "one");

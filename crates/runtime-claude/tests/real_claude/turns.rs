@@ -114,7 +114,8 @@ fn start(
     task: &str,
 ) -> (BoxFuture<'static, Finished>, LetterBox, StopHandle) {
     let host = RunHost::new(engine.clone());
-    let (letters, turns) = Turns::new(host.clone());
+    let letters = LetterBox::default();
+    let turns = Turns::new(host.clone(), letters.clone());
     let (handle, stop) = StopHandle::new();
     let run = stage.place.claude.start(stage.place.launch(task), RunContext { host, stop, turns });
     (run, letters, handle)
@@ -252,7 +253,7 @@ async fn an_interrupted_run_goes_on_where_it_was() {
     let stage = stage(clients, Parking::Keep, rules);
     let run = |launch: Launch, engine: &Engine| {
         let host = RunHost::new(engine.clone());
-        let (_, turns) = Turns::new(host.clone());
+        let turns = Turns::new(host.clone(), LetterBox::default());
         let (handle, stop) = StopHandle::new();
         (stage.place.claude.start(launch, RunContext { host, stop, turns }), handle)
     };
@@ -280,7 +281,7 @@ async fn one_that_was_interrupted_before_it_began_begins() {
     let stage = stage(clients, Parking::Keep, [at(1, "you said {{prompt}}")]);
     let mut launch = stage.place.launch("count");
     launch.continues = true;
-    let (_, turns) = Turns::new(RunHost::new(Engine::default()));
+    let turns = Turns::new(RunHost::new(Engine::default()), LetterBox::default());
     let (_handle, stop) = StopHandle::new();
     let cx = RunContext { host: RunHost::new(Engine::default()), stop, turns };
     let finished = stage.place.claude.start(launch, cx).await;

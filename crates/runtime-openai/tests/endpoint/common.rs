@@ -11,8 +11,8 @@ use offshoot_model::{
     SpawnRequest,
 };
 use offshoot_runtime::{
-    Finished, Host, Input, Launch, OutputFormat, Ruling, RunContext, RunEvent, RunHost, Runtime,
-    StopHandle, StopSignal, Turns, WaitAnswer, WaitFor,
+    Finished, Host, Input, Launch, LetterBox, OutputFormat, Ruling, RunContext, RunEvent, RunHost,
+    Runtime, StopHandle, StopSignal, Turns, WaitAnswer, WaitFor,
 };
 use offshoot_runtime_openai::{OpenAiOptions, OpenAiRuntime, Retries};
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -69,7 +69,8 @@ impl Place {
         let heard = Arc::clone(&listener.heard);
         let letters = listener.letters.clone();
         let host = RunHost::new(listener);
-        let (letter_box, turns) = Turns::new(host.clone());
+        let letter_box = LetterBox::default();
+        let turns = Turns::new(host.clone(), letter_box.clone());
         letters.into_iter().for_each(|letter| letter_box.put(letter.into()));
         let finished = self.runtime.start(launch, RunContext { host, stop, turns }).await;
         let events = heard.lock().expect("no listener panics").clone();

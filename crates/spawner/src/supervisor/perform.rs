@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use offshoot_model::{CancelledBy, Ending, Event, Reason, Refusal, RunId};
-use offshoot_runtime::{RunContext, Stop, StopHandle, Turns};
+use offshoot_runtime::{LetterBox, RunContext, Stop, StopHandle, Turns};
 use offshoot_store::StoreError;
 use tokio::sync::mpsc;
 
@@ -214,7 +214,8 @@ impl Supervisor {
         let (stop, signal) = StopHandle::new();
         entry.stop = Some(stop);
         let host = self.host(run, session.agent.clone(), session.inline_bytes);
-        let (letters, turns) = Turns::new(host.clone());
+        let letters = LetterBox::default();
+        let turns = Turns::new(host.clone(), letters.clone());
         let entry = self.runs.get_mut(run).expect("it was there a moment ago");
         entry.post.open(letters);
         let cx = RunContext { host, stop: signal, turns };
