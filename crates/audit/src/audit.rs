@@ -354,8 +354,15 @@ impl Audit {
             }
             (EventKind::Kept { .. }, _) => None,
             (EventKind::Letter { from, .. }, _) => self.check_letter(event.run, *from),
-            (EventKind::Resumed { .. }, State::Interrupted) => {
+            (EventKind::Resumed { after: None, .. }, State::Interrupted) => {
                 run.state = State::Queued;
+                None
+            }
+            (EventKind::Resumed { after: Some(_), .. }, State::Holding)
+                if run.stopping.is_none() =>
+            {
+                run.state = State::Queued;
+                self.slots.give_back(depth);
                 None
             }
             (EventKind::Resumed { .. }, _) => misplaced("although nothing interrupted it"),

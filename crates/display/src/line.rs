@@ -137,9 +137,17 @@ fn detail(kind: &EventKind) -> String {
             number::count(merged.failed.into())
         ),
         EventKind::Reopened => "a new supervisor holds the tree".to_owned(),
-        EventKind::Resumed { attempt, continues: true } => format!("goes on, attempt {attempt}"),
-        EventKind::Resumed { attempt, continues: false } => {
-            format!("begins again, attempt {attempt}")
+        EventKind::Resumed { attempt, continues, after } => {
+            let how = if *continues { "goes on" } else { "begins again" };
+            match after {
+                Some(fault) => {
+                    format!(
+                        "{how}, attempt {attempt}, after: {}",
+                        neutral::line(&fault.to_string())
+                    )
+                }
+                None => format!("{how}, attempt {attempt}"),
+            }
         }
         EventKind::TurnEnded { .. } => "further ones follow".to_owned(),
         EventKind::Kept { name, value } => {

@@ -53,7 +53,11 @@ fn kinds() -> Value {
             "resumed",
             object(
                 &["attempt", "continues"],
-                json!({ "attempt": count(), "continues": { "type": "boolean" } }),
+                json!({
+                    "attempt": count(),
+                    "continues": { "type": "boolean" },
+                    "after": { "$ref": "#/$defs/reason" }
+                }),
             ),
         ),
         ("ended", json!({ "$ref": "#/$defs/ending" })),

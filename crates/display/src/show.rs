@@ -91,10 +91,16 @@ impl Show {
                 });
             }
             EventKind::Reopened => self.note("resumed by a new supervisor"),
-            EventKind::Resumed { attempt, continues } => self.note(match continues {
-                true => format!("interrupted, and went on in attempt {attempt}"),
-                false => format!("interrupted, and began again in attempt {attempt}"),
-            }),
+            EventKind::Resumed { attempt, continues, after } => {
+                let why = match after {
+                    Some(fault) => neutral::line(&fault.to_string()).into_owned(),
+                    None => "interrupted".to_owned(),
+                };
+                self.note(match continues {
+                    true => format!("{why}, and went on in attempt {attempt}"),
+                    false => format!("{why}, and began again in attempt {attempt}"),
+                });
+            }
             EventKind::TurnEnded { .. } => self.note("took a further turn"),
             EventKind::Letter { from, .. } => self.note(match from {
                 Some(from) => format!("got a message from {from}"),

@@ -87,12 +87,15 @@ pub enum EventKind {
     StallLent,
     /// A new supervisor holds the tree: nothing of it runs at this moment, and slots begin anew. Recorded of the root.
     Reopened,
-    /// It was interrupted with its supervisor, and stands in line once more.
+    /// It was interrupted with its supervisor, or by a fault of its runtime, and stands in line once more.
     Resumed {
         /// Which attempt begins: 2 for the first time.
         attempt: u32,
         /// Whether its runtime goes on where it was, rather than from the beginning.
         continues: bool,
+        /// The fault, with which it would have ended had it no attempt left; none after an interruption.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<Box<crate::Reason>>,
     },
     /// Its process group is gone, and this is how it ended.
     Ended(Box<Ending>),

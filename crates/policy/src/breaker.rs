@@ -134,13 +134,16 @@ impl Breaker {
         }
     }
 
-    /// Somebody wants to start, and becomes the probe where one is due.
+    /// Somebody wants to start, and becomes the probe where one is due. The probe may start again: it has not ended.
     pub fn start(&mut self, run: RunId, now: Timestamp) -> Gate {
-        let gate = self.gate(now);
-        if let (Gate::HalfOpen, State::Open { probe, .. }) = (gate, &mut self.state) {
-            *probe = Some(run);
+        match (self.gate(now), &mut self.state) {
+            (Gate::HalfOpen, State::Open { probe, .. }) => {
+                *probe = Some(run);
+                Gate::HalfOpen
+            }
+            (Gate::Probing { probe }, _) if probe == run => Gate::HalfOpen,
+            (gate, _) => gate,
         }
-        gate
     }
 
     /// Somebody who was started has ended.

@@ -79,7 +79,7 @@ async fn launch(
     session: Session,
     prepared: Box<Prepared>,
 ) -> Result<Launch, StoreError> {
-    let Session { key, agent, depth, grant, inline_bytes: _ } = session;
+    let Session { key, agent, depth, grant, inline_bytes: _, may_retry: _ } = session;
     let Prepared { task, context, command, input, model, thinking, work, continues, runtime: _ } =
         *prepared;
     let definition = shared.config.agent(&agent);

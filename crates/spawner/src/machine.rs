@@ -17,6 +17,7 @@ mod end;
 mod mail;
 mod queue;
 mod recall;
+mod retry;
 mod run;
 mod schedule;
 mod slots;
@@ -143,6 +144,8 @@ pub(crate) struct Session {
     pub(crate) grant: Arc<Grant>,
     /// How much of a child's result it is told with the answer, in bytes.
     pub(crate) inline_bytes: u64,
+    /// Whether a fault of its runtime may be followed by another attempt.
+    pub(crate) may_retry: bool,
 }
 
 /// How far a cancel reaches.
@@ -176,6 +179,8 @@ pub(crate) enum Effect {
     Show(Box<Event>),
     /// Start this run.
     Start { run: RunIndex },
+    /// This run will be started once more.
+    Again { run: RunIndex, continues: bool },
     /// Ask this run to stop.
     Stop { run: RunIndex, how: Stop },
     /// Tell the one who asked.
@@ -310,7 +315,8 @@ impl Machine {
         let live = run.live()?;
         let (key, agent, grant) = (live.key.clone(), live.agent.clone(), Arc::clone(&live.grant));
         let inline_bytes = live.terms.result_inline_bytes();
-        Some(Session { key, agent, depth: run.depth, grant, inline_bytes })
+        let may_retry = live.faults < live.terms.retries_count();
+        Some(Session { key, agent, depth: run.depth, grant, inline_bytes, may_retry })
     }
 
     /// What a run may still promise to children, and the terms under which it spawns; none where it is over.
@@ -356,6 +362,7 @@ impl Machine {
             match due {
                 Due::Timeout(run) => self.timeout(now, run, out),
                 Due::Idle(run) => self.idle(now, run, out),
+                Due::Again(run) => self.again(run),
                 Due::Wait(wait) => self.give_up_wait(now, wait, out),
                 Due::Stall => self.look_for_stall(now, out),
                 Due::Deadline => self.deadline(now, out),

@@ -70,6 +70,7 @@ fn after_the_cool_down_one_probe_starts() {
     assert_eq!(breaker.start(run(9), at(59)), Gate::Open { until: at(60) });
     assert_eq!(breaker.start(run(9), at(60)), Gate::HalfOpen);
     assert_eq!(breaker.start(run(10), at(60)), Gate::Probing { probe: run(9) });
+    assert_eq!(breaker.start(run(9), at(61)), Gate::HalfOpen, "in another attempt it is the probe");
 }
 
 #[test]

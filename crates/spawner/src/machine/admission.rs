@@ -95,6 +95,7 @@ impl Machine {
         let rules = other_rules(&parent.terms, &admission.terms);
         let mut child = live(key.clone(), &admission, Phase::Queued);
         child.takes_turns = facts.turns;
+        child.resumes = facts.resumes;
         // A root that runs nothing itself reads no results: its owner follows its pieces, or waits.
         child.announces = origin == Origin::Agent && parent.phase != Phase::Holder;
         let run = self.insert(id, Some(caller), depth, child);
@@ -182,6 +183,9 @@ pub(super) fn live(key: SessionKey, admission: &Admission, phase: Phase) -> Live
         announces: false,
         earlier_children: 0,
         earlier: None,
+        attempt: 1,
+        faults: 0,
+        resumes: false,
         stopping: None,
         cut_off: false,
     }

@@ -20,6 +20,9 @@ impl Machine {
         mut ending: Ending,
         out: &mut Vec<Effect>,
     ) {
+        if self.retry(now, run, &ending, out) {
+            return;
+        }
         self.let_clock_rest(now, run);
         let entry = &mut self.runs[run.get()];
         let Body::Live(live) = std::mem::replace(&mut entry.body, Body::Ended(ending.status()))

@@ -66,7 +66,8 @@ struct About {
     admitted: Box<Admitted>,
     facts: Option<Arc<RuntimeFacts>>,
     started: bool,
-    attempt: u32,
+    /// Whether the attempt that stands in line goes on where the last one was.
+    continues: bool,
     used: Option<(Usage, Cost)>,
 }
 
@@ -150,14 +151,18 @@ impl Recall {
                     about.started = true;
                 }
             }
-            EventKind::Resumed { attempt, continues } => {
+            EventKind::Resumed { attempt, continues, after } => {
                 let entry = &mut self.machine.runs[run.get()];
                 let earlier = entry.children.len();
-                if let Some(live) = entry.live_mut().filter(|_| !continues) {
-                    live.earlier_children = u32::try_from(earlier).expect("fewer than runs");
+                if let Some(live) = entry.live_mut() {
+                    live.attempt = attempt;
+                    live.faults += u32::from(after.is_some());
+                    if !continues {
+                        live.earlier_children = u32::try_from(earlier).expect("fewer than runs");
+                    }
                 }
                 if let Some(about) = self.about.get_mut(&run) {
-                    (about.started, about.attempt) = (false, attempt);
+                    (about.started, about.continues) = (false, continues);
                 }
             }
             EventKind::Used { usage, cost } => {
@@ -254,15 +259,16 @@ impl Recall {
             if matches!(fates[&run], Fate::Holds | Fate::Ends) {
                 continue;
             }
-            let About { admitted, attempt, used, .. } =
+            let About { admitted, mut continues, used, .. } =
                 about.remove(&run).expect("whoever lives was told of");
-            let mut continues = false;
             if let Fate::Again { continues: goes_on } = fates[&run] {
                 continues = goes_on;
                 if !continues {
                     machine.begin_anew(now, run, &mut effects);
                 }
-                let kind = EventKind::Resumed { attempt: attempt + 1, continues };
+                let live = machine.runs[run.get()].live_mut().expect("it lives");
+                live.attempt += 1;
+                let kind = EventKind::Resumed { attempt: live.attempt, continues, after: None };
                 machine.record(now, run, kind, &mut effects);
             }
             let live = machine.runs[run.get()].live_mut().expect("it lives");
@@ -336,6 +342,7 @@ impl Recall {
         let mut live = super::admission::live(admitted.key.clone(), &admission, phase);
         let facts = facts.flatten();
         live.takes_turns = facts.as_ref().is_some_and(|facts| facts.turns);
+        live.resumes = facts.as_ref().is_some_and(|facts| facts.resumes);
         live.announces = announces;
         live.started_at = holds.then_some(at);
         if parent.is_none() {
@@ -345,7 +352,7 @@ impl Recall {
         let above = parent.is_some_and(|parent| machine.runs[parent.get()].keeps);
         let entry = &mut machine.runs[run.get()];
         (entry.cleanup, entry.keeps) = (admitted.cleanup, keeps(above, particulars.cleanup));
-        let about = About { admitted, facts, started: holds, attempt: 1, used: None };
+        let about = About { admitted, facts, started: holds, continues: false, used: None };
         self.about.insert(run, about);
         Ok(())
     }

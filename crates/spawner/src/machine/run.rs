@@ -73,6 +73,12 @@ pub(crate) struct Live {
     pub(crate) earlier_children: u32,
     /// What it used in attempts that were interrupted. What it reports counts from the beginning of this one.
     pub(crate) earlier: Option<Box<(Usage, Cost)>>,
+    /// Which attempt this is, from 1.
+    pub(super) attempt: u32,
+    /// How many of its attempts ended by a fault of its runtime.
+    pub(super) faults: u32,
+    /// Whether its runtime can go on where an attempt ended.
+    pub(super) resumes: bool,
     /// What its ending will say, once it was asked to stop.
     pub(crate) stopping: Option<Box<Reason>>,
     /// Whether it holds pieces, of which some were at work when it was to stop.

@@ -6,6 +6,7 @@ mod cleanup;
 mod invariants;
 mod kept;
 mod limits;
+mod retries;
 mod seed;
 mod stops;
 mod turns;
@@ -47,6 +48,7 @@ fn a_thousand_trees() {
         "stopping",
         "reopened",
         "resumed",
+        "retried",
         "lost",
         "stall_lent",
         "turn_ended",

@@ -14,6 +14,8 @@ pub(crate) enum Due {
     Timeout(RunIndex),
     /// A run's silence.
     Idle(RunIndex),
+    /// The next attempt of a run.
+    Again(RunIndex),
     /// The end of a wait's patience.
     Wait(WaitId),
     /// Holders may have been silent for too long.

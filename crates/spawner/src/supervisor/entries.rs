@@ -18,6 +18,8 @@ pub(super) struct Entries(Vec<Option<Box<Entry>>>);
 pub(super) struct Entry {
     /// What it takes to start it; taken when it starts.
     pub(super) launch: Option<Box<Prepared>>,
+    /// The same for another attempt, where it may have one.
+    pub(super) spare: Option<Box<Prepared>>,
     /// The record that must be durable before it may start.
     pub(super) admitted: u64,
     /// Whether it has its slot and waits in the outbox for the record of its admission.
@@ -71,6 +73,13 @@ impl Post {
 }
 
 impl Entry {
+    /// It will be started once more.
+    pub(super) fn again(&mut self, continues: bool) {
+        let prepared = self.spare.take().expect("whoever may have another attempt has a spare");
+        self.launch = Some(Box::new(Prepared { continues, ..*prepared }));
+        (self.held, self.stop, self.post) = (false, None, Post::default());
+    }
+
     pub(super) fn of(launch: Box<Prepared>, admitted: u64, follower: Option<Follower>) -> Self {
         let mind = Mind::of(&launch);
         Self { launch: Some(launch), admitted, follower, mind, ..Self::default() }

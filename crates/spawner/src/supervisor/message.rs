@@ -87,6 +87,7 @@ pub(crate) enum Message {
 pub(crate) type SpawnReply = oneshot::Sender<Result<RunId, Refusal>>;
 
 /// What it takes to start a run that was admitted; small, because queues hold many.
+#[derive(Clone)]
 pub(crate) struct Prepared {
     pub(crate) task: Arc<str>,
     pub(crate) context: Vec<ContextEntry>,

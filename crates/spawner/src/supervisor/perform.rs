@@ -45,6 +45,11 @@ impl Supervisor {
                     let _ = self.events.send(News::Event(Arc::from(event)));
                 }
                 Effect::Stop { run, how } => self.stop(run, how),
+                Effect::Again { run, continues } => {
+                    if let Some(entry) = self.runs.get_mut(run) {
+                        entry.again(continues);
+                    }
+                }
                 Effect::Start { run } if self.may_start_now(run) => self.start(run, effects),
                 Effect::Start { run } => {
                     if let Some(entry) = self.runs.get_mut(run) {
@@ -151,6 +156,7 @@ impl Supervisor {
                 }
                 Effect::Record(_)
                 | Effect::Show(_)
+                | Effect::Again { .. }
                 | Effect::Stop { .. }
                 | Effect::Reply { .. } => {
                     unreachable!("performed at once, never put into the outbox")
@@ -205,7 +211,8 @@ impl Supervisor {
         let id = self.machine.id(run);
         let session = self.machine.session(run).expect("a run that starts is live");
         let entry = self.runs.get_mut(run).expect("a run that starts was admitted");
-        let prepared = entry.launch.take().expect("a run starts once");
+        let prepared = entry.launch.take().expect("each attempt of a run starts once");
+        entry.spare = session.may_retry.then(|| prepared.clone());
         if entry.stopped {
             // Asked to stop between its slot and its start: the machine knows why.
             let ending = Ending::of(Reason::Cancelled { by: CancelledBy::Operator });

@@ -122,7 +122,7 @@ impl Supervisor {
                 let index = self.machine.find(run);
                 let found = index.and_then(|index| Some((index, self.machine.session(index)?)));
                 let asking = found.map(|(index, session)| {
-                    let Session { key, agent, depth, grant, inline_bytes } = session;
+                    let Session { key, agent, depth, grant, inline_bytes, may_retry: _ } = session;
                     Asking { index, key, agent, depth, grant, inline_bytes }
                 });
                 // Whoever asked may have gone.

@@ -137,9 +137,13 @@ fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, 
         ),
         EventKind::StallLent => own(EntryKind::Event, "its slot was lent".to_owned()),
         EventKind::Reopened => own(EntryKind::Event, "a new supervisor holds the tree".to_owned()),
-        EventKind::Resumed { attempt, continues } => {
+        EventKind::Resumed { attempt, continues, after } => {
             let how = if *continues { "goes on" } else { "begins again" };
-            own(EntryKind::Event, format!("was interrupted and {how}, attempt {attempt}"))
+            let why = match after {
+                Some(fault) => fault.to_string(),
+                None => "was interrupted".to_owned(),
+            };
+            own(EntryKind::Event, format!("{why}; {how}, attempt {attempt}"))
         }
         // How much it has used is in its outcome, and in `tree` while it runs.
         EventKind::Used { .. } => None,

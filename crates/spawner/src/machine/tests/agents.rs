@@ -9,6 +9,10 @@ use offshoot_runtime::WaitMode;
 use super::super::{Reach, RunIndex, WaitId};
 use super::world::World;
 
+/// A fault that may be gone the next time.
+pub(super) const OVERLOADED: Reason =
+    Reason::RuntimeError { message: String::new(), retryable: true };
+
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Behaviour {
     /// Nothing: the test says what happens.
@@ -179,6 +183,7 @@ impl World {
             23..=24 => {
                 self.end_turn(run);
             }
+            27 => self.finish_because(run, OVERLOADED),
             _ => self.finish(run),
         }
     }

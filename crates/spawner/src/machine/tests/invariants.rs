@@ -27,6 +27,8 @@ pub(super) struct Ledger {
     interrupted: BTreeSet<RunId>,
     /// What the operator has added to a budget, or to one below it.
     added: HashMap<RunId, u64>,
+    /// How often each was tried again after a fault.
+    retried: HashMap<RunId, u32>,
     spawns: u32,
     /// All of the record.
     pub(super) events: Vec<Event>,
@@ -54,6 +56,7 @@ impl Ledger {
             handed_over: BTreeSet::new(),
             interrupted: BTreeSet::new(),
             added: HashMap::new(),
+            retried: HashMap::new(),
             spawns: 0,
             events: Vec::new(),
             deepest: 0,
@@ -92,6 +95,7 @@ impl Ledger {
                 *self.seen.entry("removed").or_default() += 1;
             }
             Effect::Show(_)
+            | Effect::Again { .. }
             | Effect::Stop { .. }
             | Effect::Reply { .. }
             | Effect::NoTurn { .. }
@@ -156,8 +160,17 @@ impl Ledger {
                 let lives = |run: &&RunId| !self.ended.contains_key(run);
                 self.interrupted = self.admitted.keys().filter(lives).copied().collect();
             }
-            EventKind::Resumed { .. } => {
+            EventKind::Resumed { after: None, .. } => {
                 self.interrupted.remove(&run);
+            }
+            EventKind::Resumed { after: Some(fault), .. } => {
+                assert!(fault.is_retryable(), "nothing else is tried again");
+                assert!(self.holding.remove(&run), "only what ran is tried again");
+                assert!(!self.stopping.contains(&run), "what is stopped is not tried again");
+                let tried = self.retried.entry(run).or_default();
+                *tried += 1;
+                assert!(*tried <= self.limits.retries, "no more often than the limit");
+                *self.seen.entry("retried").or_default() += 1;
             }
             EventKind::Delivered { .. } => self.hand_over(run, true),
             EventKind::Undelivered { .. } => self.hand_over(run, false),

@@ -19,6 +19,7 @@ pub(super) struct Limits {
     pub(super) budget_tokens: Option<u64>,
     pub(super) breaker_failures: u32,
     pub(super) cleanup: Option<Cleanup>,
+    pub(super) retries: u32,
 }
 
 impl Default for Limits {
@@ -36,6 +37,7 @@ impl Default for Limits {
             budget_tokens: None,
             breaker_failures: 3,
             cleanup: None,
+            retries: 0,
         }
     }
 }
@@ -55,6 +57,7 @@ impl Limits {
             budget_tokens: dice.one_in(2).then(|| 100 + dice.below(5_000)),
             breaker_failures: 1 + dice.below(3) as u32,
             cleanup: None,
+            retries: dice.below(3) as u32,
         }
     }
 
@@ -71,6 +74,8 @@ impl Limits {
             ("onParentEnd", if self.cascade { "cascade" } else { "letFinish" }.to_owned()),
             ("breaker.failures", self.breaker_failures.to_string()),
             ("breaker.cooldownSeconds", "5".to_owned()),
+            ("retries.count", self.retries.to_string()),
+            ("retries.backoffSeconds", "2".to_owned()),
         ];
         settings.extend(self.per_level.map(|cap| ("maxConcurrentPerLevel", cap.to_string())));
         settings.extend(self.budget_tokens.map(|tokens| ("budget.tokens", tokens.to_string())));

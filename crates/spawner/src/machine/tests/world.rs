@@ -346,6 +346,8 @@ impl World {
                 Some((
                     live.live_children,
                     live.earlier_children,
+                    live.attempt,
+                    live.faults,
                     live.announces,
                     live.takes_turns,
                     stopping,
@@ -405,6 +407,7 @@ impl World {
                 }
                 Effect::Record(event) => self.record.push(event),
                 Effect::Show(_)
+                | Effect::Again { .. }
                 | Effect::Raised
                 | Effect::Kept { .. }
                 | Effect::Ended { .. }

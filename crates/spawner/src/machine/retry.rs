@@ -1,0 +1,118 @@
+//! Another attempt after a fault of the runtime: an overloaded model, a service that did not answer.
+//!
+//! ```text
+//!   holding ──fault, attempts left──▶ queued, in no line ──the wait is over──▶ in line ──▶ holding
+//! ```
+//!
+//! To everybody else it stays one run: to caps, to the breaker, to whoever waits for it. Somebody else may have its slot
+//! meanwhile; what it has used counts.
+
+use std::time::Duration;
+
+use offshoot_config::Fraction;
+use offshoot_model::{Cost, Ending, EventKind, RunId, Timestamp, Usage};
+
+use super::run::{Phase, RunIndex};
+use super::timer::Due;
+use super::{Effect, Machine};
+
+impl Machine {
+    /// Gives a run whose attempt has ended another one, where it may have one.
+    pub(super) fn retry(
+        &mut self,
+        now: Timestamp,
+        run: RunIndex,
+        ending: &Ending,
+        out: &mut Vec<Effect>,
+    ) -> bool {
+        if !self.may_retry(run, ending) {
+            return false;
+        }
+        let live = self.runs[run.get()].live().expect("it was looked at");
+        let (usage, cost) = live.in_all(ending.usage, ending.cost);
+        // Nothing is no report: were its supervisor killed in the next attempt, nobody would know what that used.
+        if (usage, cost) != (Usage::default(), Cost::NONE) {
+            self.charge(now, run, usage, cost, out);
+        }
+        self.let_clock_rest(now, run);
+        let entry = &mut self.runs[run.get()];
+        let id = entry.id;
+        let live = entry.live_mut().expect("it was looked at");
+        // What it has used may have been all that it had.
+        if live.stopping.is_some() {
+            return false;
+        }
+        let phase = std::mem::replace(&mut live.phase, Phase::Queued);
+        let Phase::Holding { lease, .. } = phase else { unreachable!("it was looked at") };
+        live.attempt += 1;
+        live.faults += 1;
+        live.earlier = Some(Box::new((usage, cost)));
+        let (attempt, continues) = (live.attempt, live.resumes);
+        let first = Duration::from_secs(live.terms.retries_backoff_seconds());
+        let wait = backoff(first, live.faults, live.terms.retries_jitter(), id);
+        self.slots.give_back(lease);
+        self.holders.retain(|&holder| holder != run);
+        self.queued += 1;
+        let after = Some(Box::new(ending.reason.clone()));
+        self.record(now, run, EventKind::Resumed { attempt, continues, after }, out);
+        out.push(Effect::Again { run, continues });
+        self.timers.arm(now.plus(wait), Due::Again(run));
+        true
+    }
+
+    /// The wait before an attempt is over.
+    pub(super) fn again(&mut self, run: RunIndex) {
+        let entry = &self.runs[run.get()];
+        if entry.live().is_some_and(|live| live.phase == Phase::Queued) {
+            self.queue.push(entry.depth, entry.parent, run);
+        }
+    }
+
+    /// One that has asked for children, or was written to, has none: the next attempt would know nothing of either.
+    fn may_retry(&self, run: RunIndex, ending: &Ending) -> bool {
+        let entry = &self.runs[run.get()];
+        let Some(live) = entry.live() else { return false };
+        ending.reason.is_retryable()
+            && live.faults < live.terms.retries_count()
+            && matches!(live.phase, Phase::Holding { .. })
+            && live.stopping.is_none()
+            && !self.closing
+            && entry.children.len() == live.earlier_children as usize
+            && live.mail.is_none()
+            && live.waits.is_empty()
+    }
+}
+
+/// Whoever waits longer is asked too late anyway.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// How long to wait before the attempt after so many faults: twice as long each time, moved by a part of it so that runs
+/// that failed together do not come back together. By how much says the run's id, which is random already.
+fn backoff(first: Duration, faults: u32, jitter: Fraction, run: RunId) -> Duration {
+    let doubled = 1_u32.checked_shl(faults - 1).unwrap_or(u32::MAX);
+    let wait = first.saturating_mul(doubled).min(LONGEST);
+    let [.., a, b] = *run.as_bytes();
+    let random = f64::from(u16::from_be_bytes([a, b])) / f64::from(u16::MAX);
+    wait.mul_f64(1.0 + jitter.as_f64() * (2.0 * random - 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_and_are_moved_within_their_share() {
+        let jitter = |share| Fraction::from_millionths(share).expect("at most one");
+        let run = |byte: u8| RunId::from_bytes([byte; 16]);
+        let second = Duration::from_secs(1);
+        for (faults, seconds) in [(1, 1), (2, 2), (5, 16)] {
+            let expected = Duration::from_secs(seconds);
+            assert_eq!(backoff(second, faults, jitter(0), run(9)), expected);
+            assert_eq!(backoff(second, faults, jitter(200_000), run(0)), expected.mul_f64(0.8));
+            assert_eq!(backoff(second, faults, jitter(200_000), run(255)), expected.mul_f64(1.2));
+        }
+        assert_eq!(backoff(second, 40, jitter(0), run(9)), LONGEST);
+        assert_eq!(backoff(Duration::MAX, 2, jitter(0), run(9)), LONGEST);
+        assert_eq!(backoff(Duration::ZERO, 7, jitter(1_000_000), run(255)), Duration::ZERO);
+    }
+}

@@ -1,0 +1,95 @@
+//! Runs whose runtime has a fault.
+
+use offshoot_model::{CancelledBy, EventKind, Reason, RunStatus};
+
+use super::super::{Reach, RunIndex};
+use super::agents::{Behaviour, OVERLOADED};
+use super::limits::Limits;
+use super::world::World;
+
+fn world(retries: u32) -> World {
+    let limits = Limits { max_concurrent: 1, retries, ..Limits::default() };
+    World::new(14, limits, Behaviour::Quiet)
+}
+
+fn attempts(world: &World) -> Vec<u32> {
+    let attempt = |kind: &EventKind| match kind {
+        EventKind::Resumed { attempt, .. } => Some(*attempt),
+        _ => None,
+    };
+    world.ledger.events.iter().filter_map(|event| attempt(&event.kind)).collect()
+}
+
+fn status(world: &World, run: RunIndex) -> Option<RunStatus> {
+    world.ledger.status(world.id(run))
+}
+
+#[test]
+fn a_fault_is_followed_by_another_attempt_as_often_as_allowed() {
+    let mut world = world(2);
+    let run = world.spawn_piece();
+    for waits in [2_400, 4_800] {
+        world.use_tokens(run, 10);
+        world.finish_because(run, OVERLOADED);
+        assert!(world.holding().is_empty(), "its slot is free meanwhile");
+        world.advance(waits);
+        assert_eq!(world.holding(), [run], "twice as long each time, moved by a fifth at most");
+    }
+    world.use_tokens(run, 10);
+    world.finish_because(run, OVERLOADED);
+    assert_eq!(status(&world, run), Some(RunStatus::Failed));
+    assert_eq!(attempts(&world), [2, 3]);
+    let ended = world.ledger.events.iter().find_map(|event| match &event.kind {
+        EventKind::Ended(ending) => Some(ending.usage.total().known()),
+        _ => None,
+    });
+    assert_eq!(ended, Some(Some(30)), "what each attempt has used counts");
+}
+
+#[test]
+fn nothing_else_is_tried_again() {
+    let check = |retries, happens: fn(&mut World, RunIndex)| {
+        let mut world = world(retries);
+        let run = world.spawn_piece();
+        happens(&mut world, run);
+        assert_eq!(attempts(&world), Vec::<u32>::new());
+        assert!(status(&world, run).is_some_and(|status| !status.is_success()));
+    };
+    check(0, |world, run| world.finish_because(run, OVERLOADED));
+    check(1, |world, run| world.finish_because(run, Reason::ExitCode { code: 7 }));
+    check(1, |world, run| {
+        world.cancel(run, Reach::Subtree, CancelledBy::Operator);
+        world.finish_because(run, OVERLOADED);
+    });
+    check(1, |world, run| {
+        world.spawn_from(run).expect("it may spawn");
+        world.finish_because(run, OVERLOADED);
+    });
+}
+
+#[test]
+fn somebody_else_may_go_first() {
+    let mut world = world(1);
+    let (first, second) = (world.spawn_piece(), world.spawn_piece());
+    world.finish_because(first, OVERLOADED);
+    assert_eq!(world.holding(), [second]);
+    world.advance(2_400);
+    assert_eq!(world.holding(), [second]);
+    world.finish(second);
+    assert_eq!(world.holding(), [first]);
+    world.finish(first);
+    assert_eq!(status(&world, first), Some(RunStatus::Completed));
+}
+
+#[test]
+fn one_that_waits_for_its_next_attempt_can_be_stopped() {
+    let mut world = world(1);
+    let run = world.spawn_piece();
+    world.finish_because(run, OVERLOADED);
+    world.cancel(run, Reach::Subtree, CancelledBy::Operator);
+    assert_eq!(status(&world, run), Some(RunStatus::Cancelled));
+    world.advance(10_000);
+    assert!(world.holding().is_empty());
+    world.close();
+    assert_eq!(world.machine.live(), 0);
+}
