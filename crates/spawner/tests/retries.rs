@@ -34,6 +34,7 @@ struct Outcome {
     status: RunStatus,
     data: Option<Payload>,
     tokens: Option<u64>,
+    seconds: u64,
     attempts: u64,
     events: Vec<Event>,
 }
@@ -57,6 +58,7 @@ async fn run(failures: u64, retries: &str) -> Outcome {
         status: envelope.status,
         data: envelope.data,
         tokens: envelope.usage.total().known(),
+        seconds: envelope.execution_time_ms / 1000,
         attempts: attempts.load(Ordering::Relaxed),
         events,
     }
@@ -68,6 +70,7 @@ async fn a_fault_is_tried_again_and_each_attempt_is_on_record() {
     assert_eq!((outcome.status, outcome.attempts), (RunStatus::Completed, 3));
     assert_eq!(outcome.data, Some(Payload::text("hello")));
     assert_eq!(outcome.tokens, Some(30), "what each attempt has used is in the answer");
+    assert!(outcome.seconds > 5_000, "its time is counted from its first attempt");
     let resumed = |event: &Event| match &event.kind {
         EventKind::Resumed { attempt, after: Some(fault), .. } => {
             Some((*attempt, fault.to_string()))

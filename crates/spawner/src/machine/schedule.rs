@@ -66,7 +66,8 @@ impl Machine {
         self.record(now, run, EventKind::Starting, out);
         self.hold(now, run, lease, false);
         let live = self.runs[run.get()].live_mut().expect("it was just given a slot");
-        live.started_at = Some(now);
+        // A further attempt does not make it younger.
+        live.started_at.get_or_insert(now);
         out.push(Effect::Start { run });
     }
 
