@@ -24,11 +24,11 @@ pub(crate) type Page = Vec<Result<Event, StoreError>>;
 /// Whoever wants more than one page is read to by another thread, which is a page or two ahead: in a large record half
 /// of the time goes into reading it, and the other half into what is done with it.
 pub(crate) struct Pages<F> {
-    from: From<F>,
+    source: Source<F>,
     page: std::vec::IntoIter<Result<Event, StoreError>>,
 }
 
-enum From<F> {
+enum Source<F> {
     /// The first page: most records have no other.
     Beginning(F),
     /// The second is to be read.
@@ -47,26 +47,26 @@ struct Ahead {
 
 impl<F: FnMut() -> Result<Page, StoreError> + Send + 'static> Pages<F> {
     pub(crate) fn new(turn: F) -> Self {
-        Self { from: From::Beginning(turn), page: Page::new().into_iter() }
+        Self { source: Source::Beginning(turn), page: Page::new().into_iter() }
     }
 
     fn turn(&mut self) -> Option<Page> {
-        let here = |mut turn: F, next: fn(F) -> From<F>| {
+        let here = |mut turn: F, next: fn(F) -> Source<F>| {
             let page = read(&mut turn);
-            let next = if is_last(&page) { From::End } else { next(turn) };
+            let next = if is_last(&page) { Source::End } else { next(turn) };
             (page, next)
         };
-        let (page, next) = match std::mem::replace(&mut self.from, From::End) {
-            From::Beginning(turn) => here(turn, From::Second),
-            From::Second(turn) => match Ahead::start(turn) {
-                Ok(mut ahead) => (ahead.next()?, From::Ahead(ahead)),
-                Err(turn) => here(turn, From::Here),
+        let (page, next) = match std::mem::replace(&mut self.source, Source::End) {
+            Source::Beginning(turn) => here(turn, Source::Second),
+            Source::Second(turn) => match Ahead::start(turn) {
+                Ok(mut ahead) => (ahead.next()?, Source::Ahead(ahead)),
+                Err(turn) => here(turn, Source::Here),
             },
-            From::Ahead(mut ahead) => (ahead.next()?, From::Ahead(ahead)),
-            From::Here(turn) => here(turn, From::Here),
-            From::End => return None,
+            Source::Ahead(mut ahead) => (ahead.next()?, Source::Ahead(ahead)),
+            Source::Here(turn) => here(turn, Source::Here),
+            Source::End => return None,
         };
-        self.from = next;
+        self.source = next;
         Some(page)
     }
 }
