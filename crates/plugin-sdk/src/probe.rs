@@ -13,11 +13,6 @@ pub(crate) fn answer(json: &str) {
     }
 }
 
-/// The probe that stands in the place of a launch; none where it is a launch.
-pub(crate) fn of(spec: &str) -> Option<Probe> {
-    probe::decode(spec)
-}
-
 /// The outcome of a run that is a probe.
 pub(crate) fn run(probe: Probe, host: &RunHost) -> Finished {
     match probe {

@@ -96,7 +96,7 @@ impl Work {
     async fn finish(self, known_as: &mut Option<Link>) -> Result<Finished, AbiError> {
         let Self { runtime, spec, host, stop: (handle, stop), letters } = self;
         let mut link_to = |link: Link| RunHost::new(known_as.insert(link).clone());
-        if let Some(probe) = probe::of(&spec) {
+        if let Some(probe) = wire::probe::decode(&spec) {
             return Ok(probe::run(probe, &link_to(Link::new(host))));
         }
         let launch = wire::launch::decode(&spec)?;
