@@ -68,7 +68,7 @@ impl Machine {
         }
     }
 
-    /// One that has asked for children, or was written to, has none: the next attempt would know nothing of either.
+    /// One that has ended a turn, asked for children or was written to has none: the next attempt would know nothing of it.
     fn may_retry(&self, run: RunIndex, ending: &Ending) -> bool {
         let entry = &self.runs[run.get()];
         let Some(live) = entry.live() else { return false };

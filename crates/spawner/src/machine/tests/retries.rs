@@ -1,6 +1,9 @@
 //! Runs whose runtime has a fault.
 
+use std::sync::Arc;
+
 use offshoot_model::{CancelledBy, EventKind, Reason, RunStatus};
+use offshoot_policy::RuntimeFacts;
 
 use super::super::{Reach, RunIndex};
 use super::agents::{Behaviour, OVERLOADED};
@@ -79,6 +82,22 @@ fn somebody_else_may_go_first() {
     assert_eq!(world.holding(), [first]);
     world.finish(first);
     assert_eq!(status(&world, first), Some(RunStatus::Completed));
+}
+
+#[test]
+fn a_crash_before_the_next_attempt_does_not_change_how_that_begins() {
+    for resumes in [true, false] {
+        let mut world = world(1);
+        world.facts = Arc::new(RuntimeFacts { resumes, ..(*world.facts).clone() });
+        let run = world.spawn_piece();
+        world.finish_because(run, OVERLOADED);
+        world.crash();
+        assert_eq!(world.going_on, if resumes { vec![run] } else { vec![] });
+        assert_eq!(attempts(&world), [2], "it was not interrupted: it stood in line");
+        assert_eq!(world.holding(), [run], "a new supervisor does not wait");
+        world.finish_because(run, OVERLOADED);
+        assert_eq!(status(&world, run), Some(RunStatus::Failed), "the count is on record");
+    }
 }
 
 #[test]

@@ -46,6 +46,8 @@ pub(super) struct World {
     record: Vec<Event>,
     /// What sessions call their values, as it was read back last.
     pub(super) names: Sessions,
+    /// Whose next attempt goes on where the last one was, as it was read back last.
+    pub(super) going_on: Vec<RunIndex>,
 }
 
 impl World {
@@ -87,6 +89,7 @@ impl World {
             limits,
             record: Vec::new(),
             names: Sessions::new(),
+            going_on: Vec::new(),
         };
         world.book(effects);
         world
@@ -318,6 +321,8 @@ impl World {
         }
         let Recalled { machine, effects, waiting, names, .. } = recall.reopen(self.now);
         self.names = names;
+        let goes_on = |waiting: &Waiting| waiting.continues.then_some(waiting.run);
+        self.going_on = waiting.iter().filter_map(goes_on).collect();
         self.machine = machine;
         self.actors.clear();
         self.stopping.clear();
