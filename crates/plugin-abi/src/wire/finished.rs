@@ -70,7 +70,7 @@ struct Head {
     v: u32,
     reason: Reason,
     output: Body,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     diagnostics: Option<String>,
     #[serde(default = "unknown_usage")]
     usage: Usage,

@@ -7,7 +7,7 @@ use offshoot_model::{AgentId, Grant, InputRange, RootId, RunId, SessionKey, Vari
 use offshoot_runtime::{ContextFile, Input, Launch, OutputFormat, Pass};
 use serde::{Deserialize, Serialize};
 
-use super::{V, from_json, text_path, versioned};
+use super::{V, from_json, text_path, to_json, versioned};
 use crate::AbiError;
 
 /// The document of a launch.
@@ -16,14 +16,8 @@ use crate::AbiError;
 /// [`AbiError::INVALID`] where a path is not UTF-8: JSON has no other text.
 pub fn encode(launch: Launch) -> Result<String, AbiError> {
     paths_are_text(&launch)?;
-    let mut json = Vec::with_capacity(USUAL);
-    serde_json::to_writer(&mut json, &Document::from(launch))
-        .map_err(|error| AbiError::new(AbiError::INVALID, format!("launch: {error}")))?;
-    Ok(String::from_utf8(json).expect("JSON is text"))
+    to_json(&Document::from(launch), "launch")
 }
-
-/// The bytes of a launch with a short task. Growing to it from nothing would take longer than writing it.
-const USUAL: usize = 1024;
 
 fn paths_are_text(launch: &Launch) -> Result<(), AbiError> {
     text_path("the working folder", &launch.working_folder)?;
@@ -57,29 +51,30 @@ struct Document {
     agent: AgentId,
     depth: u32,
     task: Arc<str>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     context: Vec<Value>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     context_manifest: Option<PathBuf>,
     input: Source,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     command: Option<Arc<[String]>>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "<[i32]>::is_empty")]
     ok_exit: Arc<[i32]>,
     output: Format,
     working_folder: Arc<PathBuf>,
     run_folder: PathBuf,
     spool_folder: Arc<PathBuf>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<Arc<str>>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     thinking: Option<Arc<str>>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     system_prompt: Option<Arc<str>>,
+    #[serde(with = "terms")]
     grant: Arc<Grant>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     continues: bool,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pass: Option<Way>,
 }
 
@@ -105,6 +100,57 @@ enum Source {
 enum Format {
     Text,
     Json,
+}
+
+/// The terms as they cross: what bounds nothing is left out.
+mod terms {
+    use std::sync::Arc;
+
+    use offshoot_model::{AgentId, BudgetGrant, Grant, Rights};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "camelCase", remote = "Grant")]
+    struct Terms {
+        max_depth: u32,
+        may_spawn: bool,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        agents: Vec<AgentId>,
+        #[serde(default, skip_serializing_if = "permits_all")]
+        tools: Rights,
+        #[serde(default, skip_serializing_if = "bounds_nothing")]
+        budget: BudgetGrant,
+        #[serde(default, skip_serializing_if = "is_none")]
+        run_timeout_seconds: u64,
+        #[serde(default, skip_serializing_if = "is_none")]
+        idle_timeout_seconds: u64,
+        grace_seconds: u64,
+    }
+
+    fn permits_all(tools: &Rights) -> bool {
+        tools.allow.is_none() && tools.deny.is_empty()
+    }
+
+    fn bounds_nothing(budget: &BudgetGrant) -> bool {
+        budget.tokens.is_none() && budget.usd.is_none()
+    }
+
+    fn is_none(seconds: &u64) -> bool {
+        *seconds == 0
+    }
+
+    pub(super) fn serialize<S: Serializer>(
+        grant: &Arc<Grant>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        Terms::serialize(grant, serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<Grant>, D::Error> {
+        Terms::deserialize(deserializer).map(Arc::new)
+    }
 }
 
 /// The way to the supervisor. The ticket crosses in memory only.

@@ -66,6 +66,33 @@ fn a_launch_arrives_whole() {
 }
 
 #[test]
+fn what_says_nothing_is_left_out_or_null_and_means_the_same() {
+    let bare = launch::encode(Launch::bare("x")).expect("UTF-8");
+    for name in ["context", "command", "okExit", "pass", "continues", "tools", "budget", "null"] {
+        assert!(!bare.contains(name), "{name} in {bare}");
+    }
+    same(&launch::decode(&bare).expect("the same document"), &Launch::bare("x"));
+    let nothing = r#"{"context":[],"contextManifest":null,"command":null,"okExit":[],"model":null,"thinking":null,
+        "systemPrompt":null,"continues":false,"pass":null,"#;
+    let no_terms = r#""grant":{"agents":[],"tools":{"allow":null,"deny":[]},"budget":{"tokens":null,"usd":null},
+        "runTimeoutSeconds":0,"idleTimeoutSeconds":0,"#;
+    let whole = bare.replacen('{', nothing, 1).replacen(r#""grant":{"#, no_terms, 1);
+    same(&launch::decode(&whole).expect("the same document"), &Launch::bare("x"));
+
+    let bound = Grant {
+        agents: vec!["a".parse().expect("an agent")],
+        tools: Rights { deny: ["exec".to_owned()].into(), ..Rights::all() },
+        budget: BudgetGrant { tokens: Some(0), usd: None },
+        run_timeout_seconds: 1,
+        idle_timeout_seconds: 2,
+        ..Grant::unbounded()
+    };
+    let bound = Launch { grant: Arc::new(bound), ..Launch::bare("x") };
+    let json = launch::encode(bound.clone()).expect("UTF-8");
+    same(&launch::decode(&json).expect("the same document"), &bound);
+}
+
+#[test]
 fn a_path_that_is_no_text_is_refused() {
     use std::os::unix::ffi::OsStringExt;
     let path = || PathBuf::from(std::ffi::OsString::from_vec(vec![b'/', 0xff]));
