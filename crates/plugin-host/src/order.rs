@@ -9,11 +9,8 @@ use offshoot_runtime::{Host, Ruling, RunEvent, RunHost, WaitAnswer, WaitFor};
 /// Stands before the host of a run.
 pub(crate) struct InOrder {
     host: RunHost,
-    stage: Arc<Mutex<Stage>>,
+    stage: Mutex<Stage>,
 }
-
-/// Ends what is let through.
-pub(crate) struct Order(Arc<Mutex<Stage>>);
 
 #[derive(Clone, Copy, PartialEq)]
 enum Stage {
@@ -23,18 +20,14 @@ enum Stage {
 }
 
 impl InOrder {
-    /// The host to be given to the run.
-    pub(crate) fn of(host: RunHost) -> (RunHost, Order) {
-        let stage = Arc::new(Mutex::new(Stage::NotStarted));
-        let order = Order(Arc::clone(&stage));
-        (RunHost::new(Self { host, stage }), order)
+    /// What is given to the run, as its host.
+    pub(crate) fn of(host: RunHost) -> Arc<Self> {
+        Arc::new(Self { host, stage: Mutex::new(Stage::NotStarted) })
     }
-}
 
-impl Order {
     /// The run is over: what still comes is not heard.
     pub(crate) fn over(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Stage::Over;
+        *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = Stage::Over;
     }
 }
 
@@ -100,7 +93,8 @@ mod tests {
     fn a_run_starts_once_and_is_silent_after_its_end() {
         let check = |told: &[RunEvent], expected: &[RunEvent]| {
             let heard = Arc::new(Mutex::new(Vec::new()));
-            let (host, order) = InOrder::of(RunHost::new(Heard(Arc::clone(&heard))));
+            let order = InOrder::of(RunHost::new(Heard(Arc::clone(&heard))));
+            let host = RunHost::from(Arc::clone(&order));
             told.iter().cloned().for_each(|event| host.tell(event));
             order.over();
             host.progress("after its end");

@@ -66,7 +66,8 @@ impl Runtime for PluginRuntime {
             Err(error) => return std::future::ready(failed(&error)).boxed(),
         };
         let RunContext { host, stop, turns } = cx;
-        let (host, order) = InOrder::of(host);
+        let order = InOrder::of(host);
+        let host = RunHost::from(Arc::clone(&order));
         let (turn_ended, further) = match self.abilities.turns {
             true => {
                 // No bound: a run has one turn at a time.
@@ -112,7 +113,7 @@ impl Drive {
     async fn finish(self) -> Finished {
         let Self { run, host, mut stop, mut further } = self;
         // A future of a plugin that panics panics here, where it is caught, and nowhere else.
-        let mut outcome = AssertUnwindSafe(run.outcome()).catch_unwind().boxed();
+        let mut outcome = AssertUnwindSafe(run.outcome()).catch_unwind();
         let mut over: OptionFuture<BoxFuture<'static, ()>> = None.into();
         let mut ruling: Option<(BoxFuture<'static, Ruling>, oneshot::Sender<Ruling>)> = None;
         loop {

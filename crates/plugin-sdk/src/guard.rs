@@ -12,6 +12,7 @@ use std::sync::{Once, OnceLock};
 use std::task::{Context, Poll};
 
 use offshoot_plugin_abi::AbiError;
+use pin_project_lite::pin_project;
 
 use crate::{Level, PluginHost};
 
@@ -44,36 +45,45 @@ pub(crate) fn answer<T>(run: impl FnOnce() -> Result<T, AbiError>) -> Result<T, 
     catch(run).unwrap_or_else(|panicked| Err(panicked.into()))
 }
 
-/// A future whose panics are values.
-pub(crate) struct Guarded<F>(Option<Pin<Box<F>>>);
+pin_project! {
+    /// A future whose panics are values.
+    pub(crate) struct Guarded<F> {
+        // None once it has answered.
+        #[pin]
+        inner: Option<F>,
+    }
+
+    impl<F> PinnedDrop for Guarded<F> {
+        fn drop(this: Pin<&mut Self>) {
+            let mut inner = this.project().inner;
+            // Nobody is left who could be told of a panic.
+            let _ = catch(|| inner.set(None));
+        }
+    }
+}
 
 impl<F: Future> Guarded<F> {
     pub(crate) fn new(future: F) -> Self {
-        Self(Some(Box::pin(future)))
+        Self { inner: Some(future) }
     }
 }
 
 impl<F: Future> Future for Guarded<F> {
     type Output = Result<F::Output, Panicked>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let inner = self.0.as_mut().expect("nobody polls what has answered");
-        let polled = catch(|| inner.as_mut().poll(cx));
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut inner = self.project().inner;
+        let future = inner.as_mut().as_pin_mut().expect("nobody polls what has answered");
+        let polled = catch(|| future.poll(cx));
         if let Ok(Poll::Pending) = polled {
             return Poll::Pending;
         }
-        let dropped = catch(|| self.0 = None);
+        let dropped = catch(|| inner.set(None));
         match (polled, dropped) {
             (Ok(Poll::Ready(_)), Err(panicked)) | (Err(panicked), _) => Poll::Ready(Err(panicked)),
             (Ok(Poll::Ready(output)), Ok(())) => Poll::Ready(Ok(output)),
             (Ok(Poll::Pending), _) => Poll::Pending,
         }
-    }
-}
-
-impl<F> Drop for Guarded<F> {
-    fn drop(&mut self) {
-        drop_quietly(self.0.take());
     }
 }
 

@@ -54,13 +54,14 @@ impl Loaded {
         let offer = offer.ok_or_else(|| unknown("runtime", name))?;
         let setup = self.setup(config)?;
         let executor = self.executor.handle()?;
-        let _entered = executor.enter();
+        let entered = executor.enter();
         let runtime = (offer.make)(&setup)?;
+        drop(entered);
         if runtime.abilities() != offer.entry.abilities {
             let message = format!("runtime `{name}` has other abilities than its manifest says");
             return Err(AbiError::new(AbiError::INVALID, message));
         }
-        Ok(Runtime_TO::from_value(RuntimeObject::new(self, runtime), TD_Opaque))
+        Ok(Runtime_TO::from_value(RuntimeObject::new(self, executor, runtime), TD_Opaque))
     }
 
     pub(crate) fn merge(&'static self, name: &str, config: &str) -> Result<MergeRef, AbiError> {

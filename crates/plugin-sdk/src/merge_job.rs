@@ -38,12 +38,12 @@ impl AbiMerge for MergeObject {
             let executor = self.loaded.executor.handle()?;
             let _entered = executor.enter();
             let params = json(Config::new(params_json.as_str()).as_json(), "parameters")?;
-            let link = Link::new(host);
+            let link = Link::new(host, None);
             let merge = self.merge.as_ref().expect("it is not being dropped");
             let job = match probe::merge(params.as_str()) {
                 Some(job) => job,
                 None => merge
-                    .begin(&params, RunHost::new(link.clone()))
+                    .begin(&params, RunHost::from(Arc::clone(&link)))
                     .map_err(|fault| AbiError::new(AbiError::INVALID, fault.message))?,
             };
             let object = JobObject { loaded: self.loaded, link, job: Some(job) };
@@ -62,7 +62,7 @@ impl Drop for MergeObject {
 /// A merge as its host has it.
 struct JobObject {
     loaded: &'static Loaded,
-    link: Link,
+    link: Arc<Link>,
     /// None once it has answered, failed or been finished.
     job: Option<Box<dyn MergeJob>>,
 }
@@ -94,7 +94,7 @@ impl AbiMergeJob for JobObject {
     }
 
     fn finish(&mut self) -> Later {
-        let (job, link) = (self.job.take(), self.link.clone());
+        let (job, link) = (self.job.take(), Arc::clone(&self.link));
         let finish = async move {
             let answer = job.ok_or_else(over).map_err(failed)?.finish().await;
             link.close();

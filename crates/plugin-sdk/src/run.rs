@@ -14,6 +14,7 @@ use offshoot_plugin_abi::{
 use offshoot_runtime::{
     Finished, LetterBox, RunContext, RunHost, Runtime, Stop, StopHandle, StopSignal, Turns,
 };
+use tokio::runtime::Handle;
 use tokio::sync::SetOnce;
 use tokio::task::AbortHandle;
 
@@ -26,13 +27,18 @@ use crate::runs::Entry;
 /// A runtime as its host has it.
 pub(crate) struct RuntimeObject {
     loaded: &'static Loaded,
+    executor: Handle,
     /// None only while it is dropped.
     runtime: Option<Arc<dyn Runtime>>,
 }
 
 impl RuntimeObject {
-    pub(crate) fn new(loaded: &'static Loaded, runtime: Arc<dyn Runtime>) -> Self {
-        Self { loaded, runtime: Some(runtime) }
+    pub(crate) fn new(
+        loaded: &'static Loaded,
+        executor: Handle,
+        runtime: Arc<dyn Runtime>,
+    ) -> Self {
+        Self { loaded, executor, runtime: Some(runtime) }
     }
 }
 
@@ -42,7 +48,6 @@ impl AbiRuntime for RuntimeObject {
         let (stop, signal) = StopHandle::new();
         let letters = LetterBox::default();
         let begun = guard::answer(|| {
-            let executor = self.loaded.executor.handle()?;
             let entry = self.loaded.runs.enter(Some(stop.clone()))?;
             let id = entry.id();
             let work = Work {
@@ -53,7 +58,9 @@ impl AbiRuntime for RuntimeObject {
                 letters: letters.clone(),
             };
             let end = End { outcome: Arc::clone(&outcome), link: None, _entry: entry };
-            let task = executor.spawn(work.run(end)).abort_handle();
+            // In a box that the plugin's thread makes: what is handed over is small.
+            let task =
+                self.executor.spawn(async move { Box::pin(work.run(end)).await }).abort_handle();
             self.loaded.runs.runs_as(id, task.clone());
             Ok(task)
         });
@@ -93,17 +100,16 @@ impl Work {
         end.tell(finished.map_err(AbiError::from).flatten());
     }
 
-    async fn finish(self, known_as: &mut Option<Link>) -> Result<Finished, AbiError> {
+    async fn finish(self, known_as: &mut Option<Arc<Link>>) -> Result<Finished, AbiError> {
         let Self { runtime, spec, host, stop: (handle, stop), letters } = self;
-        let mut link_to = |link: Link| RunHost::new(known_as.insert(link).clone());
+        let mut known = |link| RunHost::from(Arc::clone(known_as.insert(link)));
         if let Some(probe) = wire::probe::decode(&spec) {
-            return Ok(probe::run(probe, &link_to(Link::new(host))));
+            return Ok(probe::run(probe, &known(Link::new(host, None))));
         }
         let launch = wire::launch::decode(&spec)?;
         drop(spec);
         let grace = Duration::from_secs(launch.grant.grace_seconds);
-        let link = Link::with_stop(host, move || handle.stop(Stop::Soft { grace }));
-        let host = link_to(link);
+        let host = known(Link::new(host, Some((handle, Stop::Soft { grace }))));
         let turns = Turns::new(host.clone(), letters);
         Ok(runtime.start(launch, RunContext { host, stop, turns }).await)
     }
@@ -169,7 +175,7 @@ impl Drop for RunObject {
 struct End {
     outcome: Known,
     /// None until something could be told.
-    link: Option<Link>,
+    link: Option<Arc<Link>>,
     _entry: Entry,
 }
 

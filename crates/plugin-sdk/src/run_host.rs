@@ -8,39 +8,28 @@ use futures_util::future::BoxFuture;
 use offshoot_model::{Refusal, RefusalCode, RunId, SpawnRequest};
 use offshoot_plugin_abi::wire::{self, op};
 use offshoot_plugin_abi::{AbiError, Answer, RunHostRef, event};
-use offshoot_runtime::{Host, Ruling, RunEvent, WaitAnswer, WaitFor};
+use offshoot_runtime::{Host, Ruling, RunEvent, Stop, StopHandle, WaitAnswer, WaitFor};
 
-/// The way to a run's host. Once it is closed, nothing goes through: no event follows an outcome. Cheap to clone.
-#[derive(Clone)]
-pub(crate) struct Link(Arc<Inner>);
-
-struct Inner {
+/// The way to a run's host. Once it is closed, nothing goes through: no event follows an outcome.
+pub(crate) struct Link {
     host: RunHostRef,
     /// Held while an event is told, so that events are in order and the last one is before the end.
     open: Mutex<bool>,
-    asked_to_stop: Box<dyn Fn() + Send + Sync>,
+    /// What is asked, and how, when the host answers an event with a request to stop.
+    stop: Option<(StopHandle, Stop)>,
 }
 
 impl Link {
-    pub(crate) fn new(host: RunHostRef) -> Self {
-        Self::with_stop(host, || ())
-    }
-
-    /// `asked_to_stop` is called when the host answers an event so.
-    pub(crate) fn with_stop(
-        host: RunHostRef,
-        asked_to_stop: impl Fn() + Send + Sync + 'static,
-    ) -> Self {
-        let asked_to_stop = Box::new(asked_to_stop);
-        Self(Arc::new(Inner { host, open: Mutex::new(true), asked_to_stop }))
+    pub(crate) fn new(host: RunHostRef, stop: Option<(StopHandle, Stop)>) -> Arc<Self> {
+        Arc::new(Self { host, open: Mutex::new(true), stop })
     }
 
     pub(crate) fn close(&self) {
-        *self.0.open.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = false;
     }
 
     fn is_open(&self) -> bool {
-        *self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks the host something, if there still is somebody to be answered.
@@ -49,7 +38,7 @@ impl Link {
             let error = AbiError::new(AbiError::CANCELLED, "this run is over");
             return futures_util::future::ready(Err(error)).boxed();
         }
-        ask(&self.0.host).map(|answer: Answer| answer.into_result().map(String::from)).boxed()
+        ask(&self.host).map(|answer: Answer| answer.into_result().map(String::from)).boxed()
     }
 }
 
@@ -58,14 +47,16 @@ type Asked = BoxFuture<'static, Result<String, AbiError>>;
 impl Host for Link {
     fn hear(&self, event: RunEvent) {
         let (kind, payload) = wire::event::encode(&event);
-        let open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if !*open {
             return;
         }
-        let answer = self.0.host.event(kind, (&*payload).into());
+        let answer = self.host.event(kind, (&*payload).into());
         drop(open);
-        if answer == event::PLEASE_STOP {
-            (self.0.asked_to_stop)();
+        if answer == event::PLEASE_STOP
+            && let Some((handle, request)) = &self.stop
+        {
+            handle.stop(*request);
         }
     }
 

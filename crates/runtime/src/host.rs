@@ -125,6 +125,13 @@ impl RunHost {
     }
 }
 
+/// Of a host that somebody else holds too.
+impl<H: Host + 'static> From<Arc<H>> for RunHost {
+    fn from(host: Arc<H>) -> Self {
+        Self(host)
+    }
+}
+
 impl fmt::Debug for RunHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("RunHost")
