@@ -9,7 +9,7 @@ use offshoot_plugin_abi::abi_stable::std_types::{RResult, RStr, RString};
 use offshoot_plugin_abi::async_ffi::FutureExt as _;
 use offshoot_plugin_abi::wire::{self, op};
 use offshoot_plugin_abi::{
-    AbiError, Later, Outcome, OutcomeLater, Run, Run_TO, RunHostRef, RunRef, Runtime as AbiRuntime,
+    AbiError, Later, OutcomeLater, Run, Run_TO, RunHostRef, RunRef, Runtime as AbiRuntime,
 };
 use offshoot_runtime::{
     Finished, LetterBox, RunContext, RunHost, Runtime, Stop, StopHandle, StopSignal, Turns,
@@ -28,6 +28,8 @@ use crate::runs::Entry;
 pub(crate) struct RuntimeObject {
     loaded: &'static Loaded,
     executor: Handle,
+    /// Whether its runs read letters.
+    turns: bool,
     /// None only while it is dropped.
     runtime: Option<Arc<dyn Runtime>>,
 }
@@ -38,7 +40,7 @@ impl RuntimeObject {
         executor: Handle,
         runtime: Arc<dyn Runtime>,
     ) -> Self {
-        Self { loaded, executor, runtime: Some(runtime) }
+        Self { loaded, executor, turns: runtime.abilities().turns, runtime: Some(runtime) }
     }
 }
 
@@ -46,7 +48,7 @@ impl AbiRuntime for RuntimeObject {
     fn start(&self, spec_json: RStr<'_>, host: RunHostRef) -> RunRef {
         let outcome = Known::default();
         let (stop, signal) = StopHandle::new();
-        let letters = LetterBox::default();
+        let letters = self.turns.then(LetterBox::default);
         let begun = guard::answer(|| {
             let entry = self.loaded.runs.enter(Some(stop.clone()))?;
             let id = entry.id();
@@ -91,7 +93,7 @@ struct Work {
     spec: String,
     host: RunHostRef,
     stop: (StopHandle, StopSignal),
-    letters: LetterBox,
+    letters: Option<LetterBox>,
 }
 
 impl Work {
@@ -110,7 +112,7 @@ impl Work {
         drop(spec);
         let grace = Duration::from_secs(launch.grant.grace_seconds);
         let host = known(Link::new(host, Some((handle, Stop::Soft { grace }))));
-        let turns = Turns::new(host.clone(), letters);
+        let turns = Turns::new(host.clone(), letters.unwrap_or_default());
         Ok(runtime.start(launch, RunContext { host, stop, turns }).await)
     }
 }
@@ -122,7 +124,8 @@ type Known = Arc<SetOnce<Result<Finished, AbiError>>>;
 struct RunObject {
     outcome: Known,
     stop: StopHandle,
-    letters: LetterBox,
+    /// None where nobody would read them.
+    letters: Option<LetterBox>,
     /// None where it could not be started.
     task: Option<AbortHandle>,
 }
@@ -132,11 +135,11 @@ impl Run for RunObject {
         let outcome = Arc::clone(&self.outcome);
         async move {
             match outcome.wait().await {
-                Ok(finished) => wire::finished::encode(finished),
-                Err(error) => Err(error.clone()),
+                Ok(finished) => wire::finished::encode(finished).into(),
+                Err(error) => RResult::RErr(error.clone()),
             }
         }
-        .map_into_ffi()
+        .into_ffi()
     }
 
     fn cancel(&self, grace_ms: u64) {
@@ -149,12 +152,12 @@ impl Run for RunObject {
     fn call(&self, op: RStr<'_>, args_json: RStr<'_>) -> Later {
         let answer = guard::answer(|| {
             probe::answer(args_json.as_str());
-            match op.as_str() {
-                op::LETTER => {
-                    self.letters.put(wire::turn::decode_letter(args_json.as_str())?);
+            match (op.as_str(), &self.letters) {
+                (op::LETTER, Some(letters)) => {
+                    letters.put(wire::turn::decode_letter(args_json.as_str())?);
                     Ok(RString::from(wire::NOTHING))
                 }
-                unknown => Err(AbiError::unsupported(unknown)),
+                (unknown, _) => Err(AbiError::unsupported(unknown)),
             }
         });
         ready(answer.into()).into_ffi()
@@ -200,19 +203,5 @@ impl Drop for End {
             let error = AbiError::new(AbiError::CANCELLED, "it was ended by force");
             let _ = self.outcome.set(Err(error));
         }
-    }
-}
-
-/// Outcomes cross as results of the interface's own kind.
-trait IntoOutcome {
-    fn map_into_ffi(self) -> OutcomeLater;
-}
-
-impl<F> IntoOutcome for F
-where
-    F: Future<Output = Result<Outcome, AbiError>> + Send + 'static,
-{
-    fn map_into_ffi(self) -> OutcomeLater {
-        async move { RResult::from(self.await) }.into_ffi()
     }
 }
