@@ -7,8 +7,15 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::guard;
 
-/// Threads of it: work is the authors', which mostly waits. A library does not take a machine's every core.
+/// Threads of it at most: work is the authors', which mostly waits.
 const WORKERS: usize = 2;
+
+/// How many there are here: a library does not take a machine's every core, or its threads and the host's would take turns
+/// instead of working side by side.
+fn workers() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    (cores / 2).clamp(1, WORKERS)
+}
 
 /// A library has its own copy of tokio, for which the host's runtime does not exist.
 pub(crate) struct Executor(Mutex<State>);
@@ -33,7 +40,7 @@ impl Executor {
             State::Over => Err(AbiError::new(AbiError::CANCELLED, "this plugin is shut down")),
             State::Idle => {
                 let runtime = Builder::new_multi_thread()
-                    .worker_threads(WORKERS)
+                    .worker_threads(workers())
                     .thread_name("plugin")
                     .on_thread_start(guard::guard_thread)
                     .enable_all()
