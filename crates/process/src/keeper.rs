@@ -1,36 +1,39 @@
 //! The keeper: a small process that outlives its supervisor by a moment, to kill what that left behind.
 //!
 //! ```text
-//!   supervisor ── pipe: token, add group, remove group … ──▶ keeper
-//!       │ kill -9                                              │ the pipe closes
-//!       ▼                                                      ▼
-//!     gone                     kills each group that was not removed, then whoever carries the token
+//!   supervisor ── writes groups ──▶ ledger       ···      keeper
+//!       │ kill -9                      │                    │ its line closes
+//!       ▼                              ▼                    ▼
+//!     gone                       token, groups ──▶ kills each group, then whoever carries the token
 //! ```
 //!
 //! Promise: whatever way the supervisor ends, no child of it lives on, neither one that was started but not yet told,
 //! nor one that left its group. What erased its environment *and* left its group is not found.
 //!
-//! The keeper has a session of its own, so that no terminal reaches it, and holds nothing but its end of the pipe: no
-//! lock, no database, no folder.
+//! The keeper has a session of its own, so that no terminal reaches it, and holds nothing but the ledger and its end of the
+//! line: no lock, no database, no folder. It sleeps until the end, whatever is started and ends meanwhile.
 
+mod ledger;
 mod link;
-mod record;
 mod sweep;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use ledger::TOKEN_BYTES;
 pub(crate) use link::Link;
-pub(crate) use record::TOKEN_BYTES;
 
-use std::collections::HashSet;
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
-use std::os::fd::RawFd;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, RawFd};
 use std::path::PathBuf;
 
-use crate::Identity;
-use crate::sys::own_threads;
-use record::{READY, RECORD_BYTES, Record};
+use rustix::net::{Shutdown, shutdown};
+
+use crate::sys::{own_threads, wait_for_hangup};
+use ledger::Left;
+
+/// What a keeper says when it holds.
+const READY: &[u8] = b"offshoot-keeper 2\n";
 
 /// How a keeper is started. The program must call [`run_keeper`] first thing when it is given these arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +47,8 @@ pub struct KeeperCommand {
 /// Is the keeper, until its supervisor has ended and nothing of it is left. Never comes back.
 ///
 /// It must be called before the process has started a thread or opened anything, because it closes every descriptor
-/// above 2: with other threads about it refuses and ends with code 1. Standard input is the supervisor's pipe.
+/// above 2: with other threads about it refuses and ends with code 1. Standard input is the ledger, standard output the line
+/// to the supervisor.
 #[expect(clippy::disallowed_methods, reason = "this process has no purpose beside the keeper")]
 pub fn run_keeper() -> ! {
     let code = match hold() {
@@ -63,35 +67,22 @@ fn hold() -> io::Result<()> {
     let _ = rustix::process::setsid();
     std::env::set_current_dir("/")?;
     close_inherited()?;
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(READY)?;
-    stdout.flush()?;
-    // The supervisor hears the end of this stream as the last word: from now on nothing is held but its pipe. Standard
-    // error leads nowhere already.
-    rustix::stdio::dup2_stdout(io::stderr())?;
+    let mut line = io::stdout().lock();
+    line.write_all(READY)?;
+    line.flush()?;
+    // The supervisor hears the end of this stream as the last word: from now on nothing else is held.
+    shutdown(&line, Shutdown::Write)?;
 
-    let mut pipe = io::stdin().lock();
-    let mut token = [0; TOKEN_BYTES];
-    pipe.read_exact(&mut token)?;
-    let token = str::from_utf8(&token).map_err(io::Error::other)?;
-
-    let mut groups: HashSet<Identity> = HashSet::new();
-    let mut bytes = [0; RECORD_BYTES];
-    // Any end of the pipe is the end of the supervisor; nothing else has its other side.
-    while pipe.read_exact(&mut bytes).is_ok() {
-        match Record::from_bytes(&bytes) {
-            Some(Record::Add(group)) => {
-                groups.insert(group);
-            }
-            Some(Record::Remove(group)) => {
-                groups.remove(&group);
-            }
-            Some(Record::Done) => return Ok(()),
-            None => {}
+    // Any end of the line is the end of the supervisor; nothing else has its other side.
+    wait_for_hangup(&line)?;
+    let ledger = io::stdin().as_fd().try_clone_to_owned()?;
+    match Left::read(&ledger.into())? {
+        Some(Left { token, groups }) => {
+            sweep::groups(&groups);
+            sweep::carriers(&token)
         }
+        None => Ok(()),
     }
-    sweep::groups(&groups);
-    sweep::carriers(token)
 }
 
 /// Closes whatever the supervisor had inherited itself and handed on without knowing.

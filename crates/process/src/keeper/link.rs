@@ -5,10 +5,11 @@ use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use rustix::io::{Errno, read, write};
+use rustix::io::{Errno, read};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use super::record::{READY, Record};
-use super::{KeeperCommand, TOKEN_BYTES};
+use super::ledger::Ledger;
+use super::{KeeperCommand, READY};
 use crate::sys::{self, ProcessId};
 use crate::{Identity, KeeperError};
 
@@ -18,8 +19,9 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// A keeper that holds.
 #[derive(Debug)]
 pub(crate) struct Link {
-    /// None once the keeper has been let go.
-    pipe: Option<OwnedFd>,
+    ledger: Ledger,
+    /// When it closes, the keeper does its work. None once it has been let go.
+    line: Option<OwnedFd>,
     process: ProcessId,
     descriptor: OwnedFd,
 }
@@ -31,11 +33,13 @@ impl Link {
         token: &str,
         live: impl Iterator<Item = Identity>,
     ) -> Result<Self, KeeperError> {
-        debug_assert_eq!(token.len(), TOKEN_BYTES);
         let path = || command.program.clone();
         let start = |source| KeeperError::Start { path: path(), source };
-        let (stdin, pipe) = crate::pipe::to_child().map_err(start)?;
-        let (stdout, answer) = crate::pipe::from_child().map_err(start)?;
+        let ledger = Ledger::new(token, live).map_err(start)?;
+        let stdin = ledger.share().map_err(start)?;
+        let flags = SocketFlags::CLOEXEC;
+        let (stdout, line) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+            .map_err(|error| start(error.into()))?;
         #[expect(clippy::disallowed_methods, reason = "this is the crate that starts processes")]
         let child = Command::new(&command.program)
             .args(&command.args)
@@ -50,28 +54,30 @@ impl Link {
         let descriptor = match process.open() {
             Ok(descriptor) => descriptor,
             Err(error) => {
-                // Without its pipe it ends by itself; it is not reaped, which is the least of what is missing then.
+                // Without its line it ends by itself; it is not reaped, which is the least of what is missing then.
                 return Err(start(error));
             }
         };
-        let mut link = Self { pipe: Some(pipe), process, descriptor };
-        if !is_ready(&answer) {
+        let ready = is_ready(&line);
+        let link = Self { ledger, line: Some(line), process, descriptor };
+        if !ready {
             sys::kill(&link.descriptor);
             return Err(KeeperError::Silent { path: path() });
         }
-        link.write(token.as_bytes())?;
-        live.map(Record::Add).try_for_each(|record| link.tell(record))?;
         Ok(link)
     }
 
-    /// A group that is to be killed if we end.
+    /// A group that is to be killed if we end. An error where there is no keeper any more.
     pub(crate) fn add(&mut self, group: Identity) -> Result<(), KeeperError> {
-        self.tell(Record::Add(group))
+        if sys::has_ended(&self.descriptor) {
+            return Err(KeeperError::Told { source: io::ErrorKind::BrokenPipe.into() });
+        }
+        self.ledger.enter(group).map_err(|source| KeeperError::Told { source })
     }
 
     /// A group that is gone.
     pub(crate) fn remove(&mut self, group: Identity) -> Result<(), KeeperError> {
-        self.tell(Record::Remove(group))
+        self.ledger.strike(group).map_err(|source| KeeperError::Told { source })
     }
 
     /// The keeper's number, which is no child of anybody's run.
@@ -82,38 +88,16 @@ impl Link {
     /// Goes without a word, as a killed supervisor does, and waits until the keeper has done its work.
     #[cfg(test)]
     pub(super) fn break_off(mut self) {
-        self.pipe = None;
+        self.line = None;
         assert!(sys::wait_readable(&self.descriptor, LIMIT));
-    }
-
-    fn tell(&mut self, record: Record) -> Result<(), KeeperError> {
-        self.write(&record.to_bytes())
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> Result<(), KeeperError> {
-        let Some(pipe) = &self.pipe else {
-            return Err(KeeperError::Told { source: io::ErrorKind::BrokenPipe.into() });
-        };
-        loop {
-            match write(pipe, bytes) {
-                Ok(_) => return Ok(()),
-                Err(Errno::INTR) => {}
-                // The pipe takes four thousand records; a keeper that has not read them is stopped or starved. One that
-                // cannot be told does not hold.
-                Err(error) => {
-                    self.pipe = None;
-                    return Err(KeeperError::Told { source: error.into() });
-                }
-            }
-        }
     }
 }
 
 /// Lets the keeper go, and waits until it is gone. One that had failed is killed.
 impl Drop for Link {
     fn drop(&mut self) {
-        let told = self.tell(Record::Done).is_ok();
-        self.pipe = None;
+        let told = self.ledger.discard().is_ok();
+        self.line = None;
         if !told || !sys::wait_readable(&self.descriptor, LIMIT) {
             sys::kill(&self.descriptor);
             sys::wait_readable(&self.descriptor, LIMIT);

@@ -1,6 +1,5 @@
 //! What the keeper does at the end: kill the groups that were left, then whoever carries the token.
 
-use std::collections::HashSet;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -22,7 +21,7 @@ const SECOND_LOOKS: u32 = 10;
 const MOMENT: Duration = Duration::from_millis(10);
 
 /// Kills each group whose number has not come to mean something else.
-pub(super) fn groups(groups: &HashSet<Identity>) {
+pub(super) fn groups(groups: &[Identity]) {
     for group in groups {
         let Some(leader) = ProcessId::new(group.pid) else { continue };
         let same = match stat(group.pid) {

@@ -7,13 +7,14 @@ pub(crate) use proc::{
     own_threads, stat,
 };
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, MemfdFlags, access, memfd_create};
 use rustix::io::retry_on_intr;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpgrp, kill_process_group, pidfd_open,
@@ -104,6 +105,17 @@ pub(crate) fn wait_readable(descriptor: impl AsFd, limit: Duration) -> bool {
             Ok(_) => return true,
         }
     }
+}
+
+/// Waits until the other end of a socket or a pipe is closed. What can be read from it wakes nobody.
+pub(crate) fn wait_for_hangup(descriptor: impl AsFd) -> io::Result<()> {
+    let mut fds = [PollFd::new(&descriptor, PollFlags::empty())];
+    Ok(retry_on_intr(|| poll(&mut fds, None)).map(drop)?)
+}
+
+/// A file that has no name and takes no disk. No program that is started gets it unasked.
+pub(crate) fn memory_file(name: &str) -> io::Result<File> {
+    Ok(File::from(memfd_create(name, MemfdFlags::CLOEXEC)?))
 }
 
 /// Whether this user may execute the file.

@@ -1,0 +1,160 @@
+//! What a keeper is to end, should its supervisor go without a word: a file in memory that both have open.
+//!
+//! ```text
+//!   the token, 32 bytes │ group │ blank │ group │ …        16 bytes each: the leader's number and start time
+//! ```
+//!
+//! The supervisor writes a group into a blank place and blanks the place when the group is gone. The keeper reads all of
+//! it, once, when the supervisor has ended: so nobody is woken because a process starts or ends. A place is written by one
+//! call and lies within one page, so that each group is there whole or not at all.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use crate::Identity;
+use crate::sys::{self, ProcessId};
+
+/// The token of a supervisor: 16 random bytes in hexadecimal.
+pub(crate) const TOKEN_BYTES: usize = 32;
+
+/// The size of a place. It divides that of a page, and so does what comes before the first.
+const PLACE_BYTES: usize = 16;
+
+const BLANK: [u8; PLACE_BYTES] = [0; PLACE_BYTES];
+
+/// The supervisor's side.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    file: File,
+    /// Where each group stands.
+    places: HashMap<Identity, u64>,
+    /// Places that were blanked.
+    blank: Vec<u64>,
+}
+
+/// What the keeper finds.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Left {
+    pub(super) token: String,
+    pub(super) groups: Vec<Identity>,
+}
+
+impl Ledger {
+    /// A ledger of these groups.
+    pub(super) fn new(token: &str, groups: impl Iterator<Item = Identity>) -> io::Result<Self> {
+        debug_assert_eq!(token.len(), TOKEN_BYTES);
+        let file = sys::memory_file("keeper")?;
+        file.write_all_at(token.as_bytes(), 0)?;
+        let mut ledger = Self { file, places: HashMap::new(), blank: Vec::new() };
+        groups.into_iter().try_for_each(|group| ledger.enter(group))?;
+        Ok(ledger)
+    }
+
+    /// The same file, for the keeper.
+    pub(super) fn share(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// A group that lives.
+    pub(super) fn enter(&mut self, group: Identity) -> io::Result<()> {
+        let place = self.blank.pop().unwrap_or(self.places.len() as u64);
+        self.places.insert(group, place);
+        self.file.write_all_at(&to_bytes(group), offset(place))
+    }
+
+    /// A group that is gone.
+    pub(super) fn strike(&mut self, group: Identity) -> io::Result<()> {
+        let Some(place) = self.places.remove(&group) else { return Ok(()) };
+        self.blank.push(place);
+        self.file.write_all_at(&BLANK, offset(place))
+    }
+
+    /// The supervisor ends in order: nothing is left, nor is anybody to be looked for.
+    pub(super) fn discard(&self) -> io::Result<()> {
+        self.file.set_len(0)
+    }
+}
+
+impl Left {
+    /// What is left by a supervisor that has ended. None where it has ended in order.
+    pub(super) fn read(ledger: &File) -> io::Result<Option<Self>> {
+        let length = ledger.metadata()?.len();
+        if length == 0 {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+        ledger.read_exact_at(&mut bytes, 0)?;
+        let (token, places) = bytes
+            .split_at_checked(TOKEN_BYTES)
+            .ok_or_else(|| io::Error::other("the ledger has no token"))?;
+        let token = str::from_utf8(token).map_err(io::Error::other)?.to_owned();
+        let groups = places.as_chunks().0.iter().filter_map(from_bytes).collect();
+        Ok(Some(Self { token, groups }))
+    }
+}
+
+fn offset(place: u64) -> u64 {
+    TOKEN_BYTES as u64 + place * PLACE_BYTES as u64
+}
+
+fn to_bytes(Identity { pid, start_time }: Identity) -> [u8; PLACE_BYTES] {
+    let mut bytes = BLANK;
+    bytes[..4].copy_from_slice(&pid.to_le_bytes());
+    bytes[8..].copy_from_slice(&start_time.to_le_bytes());
+    bytes
+}
+
+/// None where nothing stands there, or a group that must not be signalled.
+fn from_bytes(bytes: &[u8; PLACE_BYTES]) -> Option<Identity> {
+    let pid = u32::from_le_bytes(*bytes.first_chunk()?);
+    let start_time = u64::from_le_bytes(*bytes.last_chunk()?);
+    ProcessId::new(pid).map(|_| Identity { pid, start_time })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+    fn left(ledger: &Ledger) -> Option<Left> {
+        Left::read(&ledger.share().expect("it is open")).expect("it can be read")
+    }
+
+    fn group(pid: u32) -> Identity {
+        Identity { pid, start_time: u64::MAX - u64::from(pid) }
+    }
+
+    #[test]
+    fn what_was_entered_and_not_struck_is_left() {
+        let mut ledger = Ledger::new(TOKEN, [2, 3].map(group).into_iter()).expect("memory");
+        let mut check = |enter: &[u32], strike: &[u32], expected: &[u32], places: u64| {
+            enter.iter().for_each(|pid| ledger.enter(group(*pid)).expect("there is room"));
+            strike.iter().for_each(|pid| ledger.strike(group(*pid)).expect("there is room"));
+            let mut left = left(&ledger).expect("it is not discarded");
+            left.groups.sort_by_key(|group| group.pid);
+            let groups = expected.iter().copied().map(group).collect();
+            assert_eq!(left, Left { token: TOKEN.to_owned(), groups });
+            let length = ledger.file.metadata().expect("it is open").len();
+            assert_eq!(length, offset(places), "a place is used again");
+        };
+        check(&[], &[], &[2, 3], 2);
+        check(&[4_194_303], &[2], &[3, 4_194_303], 3);
+        check(&[5], &[3, 5, 6], &[4_194_303], 3);
+        check(&[7, 8, 9], &[], &[7, 8, 9, 4_194_303], 4);
+        ledger.strike(Identity { pid: 7, start_time: 1 }).expect("nothing happens");
+        assert_eq!(left(&ledger).expect("it is not discarded").groups.len(), 4);
+        ledger.discard().expect("it can be made empty");
+        assert_eq!(left(&ledger), None);
+    }
+
+    #[test]
+    fn no_place_names_a_group_that_must_not_be_signalled() {
+        for pid in [0, 1, u32::MAX, 1 << 31] {
+            assert_eq!(from_bytes(&to_bytes(Identity { pid, start_time: 7 })), None, "{pid}");
+        }
+        assert_eq!(from_bytes(&BLANK), None);
+    }
+}
