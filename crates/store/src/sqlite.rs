@@ -14,6 +14,7 @@ mod file;
 mod heads;
 mod identity;
 mod look;
+mod queue;
 mod reader;
 mod remove;
 mod row;
@@ -23,12 +24,14 @@ mod writer;
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use offshoot_model::{Admitted, Ending, Event, EventClass, EventKind, RootId, RunId, VariableRef};
 
 use self::file::DatabaseFile;
 use self::look::Place;
+use self::queue::PATIENCE;
 use self::reader::Readers;
 pub use self::verify::Proof;
 use self::writer::Writer;
@@ -83,6 +86,17 @@ impl SqliteStore {
         self.writer.get().and_then(|writer| writer.as_ref().ok()).map_or(0, Writer::commits)
     }
 
+    fn write(&self, mut events: Vec<Event>, patience: Option<Duration>) -> Commit {
+        events.retain(|event| event.kind.class() == EventClass::Kept);
+        if events.is_empty() {
+            return Commit::ready(Ok(()));
+        }
+        match self.writer.get_or_init(|| Writer::start(&self.folder)) {
+            Ok(writer) => writer.append(events, patience),
+            Err(error) => Commit::ready(Err(error.clone())),
+        }
+    }
+
     fn ask<T>(
         &self,
         question: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
@@ -103,15 +117,12 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
-    fn append(&self, mut events: Vec<Event>) -> Commit {
-        events.retain(|event| event.kind.class() == EventClass::Kept);
-        if events.is_empty() {
-            return Commit::ready(Ok(()));
-        }
-        match self.writer.get_or_init(|| Writer::start(&self.folder)) {
-            Ok(writer) => writer.append(events),
-            Err(error) => Commit::ready(Err(error.clone())),
-        }
+    fn append(&self, events: Vec<Event>) -> Commit {
+        self.write(events, None)
+    }
+
+    fn append_soon(&self, events: Vec<Event>) -> Commit {
+        self.write(events, Some(PATIENCE))
     }
 
     fn put(&self, value: NewValue) -> BoxFuture<'static, Result<VariableRef, StoreError>> {

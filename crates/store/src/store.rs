@@ -24,6 +24,12 @@ pub trait Store: Send + Sync + 'static {
     /// lost: see [`StoreError::Broken`]. Events that are not to be kept (progress) are passed over.
     fn append(&self, events: Vec<Event>) -> Commit;
 
+    /// As [`append`](Self::append), for what nobody waits for: it may be kept back for a few milliseconds, so that what comes
+    /// meanwhile becomes durable with it. An append behind it that is in haste takes it along.
+    fn append_soon(&self, events: Vec<Event>) -> Commit {
+        self.append(events)
+    }
+
     /// Takes in a value; the answer comes when it is durable. The same value is stored once.
     ///
     /// The future has to be awaited inside a tokio runtime: copying runs on its blocking threads.

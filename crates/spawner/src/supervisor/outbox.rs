@@ -33,6 +33,15 @@ pub(super) struct Told {
     pub(super) effects: Vec<Effect>,
 }
 
+impl Told {
+    /// Whether nobody is held up by what is set free: at most somebody follows the tree, or gathers results.
+    pub(super) fn can_wait(&self) -> bool {
+        let gathered =
+            |effect: &Effect| matches!(effect, Effect::Ended { .. } | Effect::Remove { .. });
+        self.answers.is_empty() && self.effects.iter().all(gathered)
+    }
+}
+
 impl Outbox {
     pub(super) fn is_empty(&self) -> bool {
         self.batches.is_empty()

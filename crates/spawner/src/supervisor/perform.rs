@@ -96,7 +96,11 @@ impl Supervisor {
             if told.news.is_empty() {
                 told.news.push(News::Recorded { seq: last });
             }
-            let commit = self.shared.store.append(record);
+            // Where more runs hold slots, more is about to be recorded.
+            let commit = match told.can_wait() && self.machine.active() > 0 {
+                true => self.shared.store.append_soon(record),
+                false => self.shared.store.append(record),
+            };
             self.outbox.push(commit, last, told);
         } else if let Some(told) = self.outbox.push_behind(told) {
             self.tell(told, effects);

@@ -3,7 +3,7 @@
 //! ```text
 //!  append ─┐
 //!  append ─┼─▶ queue ─▶ everything that waits ─▶ one transaction, one flush ─▶ every caller is answered
-//!  append ─┘              while it is flushed, the next ones gather
+//!  append ─┘              while it is flushed, or nobody is in haste, the next ones gather
 //! ```
 //!
 //! A transaction that fails is rolled back, its callers are told why, and the thread goes on with the next: a disk that
@@ -12,22 +12,23 @@
 //! here has to remember what was lost.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use offshoot_model::Event;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
-use tokio::sync::oneshot;
 
 use super::heads::Heads;
+use super::queue::{Queue, Request};
 use super::row::Row;
 use super::schema;
 use crate::folder::Turns;
 use crate::{Commit, DataFolder, StoreError};
 
-/// Events that may wait for the disk. The queue is a channel without a bound of its own, because `append` must neither
-/// block nor lose the order of calls; this bound only keeps a disk that hangs from eating the memory. It is not meant to
+/// Events that may wait for the disk. The queue has no bound of its own, because `append` must neither block nor lose the
+/// order of calls; this bound only keeps a disk that hangs from eating the memory. It is not meant to
 /// be met: who appends also waits for the answer before it goes on, so what waits is bounded by what runs. A million
 /// events are some ten seconds of writing and a few hundred megabytes. One more is refused with
 /// [`StoreError::Overloaded`], like any write that failed.
@@ -40,7 +41,7 @@ const TRANSACTION_EVENTS: usize = 16 << 10;
 /// The handle to the thread. Dropped, it waits until everything that was queued has been written and answered.
 #[derive(Debug)]
 pub(super) struct Writer {
-    queue: Option<mpsc::Sender<Request>>,
+    queue: Arc<Queue>,
     counts: Arc<Counts>,
     thread: Option<JoinHandle<()>>,
 }
@@ -53,36 +54,37 @@ struct Counts {
     commits: AtomicU64,
 }
 
-/// One call of `append`.
-struct Request {
-    rows: Vec<Row>,
-    answer: oneshot::Sender<Result<(), StoreError>>,
-}
-
 /// What the thread owns.
 struct Record {
     path: PathBuf,
     turns: Turns,
     connection: Option<Connection>,
     counts: Arc<Counts>,
+    queue: Arc<Queue>,
 }
 
 impl Writer {
     /// Starts the thread. It opens its connection when the first events come.
     pub(super) fn start(folder: &DataFolder) -> Result<Self, StoreError> {
         let (path, turns) = (folder.database(), folder.writing_turn()?);
-        let (queue, requests) = mpsc::channel();
+        let queue = Arc::<Queue>::default();
         let counts = Arc::<Counts>::default();
-        let mut record =
-            Record { path: path.clone(), turns, connection: None, counts: Arc::clone(&counts) };
+        let mut record = Record {
+            path: path.clone(),
+            turns,
+            connection: None,
+            counts: Arc::clone(&counts),
+            queue: Arc::clone(&queue),
+        };
         let thread = std::thread::Builder::new()
             .name("offshoot-record".to_owned())
-            .spawn(move || record.run(&requests))
+            .spawn(move || record.run())
             .map_err(|error| StoreError::io("start a thread to write", &path, error))?;
-        Ok(Self { queue: Some(queue), counts, thread: Some(thread) })
+        Ok(Self { queue, counts, thread: Some(thread) })
     }
 
-    pub(super) fn append(&self, events: Vec<Event>) -> Commit {
+    /// Queues events: in haste, or until so long from now at most.
+    pub(super) fn append(&self, events: Vec<Event>, patience: Option<Duration>) -> Commit {
         let rows = events.into_iter().map(Row::new).collect::<Result<Vec<_>, _>>();
         let rows = match rows {
             Ok(rows) => rows,
@@ -94,11 +96,10 @@ impl Writer {
             self.counts.waiting.fetch_sub(rows.len(), Ordering::Relaxed);
             return Commit::ready(Err(StoreError::Overloaded { waiting }));
         }
-        let (answer, commit) = oneshot::channel();
-        let queue = self.queue.as_ref().expect("the queue is closed only by drop");
-        match queue.send(Request { rows, answer }) {
-            Ok(()) => Commit::waiting(commit),
-            Err(_) => Commit::ready(Err(StoreError::Closed)),
+        let (request, commit) = Request::new(rows, patience);
+        match self.queue.push(request) {
+            true => Commit::waiting(commit),
+            false => Commit::ready(Err(StoreError::Closed)),
         }
     }
 
@@ -109,7 +110,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        drop(self.queue.take());
+        self.queue.close();
         if let Some(thread) = self.thread.take() {
             // A writer that panicked has said so, and its callers were told that it is closed.
             let _ = thread.join();
@@ -117,17 +118,17 @@ impl Drop for Writer {
     }
 }
 
+/// However the thread ends, nobody waits for it in vain.
+impl Drop for Record {
+    fn drop(&mut self) {
+        self.queue.abandon();
+    }
+}
+
 impl Record {
-    fn run(&mut self, requests: &mpsc::Receiver<Request>) {
-        while let Ok(first) = requests.recv() {
-            let mut events = first.rows.len();
-            let mut group = vec![first];
-            while events < TRANSACTION_EVENTS
-                && let Ok(next) = requests.try_recv()
-            {
-                events += next.rows.len();
-                group.push(next);
-            }
+    fn run(&mut self) {
+        while let Some(group) = self.queue.take(TRANSACTION_EVENTS) {
+            let events: usize = group.iter().map(|request| request.rows.len()).sum();
             let answers = self.transact(&group).unwrap_or_else(|error| {
                 // With the connection goes whatever the failure left in it.
                 self.connection = None;
@@ -190,14 +191,14 @@ mod tests {
         drop(SqliteStore::open(&folder).unwrap());
         let writer = Writer::start(&folder).unwrap();
         writer.counts.waiting.store(QUEUE_EVENTS, Ordering::Relaxed);
-        let refused = writer.append(vec![event(1)]).wait();
+        let refused = writer.append(vec![event(1)], None).wait();
         assert!(
             matches!(refused, Err(StoreError::Overloaded { waiting: QUEUE_EVENTS })),
             "{refused:?}"
         );
         // It counted for nothing, and what comes later is taken.
         assert_eq!(writer.counts.waiting.swap(QUEUE_EVENTS - 2, Ordering::Relaxed), QUEUE_EVENTS);
-        writer.append(vec![event(1), event(2)]).wait().unwrap();
+        writer.append(vec![event(1), event(2)], None).wait().unwrap();
         assert_eq!(writer.counts.waiting.load(Ordering::Relaxed), QUEUE_EVENTS - 2);
     }
 }
