@@ -57,8 +57,11 @@ impl Ledger {
         self.file.try_clone()
     }
 
-    /// A group that lives.
+    /// A group that lives. Each has one place, however often it is entered.
     pub(super) fn enter(&mut self, group: Identity) -> io::Result<()> {
+        if self.places.contains_key(&group) {
+            return Ok(());
+        }
         let place = self.blank.pop().unwrap_or(self.places.len() as u64);
         self.places.insert(group, place);
         self.file.write_all_at(&to_bytes(group), offset(place))
@@ -143,9 +146,10 @@ mod tests {
         check(&[], &[], &[2, 3], 2);
         check(&[4_194_303], &[2], &[3, 4_194_303], 3);
         check(&[5], &[3, 5, 6], &[4_194_303], 3);
-        check(&[7, 8, 9], &[], &[7, 8, 9, 4_194_303], 4);
-        ledger.strike(Identity { pid: 7, start_time: 1 }).expect("nothing happens");
-        assert_eq!(left(&ledger).expect("it is not discarded").groups.len(), 4);
+        check(&[7, 7, 8, 9, 7], &[], &[7, 8, 9, 4_194_303], 4);
+        check(&[10, 10], &[7, 10], &[8, 9, 4_194_303], 5);
+        ledger.strike(Identity { pid: 8, start_time: 1 }).expect("nothing happens");
+        assert_eq!(left(&ledger).expect("it is not discarded").groups.len(), 3);
         ledger.discard().expect("it can be made empty");
         assert_eq!(left(&ledger), None);
     }
