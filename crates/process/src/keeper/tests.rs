@@ -46,6 +46,28 @@ async fn only_what_is_recorded_is_killed() {
 }
 
 #[tokio::test]
+async fn a_keeper_is_not_woken_by_what_starts_and_ends() {
+    let command = KeeperCommand { program: fake_agent().into(), args: vec!["keeper".into()] };
+    let mut link = Link::start(&command, TOKEN, [].into_iter()).expect("a keeper comes up");
+    let before = times_it_slept(link.pid());
+    // Nobody has such a number: it is over what the kernel gives.
+    let nobody = Identity { pid: (1 << 22) + 1, start_time: 1 };
+    for _ in 0..1000 {
+        link.add(nobody).expect("it lives");
+        link.remove(nobody).expect("it lives");
+    }
+    // Once it may have gone to sleep meanwhile.
+    let slept = times_it_slept(link.pid()) - before;
+    assert!(slept <= 1, "it slept {slept} times");
+}
+
+fn times_it_slept(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
+    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    line.expect("the kernel counts").trim().parse().expect("a number")
+}
+
+#[tokio::test]
 async fn whoever_carries_the_token_is_killed() {
     let processes = Processes::start(Options::default()).expect("processes can be held");
     let (carrier, other) = (hanging(&processes), hanging(&processes));

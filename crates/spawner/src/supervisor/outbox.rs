@@ -80,3 +80,30 @@ impl Outbox {
         self.batches.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use offshoot_model::RunId;
+
+    use super::*;
+    use crate::machine::{RunIndex, WaitId};
+
+    #[test]
+    fn only_what_holds_nobody_up_can_wait() {
+        let check = |effects: Vec<Effect>, expected: bool| {
+            let text = format!("{effects:?}");
+            let told = Told { effects, ..Told::default() };
+            assert_eq!(told.can_wait(), expected, "{text}");
+        };
+        let run = RunIndex::ROOT;
+        let remove = || Effect::Remove { run: RunId::from_bytes([7; 16]) };
+        check(vec![], true);
+        check(vec![remove()], true);
+        check(vec![Effect::Start { run }], false);
+        check(vec![Effect::Hand { run }], false);
+        check(vec![Effect::Raised], false);
+        check(vec![Effect::NoTurn { wait: WaitId(1) }], false);
+        let resolve = Effect::Resolve { wait: WaitId(1), ended: vec![], pending: vec![] };
+        check(vec![remove(), resolve], false);
+    }
+}

@@ -28,10 +28,10 @@ use crate::folder::Turns;
 use crate::{Commit, DataFolder, StoreError};
 
 /// Events that may wait for the disk. The queue has no bound of its own, because `append` must neither block nor lose the
-/// order of calls; this bound only keeps a disk that hangs from eating the memory. It is not meant to
-/// be met: who appends also waits for the answer before it goes on, so what waits is bounded by what runs. A million
-/// events are some ten seconds of writing and a few hundred megabytes. One more is refused with
-/// [`StoreError::Overloaded`], like any write that failed.
+/// order of calls; this bound only keeps a disk that hangs from eating the memory. It is not meant to be met: who appends
+/// also waits for the answer before it goes on, so what waits is bounded by what runs. A million events are some ten
+/// seconds of writing and a few hundred megabytes. One more is refused with [`StoreError::Overloaded`], like any write that
+/// failed.
 const QUEUE_EVENTS: usize = 1 << 20;
 
 /// Events in one transaction, unless a single append has more: by then the flush is paid for, and nobody should wait

@@ -2,7 +2,9 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
 use offshoot_model::{RootId, RunId};
 use offshoot_store::{DataFolder, SqliteStore, Store};
 
@@ -102,6 +104,25 @@ fn what_waits_together_is_committed_together() {
     // The first transaction had begun with what there was, the second takes the rest.
     assert!(disk.store.commits() <= 2, "{} transactions", disk.store.commits());
     assert_eq!(disk.store.roots().unwrap().len(), 50);
+}
+
+#[test]
+fn what_nobody_waits_for_waits_for_company() {
+    let disk = OnDisk::new();
+    let mut script = Script::new();
+    disk.store.append(script.many(1)).wait().unwrap();
+    #[expect(clippy::disallowed_methods, reason = "the thread that writes waits for real time")]
+    let now = Instant::now;
+    let start = now();
+    // Nobody comes, and it is written all the same.
+    disk.store.append_soon(script.many(1)).wait().unwrap();
+    assert!(now() - start >= Duration::from_millis(4), "it did not wait");
+    let soon: Vec<_> = (0..20).map(|_| disk.store.append_soon(script.many(1))).collect();
+    disk.store.append(script.many(1)).wait().unwrap();
+    for commit in soon {
+        assert!(matches!(commit.now_or_never(), Some(Ok(()))), "haste takes along what was before");
+    }
+    assert_eq!(disk.store.verify_record(script.root).unwrap(), 23);
 }
 
 #[test]
