@@ -21,9 +21,9 @@ use offshoot_plugin_sdk::model::{
     RunStatus, SpawnRequest, Usage, ValueKind,
 };
 use offshoot_plugin_sdk::{
-    Abilities, BoxFuture, Error, Finished, FutureExt, Host, JsonText, Launch, MergeFn, MergeInput,
-    MergeSetup, NextTurn, Output, Plugin, RunContext, RunEvent, RunHost, Runtime, Stop, StopHandle,
-    Turns, WaitAnswer, WaitFor, check_contract, export, json_of, value_of,
+    Abilities, BoxFuture, Error, Finished, FnRuntime, FutureExt, Host, JsonText, Launch, MergeFn,
+    MergeInput, MergeSetup, NextTurn, Output, Plugin, RunContext, RunEvent, RunHost, Runtime, Stop,
+    StopHandle, Turns, WaitAnswer, WaitFor, check_contract, export, json_of, value_of,
 };
 // No author of a plugin needs to name it.
 use offshoot_runtime::Ruling;
@@ -140,6 +140,7 @@ fn plugin() -> PluginRef {
                     assert_eq!(answer, number.to_string());
                     Ok(Obedient)
                 })
+                .runtime("brief", "", brief().abilities(), |_| Ok(brief()))
                 .merge::<Add>("add", "adds")
         });
         assert_eq!(
@@ -154,6 +155,11 @@ fn plugin() -> PluginRef {
         plugin
     });
     *PLUGIN
+}
+
+/// Takes one turn.
+fn brief() -> FnRuntime {
+    FnRuntime::new("brief", |_, _| std::future::pending())
 }
 
 fn runtime(plugin: PluginRef, name: &str) -> RuntimeRef {
@@ -175,7 +181,7 @@ fn a_plugin_describes_itself_and_refuses_what_it_has_not() {
     assert_eq!(manifest.abi, "1.0.0");
     assert_eq!(manifest.panic, manifest::Panic::Unwind);
     let names: Vec<_> = manifest.runtimes.iter().map(|entry| &*entry.name).collect();
-    assert_eq!(names, ["obedient", "liar", "picky"]);
+    assert_eq!(names, ["obedient", "liar", "picky", "brief"]);
     assert_eq!(manifest.runtimes[0].abilities, Obedient.abilities());
     assert_eq!(manifest.merges[0].description, "adds");
 
@@ -276,6 +282,19 @@ async fn what_cannot_be_read_is_an_outcome() {
     run.cancel(0);
     let error = run.call("dance".into(), "".into()).await.into_result().expect_err("unknown");
     assert_eq!(error.code, AbiError::UNSUPPORTED);
+}
+
+#[tokio::test]
+async fn a_letter_is_taken_by_who_reads_letters() {
+    let check = async |name: &str, expected: Option<u32>| {
+        let run = runtime(plugin(), name)
+            .start(json(launch("hang")).as_rstr(), Recorder::default().as_ref());
+        let letter = wire::turn::encode_letter("hello".into());
+        let taken = run.call(wire::op::LETTER.into(), letter.as_str().into()).await;
+        assert_eq!(taken.into_result().err().map(|error| error.code), expected, "{name}");
+    };
+    check("obedient", None).await;
+    check("brief", Some(AbiError::UNSUPPORTED)).await;
 }
 
 #[tokio::test]
