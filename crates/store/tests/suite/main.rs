@@ -10,6 +10,7 @@ mod faults;
 mod folder;
 mod identity;
 mod sample;
+mod scenario;
 mod sweep;
 mod tmpfs;
 mod values;

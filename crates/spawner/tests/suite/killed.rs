@@ -1,7 +1,5 @@
 //! A supervisor that is killed at every single write, just before it and just after, and the tree that goes on.
 
-mod intercept;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,7 +12,7 @@ use offshoot_spawner::{FanOut, Piece, RootSpec, Session, Spawner, SpawnerError};
 use offshoot_store::{Commit, DataFolder, MemoryStore, Store, StoreError};
 use tokio::sync::{Notify, oneshot};
 
-use intercept::Intercept;
+use crate::intercept::Intercept;
 
 /// What the last write comes to before everything is gone.
 #[derive(Clone, Copy, Debug)]

@@ -42,7 +42,7 @@ fn check_malformed(input: &str, position: usize, kind: Kind) {
 fn roots() {
     #[track_caller]
     fn check(input: &str, kind: KeyKind, agent: &str) {
-        crate::check(input, kind, agent, 0, None);
+        crate::grammar::check(input, kind, agent, 0, None);
     }
     check("agent:main:main", KeyKind::Main, "main");
     check("agent:7:main", KeyKind::Main, "7");

@@ -1,7 +1,5 @@
 //! A record that breaks at any write: nothing is told that is not recorded, nothing hangs, nothing goes on.
 
-mod intercept;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,7 +12,7 @@ use offshoot_runtime::{
 use offshoot_spawner::{RootSpec, Spawner, SpawnerError};
 use offshoot_store::{MemoryStore, Store};
 
-use intercept::Intercept;
+use crate::intercept::Intercept;
 
 /// Refuses one append, and with it everything that follows.
 fn breaking(write: i64) -> Arc<impl Store> {

@@ -1,0 +1,8 @@
+//! What the crate promises, from outside.
+
+// All of it is test code, which the lints know by this mark.
+#![cfg(test)]
+
+mod definitions;
+mod errors;
+mod layers;

@@ -1,0 +1,7 @@
+//! What the crate promises, from outside.
+
+// All of it is test code, which the lints know by this mark.
+#![cfg(test)]
+
+mod order;
+mod scenario;

@@ -1,0 +1,16 @@
+//! The engine from outside, as a library user drives it.
+
+// All of it is test code, which the lints know by this mark.
+#![cfg(test)]
+
+mod agents;
+mod broken_record;
+mod custom_merge;
+mod intercept;
+mod killed;
+mod library;
+mod minds;
+mod owners;
+mod resume;
+mod retries;
+mod turns;
