@@ -50,7 +50,7 @@ impl Host for Listener {
         Box::pin(async { Err(Refusal::new(RefusalCode::RecursionDisabled, "none here")) })
     }
 
-    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
-        Box::pin(async { WaitAnswer::default() })
+    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, std::result::Result<WaitAnswer, Refusal>> {
+        Box::pin(async { Ok(WaitAnswer::default()) })
     }
 }

@@ -74,7 +74,7 @@ async fn parent(launch: Launch, cx: RunContext, width: u64) -> Finished {
             let request = SpawnRequest { task: Arc::clone(&task), ..SpawnRequest::default() };
             cx.host.spawn(request).await.expect("there is room for it");
         }
-        cx.host.wait(WaitFor::default()).await;
+        cx.host.wait(WaitFor::default()).await.expect("the tree lives");
     }
     Finished::text("1")
 }

@@ -12,6 +12,7 @@ pub mod manifest;
 pub mod merge;
 pub mod orphans;
 pub mod probe;
+pub mod refused;
 pub mod shutdown;
 pub mod spawn;
 pub mod turn;

@@ -84,7 +84,7 @@ impl Host for Printer {
         Box::pin(async { Err(Refusal::new(RefusalCode::RecursionDisabled, "none here")) })
     }
 
-    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
-        Box::pin(async { WaitAnswer::default() })
+    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
+        Box::pin(async { Ok(WaitAnswer::default()) })
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use offshoot_plugin_abi::abi_stable::sabi_trait::TD_Opaque;
 use offshoot_plugin_abi::abi_stable::std_types::{RResult, RStr, RString};
 use offshoot_plugin_abi::async_ffi::FutureExt;
-use offshoot_plugin_abi::wire::{event, group, op, orphans, spawn, turn, wait};
+use offshoot_plugin_abi::wire::{event, group, op, orphans, refused, spawn, turn, wait};
 use offshoot_plugin_abi::{
     AbiError, Answer, Host, Host_TO, HostRef, Later, RunHost, RunHost_TO, RunHostRef,
     event as kinds,
@@ -179,7 +179,7 @@ impl RunHost for RunsHost {
             op::WAIT => {
                 let (host, order) = (self.host.clone(), wait::decode(args_json.as_str()));
                 self.home.later(async move {
-                    let answer = host.wait(order?).await;
+                    let answer = host.wait(order?).await.map_err(refused::encode)?;
                     Ok(wait::encode_answer(answer)?.into())
                 })
             }

@@ -52,7 +52,7 @@ impl Host for InOrder {
         Box::pin(async move { host.spawn(request).await })
     }
 
-    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
+    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
         let host = self.host.clone();
         Box::pin(async move { host.wait(wait).await })
     }
@@ -84,8 +84,8 @@ mod tests {
             Box::pin(async { Err(Refusal::new(RefusalCode::RecursionDisabled, "none here")) })
         }
 
-        fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
-            Box::pin(async { WaitAnswer::default() })
+        fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
+            Box::pin(async { Ok(WaitAnswer::default()) })
         }
     }
 

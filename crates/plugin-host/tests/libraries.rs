@@ -77,8 +77,8 @@ impl Host for Listener {
         Box::pin(async { Err(Refusal::new(RefusalCode::RecursionDisabled, "none here")) })
     }
 
-    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
-        Box::pin(async { WaitAnswer::default() })
+    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
+        Box::pin(async { Ok(WaitAnswer::default()) })
     }
 }
 

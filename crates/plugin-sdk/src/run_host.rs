@@ -69,14 +69,12 @@ impl Host for Link {
         .boxed()
     }
 
-    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
-        let pending = wait.runs.clone();
+    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
         let json = wire::wait::encode(wait);
         let asked = self.ask(|host| host.call(op::WAIT.into(), json.as_str().into()));
         async move {
             let answer = asked.await.and_then(|json| wire::wait::decode_answer(&json));
-            // Nobody could be asked: then nothing is known to have ended.
-            answer.unwrap_or(WaitAnswer { ended: Vec::new(), pending })
+            answer.map_err(|error| wire::refused::decode(&error).unwrap_or_else(|| refusal(&error)))
         }
         .boxed()
     }

@@ -78,9 +78,15 @@ impl Runtime for Obedient {
                     let refused = host.spawn(request("no")).await.expect_err("refused");
                     let child = host.spawn(request("yes")).await.expect("admitted");
                     let wait = WaitFor { runs: vec![child], ..WaitFor::default() };
-                    let ended = host.wait(wait).await.ended;
+                    let ended = host.wait(wait).await.expect("it is waited for").ended;
                     Finished::text(format!("{} {:?}", refused.code, ended[0].data))
                 }
+                "late" => match host.wait(WaitFor::default()).await {
+                    Ok(answer) => Finished::text(format!("{answer:?}")),
+                    Err(Refusal { code, message, hint, .. }) => {
+                        Finished::text(format!("{code}: {message} ({hint:?})"))
+                    }
+                },
                 "turns" => {
                     let letter = turns.letter().await;
                     let mut answer = format!("got {letter}");
@@ -341,12 +347,16 @@ impl Host for Family {
         async { answer }.boxed()
     }
 
-    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
+    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
+        let Some(&child) = wait.runs.first() else {
+            let over = Refusal::new(RefusalCode::CallerEnded, "this session is over");
+            return async { Err(over.with_hint("end too")) }.boxed();
+        };
         let agent: AgentId = "main".parse().expect("an agent");
         let key = "agent:main:subagent:c".parse().expect("a key");
         let ending = offshoot_plugin_sdk::model::Ending::completed(Payload::text("grown up"));
-        let ended = vec![Envelope::of(&ending, key, wait.runs[0], agent, 1)];
-        async { WaitAnswer { ended, pending: Vec::new() } }.boxed()
+        let ended = vec![Envelope::of(&ending, key, child, agent, 1)];
+        async { Ok(WaitAnswer { ended, pending: Vec::new() }) }.boxed()
     }
 
     fn turn_ended(&self, _answer: Option<Arc<str>>, _taken: u32) -> BoxFuture<'static, Ruling> {
@@ -374,7 +384,20 @@ async fn children_letters_and_turns_cross() {
     };
     let text = |text: &str| Output::Text(text.into());
     assert_eq!(soon(run("family", None)).await, text(r#"depth_limit Some(Text("grown up"))"#));
+    // What cannot be waited for is no wait in which nothing has ended, or a loop over it would spin.
+    let refused = r#"caller_ended: this session is over (Some("end too"))"#;
+    assert_eq!(soon(run("late", None)).await, text(refused));
     assert_eq!(soon(run("turns", Some("a letter"))).await, text("got a letter, then results"));
+}
+
+#[tokio::test]
+async fn a_host_that_knows_no_wait_refuses_it() {
+    let run = runtime(plugin(), "obedient")
+        .start(json(launch("late")).as_rstr(), Recorder::default().as_ref());
+    let outcome = soon(run.outcome()).await.into_result().expect("it completed");
+    let finished = wire::finished::decode(outcome).expect("what was encoded");
+    let said = "cannot_delegate: the host could not be asked: unsupported operation `wait` (None)";
+    assert_eq!(finished.output, Output::Text(said.into()));
 }
 
 #[tokio::test]

@@ -96,8 +96,8 @@ impl Host for Deaf {
         Box::pin(async { Err(refusal) })
     }
 
-    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
-        Box::pin(async { WaitAnswer::default() })
+    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
+        Box::pin(async { Ok(WaitAnswer::default()) })
     }
 }
 
@@ -268,7 +268,7 @@ impl Host for Listener {
         Deaf.spawn(request)
     }
 
-    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
+    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
         Deaf.wait(wait)
     }
 }
@@ -286,7 +286,7 @@ impl Host for StopOnStart {
         Deaf.spawn(request)
     }
 
-    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
+    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
         Deaf.wait(wait)
     }
 }

@@ -257,14 +257,20 @@ impl Session<'_> {
             Ok(Tool::Read(read)) => self.sources.read(&read),
             Ok(Tool::Wait(wait)) => {
                 let mode = wait.mode;
-                tools::waited(mode, self.host.wait(wait).await, self.options.result_bytes)
+                match self.host.wait(wait).await {
+                    Ok(answer) => tools::waited(mode, answer, self.options.result_bytes),
+                    Err(refusal) => tools::refused(&refusal),
+                }
             }
             Ok(Tool::Spawn { request, wait }) => match self.host.spawn(*request).await {
                 Err(refusal) => tools::refused(&refusal),
                 Ok(run) if !wait => tools::accepted(run),
                 Ok(run) => {
                     let wait = WaitFor { runs: vec![run], mode: WaitMode::All, timeout: None };
-                    tools::ended(run, self.host.wait(wait).await, self.options.result_bytes)
+                    match self.host.wait(wait).await {
+                        Ok(answer) => tools::ended(run, answer, self.options.result_bytes),
+                        Err(refusal) => tools::refused(&refusal),
+                    }
                 }
             },
         }

@@ -95,7 +95,7 @@ impl Host for Recorder {
         Box::pin(async { Err(refusal) })
     }
 
-    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
-        Box::pin(async { WaitAnswer::default() })
+    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
+        Box::pin(async { Ok(WaitAnswer::default()) })
     }
 }

@@ -63,8 +63,9 @@ pub trait Host: Send + Sync {
     /// Asks for a child.
     fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>>;
 
-    /// Waits for children. The caller's slot is lent meanwhile.
-    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, WaitAnswer>;
+    /// Waits for children. The caller's slot is lent meanwhile. A refusal is an answer: nothing was waited for, and asking
+    /// again brings the same.
+    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>>;
 
     /// A turn of a run that can take further ones is over, with this answer, when it had taken so many letters.
     /// Answers once it is known how the run goes on; its slot is lent meanwhile. A host that says nothing else has
@@ -115,7 +116,10 @@ impl RunHost {
     }
 
     /// Waits for children, with the slot lent.
-    pub async fn wait(&self, wait: WaitFor) -> WaitAnswer {
+    ///
+    /// # Errors
+    /// Where there is nothing to wait for: the caller's session or its tree is over, or its host cannot be asked.
+    pub async fn wait(&self, wait: WaitFor) -> Result<WaitAnswer, Refusal> {
         self.0.wait(wait).await
     }
 

@@ -119,8 +119,8 @@ mod tests {
             ready(Err(refusal)).boxed()
         }
 
-        fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
-            ready(WaitAnswer::default()).boxed()
+        fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
+            ready(Ok(WaitAnswer::default())).boxed()
         }
 
         fn turn_ended(&self, _answer: Option<Arc<str>>, taken: u32) -> BoxFuture<'static, Ruling> {

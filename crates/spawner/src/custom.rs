@@ -203,7 +203,7 @@ impl Host for RootHost {
         self.0.spawn(request)
     }
 
-    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
+    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
         self.0.wait(wait)
     }
 }
@@ -222,13 +222,9 @@ impl Host for CallerHost {
         Box::pin(async move { Ok(agents.spawn(caller, request).await?.run) })
     }
 
-    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
+    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
         let (agents, caller) = (self.agents.clone(), self.caller);
-        Box::pin(async move {
-            let pending = wait.runs.clone();
-            let answer = agents.wait(caller, wait).await;
-            answer.unwrap_or(WaitAnswer { ended: Vec::new(), pending })
-        })
+        Box::pin(async move { agents.wait(caller, wait).await })
     }
 }
 

@@ -56,11 +56,9 @@ impl Host for AgentHost {
         .boxed()
     }
 
-    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
-        let order = wait.runs.clone();
+    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
         let answer = wait_for(Arc::clone(&self.shared), self.sender.clone(), self.run, wait);
-        // Where nobody answers any more, everything is as pending as it was.
-        async { answer.await.unwrap_or(WaitAnswer { ended: Vec::new(), pending: order }) }.boxed()
+        async { answer.await.ok_or_else(tree_over) }.boxed()
     }
 
     fn turn_ended(
@@ -106,9 +104,13 @@ pub(crate) async fn spawn(
     ask: Ask,
 ) -> Result<RunId, Refusal> {
     let (reply, answer) = oneshot::channel();
-    let gone = || Refusal::new(RefusalCode::CallerEnded, "the tree is over");
-    sender.send(Message::Spawn { ask: Box::new(ask), reply }).map_err(|_| gone())?;
-    answer.await.unwrap_or_else(|_| Err(gone()))
+    sender.send(Message::Spawn { ask: Box::new(ask), reply }).map_err(|_| tree_over())?;
+    answer.await.unwrap_or_else(|_| Err(tree_over()))
+}
+
+/// The answer to whatever is asked of a tree whose supervisor has ended.
+fn tree_over() -> Refusal {
+    Refusal::new(RefusalCode::CallerEnded, "the tree is over")
 }
 
 /// Waits for runs below the caller; none where the tree is over or its record broke. Dropping the future gives the wait

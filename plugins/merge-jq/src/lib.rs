@@ -24,8 +24,8 @@
 //! #     fn spawn(&self, _: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
 //! #         std::future::ready(Err(Refusal::new(RefusalCode::RecursionDisabled, "no"))).boxed()
 //! #     }
-//! #     fn wait(&self, _: WaitFor) -> BoxFuture<'static, WaitAnswer> {
-//! #         std::future::ready(WaitAnswer::default()).boxed()
+//! #     fn wait(&self, _: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
+//! #         std::future::ready(Ok(WaitAnswer::default())).boxed()
 //! #     }
 //! # }
 //! # let host = RunHost::new(Nobody);

@@ -121,8 +121,8 @@ async fn greedy(launch: Launch, host: RunHost) -> Finished {
             Err(refusal) => said.push(refusal.code.to_string()),
             Ok(child) => {
                 let wait = WaitFor { runs: vec![child], ..WaitFor::default() };
-                let data = host.wait(wait).await.ended.pop().and_then(|envelope| envelope.data);
-                said.push(match data {
+                let waited = host.wait(wait).await.map(|mut answer| answer.ended.pop());
+                said.push(match waited.ok().flatten().and_then(|envelope| envelope.data) {
                     Some(Payload::Text(text)) => text.to_string(),
                     other => format!("{other:?}"),
                 });

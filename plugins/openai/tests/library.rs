@@ -66,8 +66,8 @@ impl Host for Listener {
         std::future::ready(Err(refusal)).boxed()
     }
 
-    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
-        std::future::ready(WaitAnswer::default()).boxed()
+    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
+        std::future::ready(Ok(WaitAnswer::default())).boxed()
     }
 }
 

@@ -201,7 +201,7 @@ impl Host for Counting {
         Box::pin(async { Err(refusal) })
     }
 
-    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
+    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
         let run = Launch::bare("").run;
         let key = SessionKey::parse("agent:main:subagent:x").expect("it is a key");
         let ending = Ending {
@@ -211,6 +211,6 @@ impl Host for Counting {
             ..Ending::of(Reason::ExitCode { code: -1 })
         };
         let ended = vec![Envelope::of(&ending, key, run, AgentId::main(), 1)];
-        Box::pin(async { WaitAnswer { ended, pending: Vec::new() } })
+        Box::pin(async { Ok(WaitAnswer { ended, pending: Vec::new() }) })
     }
 }

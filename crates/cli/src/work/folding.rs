@@ -88,14 +88,16 @@ impl Host for NoTree {
     fn hear(&self, _event: RunEvent) {}
 
     fn spawn(&self, _request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
-        let message = "a merge outside a tree has no agents";
-        let refusal = Refusal::new(RefusalCode::UnknownCaller, message);
-        Box::pin(async { Err(refusal) })
+        Box::pin(async { Err(no_agents()) })
     }
 
-    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
-        Box::pin(async { WaitAnswer::default() })
+    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
+        Box::pin(async { Err(no_agents()) })
     }
+}
+
+fn no_agents() -> Refusal {
+    Refusal::new(RefusalCode::UnknownCaller, "a merge outside a tree has no agents")
 }
 
 fn wrong(fault: &MergeFault) -> Failure {

@@ -81,8 +81,13 @@ impl abi::RunHost for HostSide {
             op::WAIT => {
                 let wait = wire::wait::decode(args_json.as_str()).expect("what was encoded");
                 async move {
-                    let answer = wire::wait::encode_answer(host.wait(wait).await);
-                    RResult::ROk(answer.expect("plain data").into())
+                    match host.wait(wait).await {
+                        Ok(answer) => {
+                            let answer = wire::wait::encode_answer(answer).expect("plain data");
+                            RResult::ROk(answer.into())
+                        }
+                        Err(refusal) => RResult::RErr(wire::refused::encode(refusal)),
+                    }
                 }
                 .into_ffi()
             }

@@ -53,8 +53,8 @@ impl Host for Engine {
         std::future::ready(Err(refusal)).boxed()
     }
 
-    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
-        std::future::ready(WaitAnswer::default()).boxed()
+    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
+        std::future::ready(Ok(WaitAnswer::default())).boxed()
     }
 
     fn turn_ended(&self, answer: Option<Arc<str>>, taken: u32) -> BoxFuture<'static, Ruling> {

@@ -131,7 +131,7 @@ impl Host for Listener {
         std::future::ready(answer).boxed()
     }
 
-    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, WaitAnswer> {
+    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
         let spawned = Arc::clone(&self.spawned);
         let together = self.admits.unwrap_or_default();
         let mut live = self.live.subscribe();
@@ -146,7 +146,7 @@ impl Host for Listener {
                 let key = SessionKey::parse("agent:main:subagent:child").expect("a key");
                 Envelope::of(&answer, key, run_id(index + 1), AgentId::main(), 1)
             });
-            WaitAnswer { ended: ended.collect(), pending: Vec::new() }
+            Ok(WaitAnswer { ended: ended.collect(), pending: Vec::new() })
         }
         .boxed()
     }

@@ -60,7 +60,9 @@ impl MergeJob for NotesJob {
             let request = SpawnRequest { task: "agent".into(), ..SpawnRequest::default() };
             let run =
                 host.spawn(request).await.map_err(|refusal| MergeFault::new(refusal.message))?;
-            let answer = host.wait(WaitFor { runs: vec![run], ..WaitFor::default() }).await;
+            let wait = WaitFor { runs: vec![run], ..WaitFor::default() };
+            let answer =
+                host.wait(wait).await.map_err(|refusal| MergeFault::new(refusal.message))?;
             let data = answer.ended[0].data.as_ref();
             Ok(JsonText::of(&(text, data)).expect("plain data"))
         }

@@ -66,7 +66,8 @@ fn agents(starts: &Starts) -> FnRuntime {
                 for child in children() {
                     cx.host.spawn(ask(&child)).await.expect("there is room");
                 }
-                for ended in cx.host.wait(WaitFor::default()).await.ended {
+                let waited = cx.host.wait(WaitFor::default()).await.expect("the tree lives");
+                for ended in waited.ended {
                     answer = format!("{answer}, {}", text(ended.data.as_ref()));
                 }
             } else if task.starts_with("turn") {

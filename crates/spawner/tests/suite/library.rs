@@ -40,7 +40,7 @@ fn nesting() -> FnRuntime {
         let child = cx.host.spawn(request(&format!("deeper than {depth}"))).await;
         match child {
             Ok(_) => {
-                let answer = cx.host.wait(WaitFor::default()).await;
+                let answer = cx.host.wait(WaitFor::default()).await.expect("the tree lives");
                 let Some(Payload::Text(below)) = &answer.ended[0].data else {
                     return Finished::text("a child without an answer");
                 };

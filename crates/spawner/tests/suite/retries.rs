@@ -102,7 +102,7 @@ async fn a_parent_hears_of_the_last_attempt_only() {
             ..SpawnRequest::default()
         };
         cx.host.spawn(request).await.expect("it may spawn");
-        let answer = cx.host.wait(WaitFor::default()).await;
+        let answer = cx.host.wait(WaitFor::default()).await.expect("the tree lives");
         assert_eq!(answer.ended.len(), 1, "told once");
         match &answer.ended[0].data {
             Some(Payload::Text(text)) => Finished::text(&**text),

@@ -22,7 +22,7 @@ async fn numbers(launch: Launch, host: RunHost) -> Finished {
     host.used(Usage { input, ..Usage::default() }, Cost::known(MicroUsd::from_micros(100_001)));
     let grant = &launch.grant;
     let refused = host.spawn(SpawnRequest::default()).await;
-    let mut waited = host.wait(WaitFor::default()).await;
+    let mut waited = host.wait(WaitFor::default()).await.expect("the host of this test answers");
     let envelope = waited.ended.pop().expect("the host of this test has one");
     let reasons = [Reason::ExitCode { code: -7 }, Reason::Timeout { seconds: u64::MAX }];
     for reason in reasons {
