@@ -1,6 +1,7 @@
 //! Starts cargo in the workspace's folder. The only file that starts anything.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use xshell::{Cmd, Shell, cmd};
 
@@ -13,13 +14,19 @@ pub(crate) fn run(arguments: &[&str], environment: &[(&str, &str)]) -> Result {
     Ok(cargo.envs(environment.iter().copied()).run()?)
 }
 
-/// Runs the command as built from this checkout and returns what it prints.
+/// Builds every target of the workspace in one build. A build of one package alone would choose other features for the crates
+/// below it, and compile them a second time.
+pub(crate) fn build_all() -> Result {
+    run(&["build", "--workspace", "--all-targets"], &[])
+}
+
+/// Runs the command as [`build_all`] has built it and returns what it prints.
 ///
-/// What it prints must not depend on who asks: no variable of ours reaches it, the width is fixed
-/// and no stream is a terminal.
+/// What it prints must not depend on the caller: no variable of ours reaches it, the width is fixed and no stream is a terminal.
 pub(crate) fn offshoot(arguments: &[&str]) -> Result<String> {
     let shell = shell()?;
-    let offshoot = cmd!(shell, "cargo run --quiet --package offshoot-cli -- {arguments...}");
+    let program = built("offshoot")?;
+    let offshoot = cmd!(shell, "{program} {arguments...}");
     let offshoot = offshoot.quiet().env("COLUMNS", "100").env("NO_COLOR", "1");
     let output = without_our_variables(offshoot).ignore_status().output()?;
     if output.status.success() {
@@ -30,11 +37,17 @@ pub(crate) fn offshoot(arguments: &[&str]) -> Result<String> {
     Err(format!("`offshoot {line}` ended with {}\n{}", output.status, stderr.trim_end()).into())
 }
 
-/// Runs an example of a package and returns what it prints.
-pub(crate) fn example(package: &str, example: &str) -> Result<String> {
+/// Runs an example as [`build_all`] has built it and returns what it prints.
+pub(crate) fn example(example: &str) -> Result<String> {
     let shell = shell()?;
-    let run = cmd!(shell, "cargo run --quiet --package {package} --example {example}");
-    Ok(run.quiet().read()? + "\n")
+    let program = built(&format!("examples/{example}"))?;
+    Ok(cmd!(shell, "{program}").quiet().read()? + "\n")
+}
+
+/// The path of a program of this checkout: beside this one, which cargo has built into the same folder.
+fn built(program: &str) -> Result<PathBuf> {
+    let ours = std::env::current_exe()?;
+    Ok(ours.parent().ok_or("a program lies in a folder")?.join(program))
 }
 
 fn without_our_variables(command: Cmd<'_>) -> Cmd<'_> {

@@ -14,14 +14,8 @@ struct Generated {
 
 const GENERATED: &[Generated] = &[
     Generated { path: "docs/config.schema.json", make: || cargo::offshoot(&["config", "schema"]) },
-    Generated {
-        path: "docs/plugin-abi.md",
-        make: || cargo::example("offshoot-plugin-abi", "layout"),
-    },
-    Generated {
-        path: "docs/events.schema.json",
-        make: || cargo::example("offshoot-display", "event_schema"),
-    },
+    Generated { path: "docs/plugin-abi.md", make: || cargo::example("layout") },
+    Generated { path: "docs/events.schema.json", make: || cargo::example("event_schema") },
     Generated { path: "docs/cli.md", make: || command_line::page(&cargo::offshoot) },
     Generated { path: "docs/mcp-tools.md", make: tools },
 ];
@@ -37,6 +31,7 @@ fn tools() -> Result<String> {
 
 /// Writes all of it.
 pub(crate) fn write() -> Result {
+    cargo::build_all()?;
     for Generated { path, make } in GENERATED {
         let text = make().map_err(|error| format!("{path} cannot be made: {error}"))?;
         fs::write(workspace::root().join(path), text)
@@ -48,6 +43,7 @@ pub(crate) fn write() -> Result {
 
 /// Compares all of it, and names every file that differs.
 pub(crate) fn check() -> Result {
+    cargo::build_all()?;
     let mut stale = Vec::new();
     for Generated { path, make } in GENERATED {
         let made = make().map_err(|error| format!("{path} cannot be made: {error}"))?;

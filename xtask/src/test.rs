@@ -2,7 +2,11 @@
 
 use crate::{Result, cargo};
 
-/// Everything that is a test, in one build.
+/// Tells tests that every program and library of the workspace is built. See `tests/support/src/programs.rs`.
+const BUILT: &str = "OFFSHOOT_TESTS_BUILT";
+
+/// Builds everything once, then runs everything that is a test.
 pub(crate) fn run() -> Result {
-    cargo::run(&["test", "--workspace"], &[])
+    cargo::build_all()?;
+    cargo::run(&["test", "--workspace"], &[(BUILT, "true")])
 }

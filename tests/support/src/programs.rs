@@ -1,4 +1,5 @@
-//! Where the built programs are. Cargo names them only to tests of their own package, so the others build on demand.
+//! Where the built programs are. Cargo names them only to tests of their own package. The others find them built
+//! (`cargo xtask test` says so in [`BUILT`]), or build them on demand (a plain `cargo test`).
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,6 +7,10 @@ use std::sync::OnceLock;
 
 use crate::release::release_build;
 use crate::target::profile_folder;
+
+/// The variable that is set where everything in the workspace, programs and libraries included, was built before the tests.
+/// A build of one package alone would compile much of the workspace a second time, with other features.
+const BUILT: &str = "OFFSHOOT_TESTS_BUILT";
 
 /// The awkward agent: see the module page of `offshoot-fake-agent`.
 ///
@@ -55,8 +60,9 @@ pub fn plugin_library(name: &str) -> PathBuf {
     build("offshoot-plugin-host", &["--example", name]).join("examples").join(file)
 }
 
-/// The library of a plugin of this workspace, by the name of its folder in `plugins`. Built apart: a library without a hash in
-/// its name is one file for all who build it, and built alone it would have other features than the tests that link it.
+/// The library of a plugin of this workspace, by the name of its folder in `plugins`. Where it is built on demand, it is built
+/// apart: a library without a hash in its name is one file for all who build it, and built alone it would have other features
+/// than the tests that link it.
 ///
 /// # Panics
 ///
@@ -64,14 +70,20 @@ pub fn plugin_library(name: &str) -> PathBuf {
 pub fn workspace_plugin(name: &str) -> PathBuf {
     let package = format!("offshoot-plugin-{name}");
     let file = format!("lib{}.so", package.replace('-', "_"));
+    if all_is_built() {
+        return profile_folder().join(file);
+    }
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     release_build(&workspace, &["build", "--package", &package, "--lib"], &[]).join(file)
 }
 
-/// Builds with the profile and into the target folder of the running test, and answers with that of the profile. Cargo itself sees to it that two tests do not
-/// build at once, and has nothing to do for the second.
+/// Builds with the profile and into the target folder of the running test, unless all is built already. Returns the folder of the
+/// profile. Cargo lets one build run at a time, and the second finds nothing to do.
 fn build(package: &str, what: &[&str]) -> PathBuf {
     let profile_folder = profile_folder();
+    if all_is_built() {
+        return profile_folder;
+    }
     let target = profile_folder.parent().expect("a profile lies in a target folder");
     let profile = match name(&profile_folder) {
         "debug" => "dev",
@@ -91,6 +103,14 @@ fn build(package: &str, what: &[&str]) -> PathBuf {
         .expect("cargo has built this test, so it can be started");
     assert!(built.success(), "{package} does not build");
     profile_folder
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what was built before the tests is not configuration"
+)]
+fn all_is_built() -> bool {
+    std::env::var(BUILT).is_ok()
 }
 
 fn name(folder: &Path) -> &str {
