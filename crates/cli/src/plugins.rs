@@ -16,8 +16,9 @@ use std::sync::{Arc, OnceLock};
 use offshoot_config::{Config, Origin};
 use offshoot_model::{ContentHash, JsonText};
 use offshoot_plugin_host::{
-    Candidate, Checked, Described, Extent, LogLine, Place, PlaceOrigin, Plugin, PluginError,
-    PluginMerge, PluginRuntime, Search, Surroundings, Trier, try_out,
+    Candidate, Checked, Described, Extent, LogLine, PACKAGE_FILE, Package, Place, PlaceOrigin,
+    Plugin, PluginError, PluginMerge, PluginRuntime, Search, Surroundings, Trier, trust_digest,
+    try_out,
 };
 use offshoot_process::Processes;
 
@@ -25,9 +26,9 @@ use crate::environment::SYSTEM_PLUGINS;
 use crate::exit::Exit;
 use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
-use crate::project::Project;
+use crate::project::{Project, digest_of};
 use crate::tried::Tried;
-use crate::trusted::{Trust, Trusted};
+use crate::trusted::Trusted;
 use crate::work::engine;
 
 pub(crate) use found::Found;
@@ -208,7 +209,8 @@ pub(crate) fn user_folder(cx: &Invocation) -> Result<PathBuf, Failure> {
     })
 }
 
-/// What the user has trusted of a plugin. Where a whole project is trusted, so is what is in it.
+/// What the user has trusted of a plugin: that very plugin, or the project whose digest covers its files. What a project
+/// only points to, by `plugins.path`, is not covered.
 pub(crate) fn trusted(
     candidate: &Candidate,
     cx: &Invocation,
@@ -217,14 +219,23 @@ pub(crate) fn trusted(
         return Ok(None);
     }
     let folder = real(&candidate.folder);
-    if let Some(digest) = Trusted::read(&cx.environment)?.plugin(&folder) {
+    let trusted = Trusted::read(&cx.environment)?;
+    if let Some(digest) = trusted.plugin(&folder) {
         return Ok(Some(digest));
     }
+    let library = candidate.package.as_ref().ok().and_then(Package::library);
     if candidate.origin == PlaceOrigin::Project
+        && let Some(library) = library
         && let Some(project) = Project::nearest(&folder)?
-        && Trusted::of(&project, &cx.environment)? == Trust::Trusted
+        && let Ok(folder) = folder.strip_prefix(&project.folder)
     {
-        return Ok(candidate.digest().ok());
+        // The hashes of the files are those of the reading that was judged, whatever becomes of the files meanwhile.
+        let hashes = project.hashes()?;
+        let hash = |file: &Path| hashes.get(&folder.join(file)).copied();
+        let covered = hash(Path::new(PACKAGE_FILE)).zip(hash(&library.path));
+        if trusted.trusts(&project.folder, digest_of(&hashes)) {
+            return Ok(covered.map(|(package, library)| trust_digest(package, library)));
+        }
     }
     Ok(None)
 }

@@ -1,6 +1,7 @@
 //! A project: the nearest folder, upwards, with files of ours in it. They come with a checkout, so they are data
 //! until the user trusts them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -68,15 +69,25 @@ impl Project {
 
     /// A hash of the names and contents of all files: another one as soon as anything differs.
     pub(crate) fn digest(&self) -> Result<ContentHash, Failure> {
-        let mut lines = String::new();
-        for file in &self.files {
+        Ok(digest_of(&self.hashes()?))
+    }
+
+    /// The hash of each file, from one reading.
+    pub(crate) fn hashes(&self) -> Result<BTreeMap<PathBuf, ContentHash>, Failure> {
+        let hash = |file: &PathBuf| {
             let path = self.folder.join(file);
             let bytes = fs::read(&path).map_err(|error| Failure::file("read", &path, &error))?;
-            // Debug quotes whatever a name may contain, so no two lists of files have the same text.
-            lines.push_str(&format!("{file:?} {}\n", ContentHash::of(&bytes)));
-        }
-        Ok(ContentHash::of(lines.as_bytes()))
+            Ok((file.clone(), ContentHash::of(&bytes)))
+        };
+        self.files.iter().map(hash).collect()
     }
+}
+
+/// The digest of a project whose files have these hashes.
+pub(crate) fn digest_of(hashes: &BTreeMap<PathBuf, ContentHash>) -> ContentHash {
+    // Debug quotes whatever a name may contain, so no two lists of files have the same text.
+    let lines: String = hashes.iter().map(|(file, hash)| format!("{file:?} {hash}\n")).collect();
+    ContentHash::of(lines.as_bytes())
 }
 
 /// The configuration file in a folder, TOML or JSON5; both at once is one too many.

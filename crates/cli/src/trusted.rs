@@ -72,6 +72,11 @@ impl Trusted {
         Self::read(environment)?.judge(project)
     }
 
+    /// Whether this project was trusted when it had this digest.
+    pub(crate) fn trusts(&self, folder: &Path, digest: ContentHash) -> bool {
+        self.list.projects.get(folder) == Some(&digest)
+    }
+
     /// What is to be thought of this project.
     pub(crate) fn judge(&self, project: &Project) -> Result<Trust, Failure> {
         Ok(match self.list.projects.get(&project.folder) {

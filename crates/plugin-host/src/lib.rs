@@ -46,6 +46,6 @@ pub use package::{
 };
 pub use plugin::{Plugin, shutdown_all};
 pub use runtime::PluginRuntime;
-pub use search::{Candidate, Checked, Place, PlaceOrigin, Search};
+pub use search::{Candidate, Checked, Examined, Place, PlaceOrigin, Search, trust_digest};
 pub use suite::{Finding, Suite, Verdict, check, suite};
 pub use trial::{Described, Extent, Trier, trial, try_out};

@@ -6,7 +6,7 @@ mod elf;
 mod image;
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -37,14 +37,16 @@ impl Library {
             }
             Err(error) => return Err(PluginError::read(path, error)),
         };
-        if path.is_dir() {
-            return Err(PluginError::NotALibrary { path, what: "a folder".into() });
-        }
-        guard::check(&path)?;
-        let (image, digest) = read(&path)?;
+        let (image, digest) = read(guard::open(&path)?, &path)?;
         let checked = elf::check(image.file()).map_err(|error| PluginError::read(&path, error))?;
         checked.map_err(|fault| fault.of(&path))?;
         Ok(Self { path, digest, image: Arc::new(image) })
+    }
+
+    /// Writes the bytes that were checked.
+    pub(crate) fn write_to(&self, to: &mut impl Write) -> io::Result<u64> {
+        // Opened anew, to be read from its beginning however often it is written.
+        io::copy(&mut File::open(self.image.path())?, to)
     }
 
     /// The path from which it is opened, which has the bytes that were checked whatever becomes of the file.
@@ -58,13 +60,12 @@ impl Library {
 }
 
 /// Copies and hashes a file in one pass.
-fn read(path: &Path) -> Result<(Image, ContentHash), PluginError> {
+fn read(mut file: File, path: &Path) -> Result<(Image, ContentHash), PluginError> {
     let unread = |error| PluginError::read(path, error);
     let no_image = |error: io::Error| PluginError::NotOpened {
         path: path.to_owned(),
         why: format!("it cannot be copied into memory: {error}"),
     };
-    let mut file = File::open(path).map_err(unread)?;
     let mut image = Image::new(path).map_err(no_image)?;
     let mut hasher = blake3::Hasher::new();
     let mut buffer = vec![0; BUFFER];

@@ -7,7 +7,7 @@
 
 use std::fmt;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use offshoot_model::ContentHash;
@@ -63,8 +63,20 @@ pub struct Candidate {
     pub origin: PlaceOrigin,
     /// What it says that it is.
     pub package: Result<Package, PluginError>,
+    /// The hash of the text that `package` was read from; none where there was no text.
+    package_hash: Option<ContentHash>,
     /// The folder of the plugin of the same name that wins.
     pub shadowed_by: Option<PathBuf>,
+}
+
+/// A plugin whose files were read, once: what is trusted, checked and loaded of it are the bytes of that reading.
+#[derive(Debug)]
+pub struct Examined {
+    name: String,
+    folder: PathBuf,
+    origin: PlaceOrigin,
+    digest: ContentHash,
+    checked: Checked,
 }
 
 /// A plugin that has passed everything that can be checked without running it.
@@ -170,50 +182,78 @@ impl Candidate {
     /// Reads what a folder says that it is.
     pub fn read(folder: PathBuf, origin: PlaceOrigin) -> Self {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let package = read_package(&folder, &name);
-        Self { name, folder, origin, package, shadowed_by: None }
+        let (package, package_hash) = match read_package(&folder, &name) {
+            Ok((package, hash)) => (Ok(package), Some(hash)),
+            Err(error) => (Err(error), None),
+        };
+        Self { name, folder, origin, package, package_hash, shadowed_by: None }
     }
 
-    /// Checks everything that can be checked without running it. `trusted` is the digest that the user has trusted,
-    /// if any.
+    /// Reads its library, and checks everything that can be checked without running it, but for trust.
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn check(self, trusted: Option<ContentHash>) -> Result<Checked, PluginError> {
-        let Self { name, folder, origin, package, .. } = self;
+    pub fn examine(self) -> Result<Examined, PluginError> {
+        let Self { name, folder, origin, package, package_hash, .. } = self;
         let package = package?;
+        let package_hash = package_hash.expect("a package was read from a text");
         let ours = abi_version();
         if package.abi.major != ours.major {
             let path = folder.join(PACKAGE_FILE);
             return Err(PluginError::Version { path, found: package.abi, ours });
         }
         let library = library(&folder, &package)?;
-        match trusted {
-            Some(trusted) if trusted != digest(&folder, &library)? => {
-                return Err(PluginError::Changed { name, folder });
-            }
-            None if origin == PlaceOrigin::Project => {
-                return Err(PluginError::NotTrusted { name, folder });
-            }
-            _ => {}
-        }
-        Ok(Checked { library, package: Some(package) })
+        let digest = trust_digest(package_hash, library.digest);
+        let checked = Checked { library, package: Some(package) };
+        Ok(Examined { name, folder, origin, digest, checked })
     }
 
-    /// The digest by which it is trusted: of `plugin.toml` and of the library for this machine.
+    /// [`examine`](Self::examine) and [`judge`](Examined::judge) in one.
     ///
     /// # Errors
-    /// Where it has no library that could be used.
-    pub fn digest(&self) -> Result<ContentHash, PluginError> {
-        let Ok(package) = &self.package else {
-            return Err(read_package(&self.folder, &self.name).expect_err("it was an error before"));
-        };
-        digest(&self.folder, &library(&self.folder, package)?)
+    /// The first thing that is wrong.
+    pub fn check(self, trusted: Option<ContentHash>) -> Result<Checked, PluginError> {
+        self.examine()?.judge(trusted)
     }
 
     fn offers(&self, names: impl Fn(&Package) -> Vec<String>) -> Vec<String> {
         self.package.as_ref().map(names).unwrap_or_default()
     }
+}
+
+impl Examined {
+    /// The name of its folder, by which it is known.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The digest by which it is trusted. See [`trust_digest`].
+    pub fn digest(&self) -> ContentHash {
+        self.digest
+    }
+
+    /// Checks it against the digest that the user has trusted, if any. What is in a project needs one.
+    ///
+    /// # Errors
+    /// [`PluginError::NotTrusted`] or [`PluginError::Changed`].
+    pub fn judge(self, trusted: Option<ContentHash>) -> Result<Checked, PluginError> {
+        let Self { name, folder, origin, digest, checked } = self;
+        match trusted {
+            Some(trusted) if trusted != digest => Err(PluginError::Changed { name, folder }),
+            None if origin == PlaceOrigin::Project => Err(PluginError::NotTrusted { name, folder }),
+            _ => Ok(checked),
+        }
+    }
+}
+
+/// The digest by which a plugin is trusted: of the hashes of its `plugin.toml` and of its library for this machine.
+pub fn trust_digest(package: ContentHash, library: ContentHash) -> ContentHash {
+    ContentHash::of(format!("{package}\n{library}\n").as_bytes())
 }
 
 impl Checked {
@@ -228,6 +268,14 @@ impl Checked {
     /// The library. Absolute, without symbolic links.
     pub fn path(&self) -> &Path {
         &self.library.path
+    }
+
+    /// Writes the library, as it was when it was checked.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn write_to(&self, to: &mut impl Write) -> io::Result<u64> {
+        self.library.write_to(to)
     }
 
     /// What the library is, as a hash.
@@ -270,15 +318,17 @@ fn folders(place: &Path) -> Result<Vec<PathBuf>, PluginError> {
     Ok(folders)
 }
 
-fn read_package(folder: &Path, name: &str) -> Result<Package, PluginError> {
+fn read_package(folder: &Path, name: &str) -> Result<(Package, ContentHash), PluginError> {
     let path = folder.join(PACKAGE_FILE);
-    guard::check(&path)?;
-    let text = fs::read_to_string(&path).map_err(|error| PluginError::read(&path, error))?;
+    let real = path.canonicalize().map_err(|error| PluginError::read(&path, error))?;
+    let mut text = String::new();
+    let mut file = guard::open(&real)?;
+    file.read_to_string(&mut text).map_err(|error| PluginError::read(&path, error))?;
     let package = Package::parse(&text, &path)?;
     if package.name.as_str() != name {
         return Err(PluginError::FolderName { path, name: package.name.to_string() });
     }
-    Ok(package)
+    Ok((package, ContentHash::of(text.as_bytes())))
 }
 
 fn library(folder: &Path, package: &Package) -> Result<Library, PluginError> {
@@ -297,13 +347,6 @@ fn library(folder: &Path, package: &Package) -> Result<Library, PluginError> {
         }
         _ => Ok(library),
     }
-}
-
-fn digest(folder: &Path, library: &Library) -> Result<ContentHash, PluginError> {
-    let path = folder.join(PACKAGE_FILE);
-    let package = fs::read(&path).map_err(|error| PluginError::read(&path, error))?;
-    let both = format!("{}\n{}\n", ContentHash::of(&package), library.digest);
-    Ok(ContentHash::of(both.as_bytes()))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! since then is refused: no agent gets a library of its own into the process that holds it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use offshoot_model::ContentHash;
 use offshoot_plugin_host::{Candidate, PlaceOrigin, PluginMerge};
@@ -45,13 +45,12 @@ impl Found {
             if candidate.shadowed_by.is_some() || package.merges.is_empty() {
                 continue;
             }
-            let sighting = Sighting {
-                folder: candidate.folder.clone(),
-                origin: candidate.origin,
-                digest: candidate.digest().ok(),
-                trusted: trusted(&candidate, &cx)?,
-            };
-            for name in &package.merges {
+            let names = package.merges.clone();
+            let trusted = trusted(&candidate, &cx)?;
+            let (folder, origin) = (candidate.folder.clone(), candidate.origin);
+            let digest = candidate.examine().ok().map(|examined| examined.digest());
+            let sighting = Sighting { folder, origin, digest, trusted };
+            for name in names {
                 merges.entry(name.to_string()).or_insert_with(|| sighting.clone());
             }
         }
@@ -63,20 +62,22 @@ impl Found {
         let Self { plugins, cx, merges } = self;
         let Some(sighting) = merges.get(name) else {
             let new = plugins.search().merge(name).map_err(|error| unusable(&error, cx))?;
-            return Err(not_of_this_tree(&new, "was not there when this tree began"));
+            let why = "was not there when this tree began";
+            return Err(not_of_this_tree(&new.name, &new.folder, why));
         };
         let Sighting { folder, origin, digest, trusted } = sighting;
         let candidate = Candidate::read(folder.clone(), *origin);
-        let now = candidate.digest().map_err(|error| unusable(&error, cx))?;
-        if *digest != Some(now) {
-            return Err(not_of_this_tree(&candidate, "has changed since this tree began"));
+        let examined = candidate.examine().map_err(|error| unusable(&error, cx))?;
+        if *digest != Some(examined.digest()) {
+            let why = "has changed since this tree began";
+            return Err(not_of_this_tree(examined.name(), examined.folder(), why));
         }
-        let checked = candidate.check(*trusted).map_err(|error| unusable(&error, cx))?;
+        let checked = examined.judge(*trusted).map_err(|error| unusable(&error, cx))?;
         plugins.load_merge(name, &checked, cx)
     }
 }
 
-fn not_of_this_tree(Candidate { name, folder, .. }: &Candidate, why: &str) -> Failure {
+fn not_of_this_tree(name: &str, folder: &Path, why: &str) -> Failure {
     let message = format!("the plugin `{name}` in {} {why}", folder.display());
     Failure::new(Exit::NoRuntime, message)
         .hint("agents use plugins as they were when their tree began: use it in the next one")

@@ -249,6 +249,55 @@ fn a_project_is_asked_for_trust() {
 }
 
 #[test]
+fn what_a_trusted_project_only_points_to_has_to_be_trusted_itself() {
+    let place = Place::new();
+    let folder = plugin(&place, "tools", "raw", "raw");
+    place.file(".offshoot/config.toml", "[plugins]\npath = [\"tools\"]\n");
+    place.run(&["trust", "-q"]).expect_code(0);
+    let run = || place.run(&["run", "--runtime", "upper", "-q", "hello"]);
+    let refused = run().expect_code(5);
+    assert!(refused.stderr.contains("tools/raw is not trusted"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("`offshoot plugin trust raw`"), "{}", refused.stderr);
+    place.run(&["plugin", "trust", "raw", "-q"]).expect_code(0);
+    assert_eq!(run().expect_code(0).stdout(), "HELLO\n");
+    let library = folder.join("libx.so");
+    let mut bytes = fs::read(&library).expect("it is there");
+    bytes.push(0);
+    replace(&library, &bytes);
+    assert!(run().expect_code(5).stderr.contains("has changed since it was trusted"));
+    // Nor does it help to trust the project, whose own files are as they were.
+    place.run(&["trust", "-q"]).expect_code(0);
+    run().expect_code(5);
+}
+
+#[test]
+fn a_plugin_takes_the_place_of_another_only_when_it_is_in_order() {
+    let place = Place::new();
+    let folder = plugin(&place, "made", "raw", "raw");
+    place.run(&["plugin", "add", "made/raw"]).expect_code(0);
+    let home = place.path().join("home/.local/share/offshoot/plugins");
+    let was = fs::read(home.join("raw/libx.so")).expect("it was copied");
+    let mut new = was.clone();
+    new.push(0);
+    replace(&folder.join("libx.so"), &new);
+    // Nothing can be trusted of a folder that others can write.
+    chmod(&home, 0o777);
+    let refused = place.run(&["plugin", "add", "made/raw", "--replace"]).expect_code(5);
+    assert!(refused.stderr.contains("can be written by others"), "{}", refused.stderr);
+    let found = |name: &str| fs::read(home.join(name)).expect("it is there");
+    assert!(found("raw/libx.so") == was, "the old one is still there");
+    chmod(&home, 0o755);
+    place.run(&["plugin", "add", "made/raw", "--replace"]).expect_code(0);
+    assert!(found("raw/libx.so") == new);
+    let left: Vec<_> = fs::read_dir(&home).expect("it is there").flatten().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert_eq!(
+        place.run(&["run", "--runtime", "upper", "hello"]).expect_code(0).stdout(),
+        "HELLO\n"
+    );
+}
+
+#[test]
 fn a_plugin_is_taken_in_and_removed() {
     let place = Place::new();
     let folder = plugin(&place, "made", "raw", "raw");

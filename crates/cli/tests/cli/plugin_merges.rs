@@ -1,10 +1,12 @@
 //! Merges by plugins, as the agents of a tree ask for them: at the door, by the command, and over MCP.
 
 use std::fs::{self, Permissions};
+use std::mem::MaybeUninit;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use offshoot_test_support::workspace_plugin;
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use serde_json::{Value, json};
 
 use crate::command::{Outcome, Place};
@@ -197,6 +199,28 @@ fn no_agent_brings_a_library_of_its_own() {
     let script =
         r#""$OFFSHOOT" spawn x -- echo short >/dev/null; "$OFFSHOOT" wait --merge plugin:longest"#;
     assert_eq!(place.tree(&[], script).expect_code(0).stdout(), "short\n");
+}
+
+/// What is judged at one reading and loaded at another could be two things.
+#[test]
+fn a_library_is_read_once_each_time_it_is_judged() {
+    let place = Place::new();
+    let folder = plugin(&place, "plugins", "raw", "raw");
+    let script =
+        r#""$OFFSHOOT" spawn x -- echo short >/dev/null; "$OFFSHOOT" wait --merge plugin:longest"#;
+    let merged = || place.tree(PLUGINS, script).expect_code(0);
+    // The first time it is opened once more, in a process that tries it out.
+    assert_eq!(merged().stdout(), "short\n");
+    let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).expect("a watch");
+    // With the closing too, because two events that are the same are told as one.
+    let told = WatchFlags::OPEN | WatchFlags::CLOSE_NOWRITE;
+    inotify::add_watch(&watch, folder.join("libx.so"), told).expect("it is there");
+    assert_eq!(merged().stdout(), "short\n");
+    let mut buffer = [MaybeUninit::uninit(); 4096];
+    let mut events = inotify::Reader::new(&watch, &mut buffer);
+    let opened = std::iter::from_fn(|| events.next().ok().map(|event| event.events()));
+    let opened = opened.filter(|event| event.contains(ReadFlags::OPEN)).count();
+    assert_eq!(opened, 2, "when the tree began, and when the merge was asked for");
 }
 
 #[test]

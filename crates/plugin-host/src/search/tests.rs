@@ -100,7 +100,8 @@ fn a_project_is_asked_for_trust_and_nobody_may_change_what_was_trusted() {
     candidate(PlaceOrigin::User).check(None).expect("the user's own needs no more");
     let error = candidate(PlaceOrigin::Project).check(None).expect_err("nobody trusted it");
     assert!(matches!(error, PluginError::NotTrusted { .. }), "{error}");
-    let digest = candidate(PlaceOrigin::Project).digest().expect("it is whole");
+    let examined = candidate(PlaceOrigin::Project).examine().expect("it is whole");
+    let digest = examined.digest();
     candidate(PlaceOrigin::Project).check(Some(digest)).expect("it is trusted");
 
     let mut other = library;

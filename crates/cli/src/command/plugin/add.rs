@@ -1,12 +1,14 @@
 //! `offshoot plugin add`: a copy in the user's own folder, with its digest written down.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use offshoot_plugin_host::{
     Candidate, Checked, Extent, LibraryFile, PACKAGE_FILE, Package, PlaceOrigin, target,
 };
+use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::arguments::{AddPluginArguments, PluginPathArguments};
@@ -37,15 +39,18 @@ pub(super) fn run(arguments: &AddPluginArguments, cx: &Invocation) -> Result<Exi
         return Err(Failure::input(format_args!("there is {} already", folder.display()))
             .hint("--replace puts this one in its place"));
     }
-    let failed = |error: &std::io::Error| Failure::file("write", &folder, error);
+    let failed = |error: &io::Error| Failure::file("write", &folder, error);
+    let mut trusted = Trusted::read(&cx.environment)?;
     fs::create_dir_all(&home).map_err(|error| failed(&error))?;
     let staging = tempfile::Builder::new().prefix(".new-").tempdir_in(&home);
     let staging = staging.map_err(|error| failed(&error))?;
-    copy(&checked, package, staging.path()).map_err(|error| failed(&error))?;
-    put(staging, &folder, &home).map_err(|error| failed(&error))?;
-    let added = Candidate::read(folder.clone(), PlaceOrigin::User);
-    let digest = added.digest().map_err(|error| unusable(&error, cx))?;
-    Trusted::read(&cx.environment)?.add_plugin(real(&folder), digest)?;
+    let staged = staging.path().join(package.name.as_str());
+    copy(&checked, package, &staged).map_err(|error| failed(&error))?;
+    // What is there takes effect only as a whole, and only once it has been seen to be in order.
+    let examined = Candidate::read(staged.clone(), PlaceOrigin::User).examine();
+    let digest = examined.map_err(|error| unusable(&error, cx))?.digest();
+    put(&staged, &folder).map_err(|error| failed(&error))?;
+    trusted.add_plugin(real(&folder), digest)?;
     let (name, version) = (package.name.as_str(), package.version.as_str());
     if cx.output.wants_json() {
         cx.output.json(&Added { name, version, folder: &folder })?;
@@ -55,12 +60,13 @@ pub(super) fn run(arguments: &AddPluginArguments, cx: &Invocation) -> Result<Exi
     Ok(Exit::Done)
 }
 
-/// Copies what is needed on this machine.
-fn copy(checked: &Checked, package: &Package, to: &Path) -> std::io::Result<()> {
+/// Writes what is needed on this machine: the library as it was when it was checked, and its digest.
+fn copy(checked: &Checked, package: &Package, to: &Path) -> io::Result<()> {
     let name = PathBuf::from(checked.path().file_name().expect("a library has a name"));
     let library = LibraryFile { path: name.clone(), digest: Some(checked.digest()) };
     let package = Package { files: [(target(), library)].into(), ..package.clone() };
-    fs::copy(checked.path(), to.join(&name))?;
+    fs::create_dir(to)?;
+    checked.write_to(&mut File::create_new(to.join(&name))?)?;
     fs::write(to.join(PACKAGE_FILE), package.to_toml())?;
     // Nobody but the owner writes, whatever the mask is.
     for (path, mode) in
@@ -71,20 +77,34 @@ fn copy(checked: &Checked, package: &Package, to: &Path) -> std::io::Result<()> 
     Ok(())
 }
 
-/// Puts a folder in its place by renaming: a library that is loaded keeps its file.
-fn put(staging: tempfile::TempDir, folder: &Path, home: &Path) -> std::io::Result<()> {
-    let old = tempfile::Builder::new().prefix(".old-").tempdir_in(home)?;
-    let kept = old.path().join("plugin");
-    if folder.exists() {
-        fs::rename(folder, &kept)?;
+/// Puts a folder in its place by renaming: a library that is loaded keeps its file. What was there before is afterwards
+/// where the new folder was.
+fn put(staged: &Path, folder: &Path) -> io::Result<()> {
+    if !folder.exists() {
+        return fs::rename(staged, folder);
     }
-    let renamed = fs::rename(staging.path(), folder);
-    match &renamed {
-        // There is nothing left under that name to be removed.
-        Ok(()) => drop(staging.keep()),
-        // What was there before is worth more than a word on why it cannot come back.
-        Err(_) if kept.exists() => drop(fs::rename(&kept, folder)),
-        Err(_) => {}
+    match exchange(staged, folder) {
+        // A file system that cannot exchange two names at once.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            let old = staged.with_file_name(".old");
+            fs::rename(folder, &old)?;
+            fs::rename(staged, folder).inspect_err(|_| {
+                // What was there before is worth more than a word on why it cannot come back.
+                let _ = fs::rename(&old, folder);
+            })
+        }
+        exchanged => Ok(exchanged?),
     }
-    renamed
+}
+
+#[cfg(target_os = "linux")]
+fn exchange(one: &Path, other: &Path) -> Result<(), Errno> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+    renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn exchange(_one: &Path, _other: &Path) -> Result<(), Errno> {
+    Err(Errno::NOSYS)
 }

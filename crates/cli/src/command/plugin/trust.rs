@@ -41,12 +41,13 @@ pub(super) fn run(arguments: &TrustPluginArguments, cx: &Invocation) -> Result<E
         };
     }
     // Everything but trust has to be in order: nobody trusts what cannot be used.
-    let digest = candidate.digest().map_err(|error| unusable(&error, cx))?;
+    let examined = candidate.examine().map_err(|error| unusable(&error, cx))?;
+    let (name, digest) = (examined.name(), examined.digest());
     trusted.add_plugin(folder.clone(), digest)?;
     if cx.output.wants_json() {
-        cx.output.json(&Added { name: &candidate.name, folder: &folder, digest })?;
+        cx.output.json(&Added { name, folder: &folder, digest })?;
     } else {
-        cx.output.line(format_args!("trusted {} in {}", candidate.name, folder.display()))?;
+        cx.output.line(format_args!("trusted {name} in {}", folder.display()))?;
     }
     Ok(Exit::Done)
 }
