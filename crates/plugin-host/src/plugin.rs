@@ -32,8 +32,16 @@ pub struct Plugin {
 }
 
 /// The plugins of this process, by library. A process has one of each, because it has one of each library: a static
-/// says what is so anyway.
-static LOADED: Mutex<BTreeMap<PathBuf, Arc<Plugin>>> = Mutex::new(BTreeMap::new());
+/// says what is so anyway. Locked for a look at the map, never while code of a plugin runs.
+static LOADED: Mutex<BTreeMap<PathBuf, Arc<Place>>> = Mutex::new(BTreeMap::new());
+
+/// The place of one library.
+#[derive(Default)]
+struct Place {
+    /// Held by the load that is under way, which may last for ever: others of the same library wait for it.
+    loading: Mutex<()>,
+    plugin: OnceLock<Arc<Plugin>>,
+}
 
 /// What may be left of a grace when the plugin is not heard of any more.
 const LINGER: Duration = Duration::from_secs(1);
@@ -50,8 +58,12 @@ impl Plugin {
         surroundings: Surroundings,
         config: &JsonText,
     ) -> Result<Arc<Self>, PluginError> {
-        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(plugin) = loaded.get(checked.path()) {
+        let place = {
+            let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(loaded.entry(checked.path().to_owned()).or_default())
+        };
+        let _loading = place.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(plugin) = place.plugin.get() {
             return match plugin.digest == checked.digest() {
                 true => Ok(Arc::clone(plugin)),
                 false => Err(PluginError::Replaced { path: checked.path().to_owned() }),
@@ -59,9 +71,7 @@ impl Plugin {
         }
         let plugin = Self::open(checked)?;
         plugin.init(surroundings, config)?;
-        let plugin = Arc::new(plugin);
-        loaded.insert(checked.path().to_owned(), Arc::clone(&plugin));
-        Ok(plugin)
+        Ok(Arc::clone(place.plugin.get_or_init(|| Arc::new(plugin))))
     }
 
     /// Opens a library and asks it what it is, which is as far as looking goes.
@@ -184,11 +194,11 @@ impl Plugin {
 }
 
 /// Ends everything that the plugins of this process run, at once for all. A process that is about to end asks for it, or
-/// what they have started stays behind.
+/// what they have started stays behind. One that is still being loaded is not waited for.
 pub async fn shutdown_all(grace: Duration) -> Vec<PluginError> {
     let all: Vec<Arc<Plugin>> = {
         let loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-        loaded.values().map(Arc::clone).collect()
+        loaded.values().filter_map(|place| place.plugin.get()).map(Arc::clone).collect()
     };
     let ended = join_all(all.iter().map(|plugin| plugin.shutdown(grace))).await;
     ended.into_iter().filter_map(Result::err).collect()

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -15,6 +15,9 @@ use offshoot_runtime::{
     Finished, Host, Launch, Merge, MergeInput, MergeValue, Output, RunContext, RunEvent, RunHost,
     Runtime, StopHandle, WaitAnswer, WaitFor, check_contract,
 };
+
+/// Longer than anything takes.
+const FAR: Duration = Duration::from_secs(20);
 
 /// A file of `examples/`, in a folder that nobody else can write.
 struct Copy {
@@ -114,6 +117,39 @@ async fn every_runtime_passes_the_contract() {
         assert_eq!(finished.output, Output::Text(large.to_uppercase().into()));
     }
     assert!(shutdown_all(Duration::from_secs(1)).await.is_empty());
+}
+
+#[test]
+fn a_load_that_hangs_keeps_nobody_from_the_end() {
+    let (hangs, good) = (Copy::of("raw"), Copy::of("raw"));
+    let (begun, begins) = mpsc::channel();
+    let log = move |line: LogLine<'_>| begun.send(line.message.to_owned()).expect("it is awaited");
+    let checked = hangs.checked();
+    std::thread::spawn(move || {
+        let surroundings = Surroundings { log: Some(Arc::new(log)), ..Surroundings::default() };
+        Plugin::load(&checked, surroundings, &json(r#"{"hang":true}"#))
+    });
+    assert_eq!(begins.recv_timeout(FAR).as_deref(), Ok("it hangs"));
+    let (ended, ends) = mpsc::channel();
+    std::thread::spawn(move || {
+        drop(good.load().expect("another one can be loaded"));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let failed = runtime.expect("a runtime").block_on(shutdown_all(Duration::from_secs(1)));
+        ended.send(failed.len()).expect("it is awaited");
+    });
+    assert_eq!(ends.recv_timeout(FAR), Ok(0));
+}
+
+#[test]
+fn what_was_checked_is_written_whatever_has_become_of_the_file() {
+    let copy = Copy::of("raw");
+    let (checked, was) = (copy.checked(), fs::read(&copy.path).expect("it is there"));
+    fs::write(&copy.path, "another one").expect("it is ours");
+    for _ in 0..2 {
+        let mut written = Vec::new();
+        checked.write_to(&mut written).expect("there is memory");
+        assert_eq!(written, was);
+    }
 }
 
 #[tokio::test]

@@ -44,7 +44,13 @@ extern "C" fn describe() -> RString {
     .into()
 }
 
-extern "C" fn init(_: HostRef, config: RStr<'_>) -> Answer {
+extern "C" fn init(host: HostRef, config: RStr<'_>) -> Answer {
+    if config.contains("hang") {
+        host.log(3, "init".into(), "it hangs".into(), "".into());
+        loop {
+            std::thread::park();
+        }
+    }
     match config.contains("refuse") {
         true => RResult::RErr(AbiError::new(AbiError::INVALID, "it does not like its settings")),
         false => RResult::ROk("{\"v\":1}".into()),
