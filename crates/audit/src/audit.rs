@@ -349,10 +349,11 @@ impl Audit {
             }
             (EventKind::TurnEnded { .. }, State::Holding | State::Lent) => None,
             (EventKind::TurnEnded { .. }, _) => misplaced("before it started"),
-            (EventKind::Kept { .. }, State::Queued | State::Interrupted) => {
-                misplaced("while nothing of it ran")
-            }
-            (EventKind::Kept { .. }, _) => None,
+            (
+                EventKind::Kept { .. } | EventKind::Reported { .. },
+                State::Queued | State::Interrupted,
+            ) => misplaced("while nothing of it ran"),
+            (EventKind::Kept { .. } | EventKind::Reported { .. }, _) => None,
             (EventKind::Letter { from, .. }, _) => self.check_letter(event.run, *from),
             (EventKind::Resumed { after: None, .. }, State::Interrupted) => {
                 run.state = State::Queued;

@@ -115,7 +115,9 @@ fn detail(kind: &EventKind) -> String {
             format!("{}: {}", refusal.code, neutral::line(&refusal.message))
         }
         EventKind::Started { process: Some(process) } => format!("process {}", process.pid),
-        EventKind::Progress { text } => neutral::line(text).into_owned(),
+        EventKind::Progress { text } | EventKind::Reported { text } => {
+            neutral::line(text).into_owned()
+        }
         EventKind::Used { usage, cost } => used(usage, cost).unwrap_or_default(),
         EventKind::Stopping { reason } => neutral::line(&reason.to_string()).into_owned(),
         EventKind::BudgetNotice => "four fifths of its budget are used".to_owned(),

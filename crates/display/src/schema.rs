@@ -33,6 +33,7 @@ fn kinds() -> Value {
         ("refused", object(&["refusal"], json!({ "refusal": { "$ref": "#/$defs/refusal" } }))),
         ("started", object(&["process"], json!({ "process": nullable("process") }))),
         ("progress", object(&["text"], json!({ "text": { "type": "string" } }))),
+        ("reported", object(&["text"], json!({ "text": { "type": "string" } }))),
         (
             "used",
             object(

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{
@@ -24,6 +25,9 @@ pub struct Show {
     stopping: Option<Reason>,
     ending: Option<Box<Ending>>,
     refusals: Vec<Refusal>,
+    /// How many reports the run has made, and the last one.
+    reports: u64,
+    report: Option<Arc<str>>,
     notes: Vec<String>,
 }
 
@@ -41,6 +45,8 @@ impl Show {
             stopping: None,
             ending: None,
             refusals: Vec::new(),
+            reports: 0,
+            report: None,
             notes: Vec::new(),
         }
     }
@@ -61,6 +67,9 @@ impl Show {
         match &event.kind {
             EventKind::Admitted(admitted) => self.admitted = Some(admitted.clone()),
             EventKind::Refused { refusal } => self.refusals.push((**refusal).clone()),
+            EventKind::Reported { text } => {
+                (self.reports, self.report) = (self.reports + 1, Some(Arc::clone(text)));
+            }
             EventKind::Stopping { reason } => self.stopping = Some((**reason).clone()),
             EventKind::Ended(ending) => self.ending = Some(ending.clone()),
             EventKind::BudgetNotice => self.note("four fifths of its budget were used"),
@@ -159,6 +168,7 @@ impl Show {
         for refusal in &self.refusals {
             row("refused", Some(refused(refusal)));
         }
+        row("reported", self.report.as_deref().map(|text| reported(text, self.reports)));
         for note in &self.notes {
             row("note", Some(note.clone()));
         }
@@ -302,6 +312,15 @@ fn input(input: &InputRange) -> String {
     let path = input.path.to_string_lossy();
     let (length, offset) = (number::bytes(input.length), number::count(input.offset));
     format!("{length} of {} from byte {offset}", neutral::line(&path))
+}
+
+/// The last of so many reports.
+fn reported(text: &str, reports: u64) -> String {
+    let text = neutral::line(text);
+    match reports {
+        1 => text.into_owned(),
+        _ => format!("{text} (the last of {} reports)", number::count(reports)),
+    }
 }
 
 fn refused(refusal: &Refusal) -> String {

@@ -51,6 +51,12 @@ pub enum EventKind {
         /// A line for people.
         text: Arc<str>,
     },
+    /// The run has said how it goes. Kept, unlike progress; of a run that says more than a record should hold, the rest is
+    /// progress.
+    Reported {
+        /// A line for its parent and for people.
+        text: Arc<str>,
+    },
     /// What it has used so far: cumulative, replaces what was said before.
     Used {
         /// Tokens.
@@ -322,6 +328,7 @@ names! {
     Self::Starting => "starting",
     Self::Started { .. } => "started",
     Self::Progress { .. } => "progress",
+    Self::Reported { .. } => "reported",
     Self::Used { .. } => "used",
     Self::Waiting => "waiting",
     Self::Returned => "returned",

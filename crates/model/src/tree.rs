@@ -143,7 +143,9 @@ impl Tree {
             EventKind::Started { .. } | EventKind::Returned => node.status = RunStatus::Running,
             EventKind::Waiting => node.status = RunStatus::Waiting,
             EventKind::Resumed { .. } => node.status = RunStatus::Queued,
-            EventKind::Progress { text } => node.progress = Some(Arc::clone(text)),
+            EventKind::Progress { text } | EventKind::Reported { text } => {
+                node.progress = Some(Arc::clone(text));
+            }
             EventKind::Used { usage, cost } => (node.usage, node.cost) = (*usage, *cost),
             EventKind::Ended(ending) => {
                 node.status = ending.status();

@@ -9,7 +9,7 @@ use offshoot_model::{
     AgentId, BudgetGrant, CancelledBy, ContextEntry, Grant, Origin, Refusal, RefusalCode, RootId,
     RunId, SessionKey, SpawnRequest, Timestamp, Tree, VariableRef,
 };
-use offshoot_runtime::{RunEvent, WaitAnswer, WaitFor};
+use offshoot_runtime::{WaitAnswer, WaitFor};
 use offshoot_store::{DataFolder, Store, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
@@ -23,6 +23,9 @@ use crate::resolve::Unresolved;
 use crate::shared::Shared;
 use crate::supervisor::{Ask, Message};
 use crate::work::Work;
+
+/// The longest report. It is a line for people, and stands in the record as it is.
+const REPORT_BYTES: usize = 4096;
 
 /// What running agents may ask of one tree. Who asks is an argument here: only hand this to something that knows it
 /// from a ticket and from the kernel. Cheap to clone, and it does not keep the tree alive.
@@ -267,11 +270,21 @@ impl Agents {
         wait_for(Arc::clone(&self.shared), sender, asking.index, wait).await.ok_or_else(over)
     }
 
-    /// Notes how it goes, for the parent and for people.
+    /// Notes how it goes, for the parent and for people. The note stays on record; of a run that makes many notes in a
+    /// short time, the further ones are shown and not kept.
+    ///
+    /// # Errors
+    ///
+    /// `caller_ended` where the session is over, `invalid_request` where the text is longer than 4,096 bytes.
     pub async fn report(&self, caller: RunId, text: &str) -> Result<(), Refusal> {
-        let asking = self.session(caller).await?;
-        let event = RunEvent::Progress(text.into());
-        self.tell(Message::Told { run: asking.index, event })
+        if text.len() > REPORT_BYTES {
+            let length = text.len();
+            let message = format!("a report has {REPORT_BYTES} bytes at most, and this one {length}");
+            return Err(Refusal::invalid("text", message));
+        }
+        let (reply, answer) = oneshot::channel();
+        self.tell(Message::Report { run: caller, text: text.into(), reply })?;
+        answer.await.unwrap_or_else(|_| Err(over()))
     }
 
     /// Writes into the session of a run below the caller. The letter is on record and handed over when this answers.

@@ -28,14 +28,18 @@ pub(crate) struct AgentHost {
 
 impl Host for AgentHost {
     fn hear(&self, event: RunEvent) {
-        if matches!(event, RunEvent::Progress(_)) && !self.shared.progress.send() {
-            return;
-        }
+        let place = match event {
+            RunEvent::Progress(_) => match Arc::clone(&self.shared.progress).try_acquire_owned() {
+                Ok(place) => Some(place),
+                Err(_) => return,
+            },
+            RunEvent::Started(_) | RunEvent::Used { .. } => None,
+        };
         if let (RunEvent::Started(process), Some(doorkeeper)) = (&event, &self.shared.doorkeeper) {
             doorkeeper.started(self.id, *process);
         }
         // The supervisor outlives its runs; only a run that tells something after its end finds nobody.
-        let _ = self.sender.send(Message::Told { run: self.run, event });
+        let _ = self.sender.send(Message::Told { run: self.run, event, place });
     }
 
     fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {

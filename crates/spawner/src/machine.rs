@@ -17,6 +17,7 @@ mod end;
 mod mail;
 mod queue;
 mod recall;
+mod report;
 mod retry;
 mod run;
 mod schedule;
@@ -63,6 +64,8 @@ pub(crate) enum Input {
     Spawn(Box<Spawn>),
     /// A run tells how it goes.
     Told { run: RunIndex, event: RunEvent },
+    /// A run says how it goes, for the record.
+    Reported { run: RunIndex, text: Arc<str> },
     /// A run is over, and everything it started is gone.
     Finished { run: RunIndex, ending: Box<Ending> },
     /// The results of the root's pieces became one.
@@ -262,6 +265,7 @@ impl Machine {
         match input {
             Input::Spawn(spawn) => self.spawn(now, *spawn, out),
             Input::Told { run, event } => self.told(now, run, event, out),
+            Input::Reported { run, text } => self.reported(now, run, text, out),
             Input::Finished { run, ending } => self.finished(now, run, *ending, out),
             Input::Merged { summary } => {
                 if self.runs[RunIndex::ROOT.get()].live().is_some() {

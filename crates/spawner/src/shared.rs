@@ -11,6 +11,8 @@ use offshoot_model::{
 };
 use offshoot_store::{DataFolder, NewValue, Store, StoreError};
 
+use tokio::sync::Semaphore;
+
 use crate::announce::Announced;
 use crate::clock::Clock;
 use crate::custom::Threads;
@@ -48,7 +50,8 @@ pub(crate) struct Shared {
     pub(crate) doorkeeper: Option<Arc<dyn Doorkeeper>>,
     pub(crate) contexts: Contexts,
     pub(crate) names: Names,
-    pub(crate) progress: Progress,
+    /// Places for lines of progress on their way to the supervisor.
+    pub(crate) progress: Arc<Semaphore>,
     /// What merges that are not ours run on.
     pub(crate) merging: Threads,
 }
@@ -79,40 +82,46 @@ impl Contexts {
     }
 }
 
-/// Lines of progress on their way to the supervisor. They may be thinned, and are where an agent writes faster than
-/// they are heard: what stands in the channel must not grow with what an agent prints.
-#[derive(Debug, Default)]
-pub(crate) struct Progress(AtomicUsize);
+/// More lines of progress than this on their way to the supervisor at once are nothing that a reader could follow. Each
+/// has a permit, which comes back when the line is taken; an agent that prints faster than its lines are taken gets none,
+/// and its line is dropped.
+pub(crate) const PROGRESS_LINES: usize = 1024;
 
-/// More lines than this on their way at once are nothing that a reader could follow.
-const PROGRESS_LINES: usize = 1024;
-
-impl Progress {
-    /// Whether one more may be sent.
-    pub(crate) fn send(&self) -> bool {
-        let has_room = |lines| (lines < PROGRESS_LINES).then_some(lines + 1);
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, has_room).is_ok()
-    }
-
-    /// One has arrived.
-    pub(crate) fn heard(&self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// How many runs hold a slot, over all trees of a spawner. Each supervisor adds what has changed in its own.
+/// How many runs hold a slot, over all trees of a spawner.
 #[derive(Debug, Default)]
 pub(crate) struct Gauge(AtomicUsize);
+
+/// The part of a gauge that one tree counts. It goes with its supervisor, however that ends.
+#[derive(Debug)]
+pub(crate) struct Share {
+    gauge: Arc<Gauge>,
+    counted: usize,
+}
 
 impl Gauge {
     pub(crate) fn get(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn change(&self, before: u32, after: u32) {
-        // Wraps on the way down, which is what subtraction is in this arithmetic.
-        let change = (after as usize).wrapping_sub(before as usize);
-        self.0.fetch_add(change, Ordering::Relaxed);
+    /// A share that counts nothing yet.
+    pub(crate) fn share(self: &Arc<Self>) -> Share {
+        Share { gauge: Arc::clone(self), counted: 0 }
+    }
+}
+
+impl Share {
+    pub(crate) fn set(&mut self, count: usize) {
+        match count.checked_sub(self.counted) {
+            Some(more) => self.gauge.0.fetch_add(more, Ordering::Relaxed),
+            None => self.gauge.0.fetch_sub(self.counted - count, Ordering::Relaxed),
+        };
+        self.counted = count;
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.set(0);
     }
 }
 

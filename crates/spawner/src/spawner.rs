@@ -12,7 +12,7 @@ use offshoot_model::{
 };
 use offshoot_runtime::Runtime;
 use offshoot_store::{DataFolder, RootLock, Store, StoreError};
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 
 use crate::clock::{Clock, SystemClock};
 use crate::custom::Threads;
@@ -25,7 +25,7 @@ use crate::resolve::Unresolved;
 use crate::root_kind::RootKind;
 use crate::runtimes::Runtimes;
 use crate::session::Session;
-use crate::shared::{Contexts, Gauge, Progress, Shared};
+use crate::shared::{Contexts, Gauge, PROGRESS_LINES, Shared};
 use crate::supervisor::{Prepared, Recorded, Supervisor, TreeState};
 use crate::work::Work;
 
@@ -180,7 +180,7 @@ impl Spawner {
             doorkeeper: around.doorkeeper.clone(),
             contexts: Contexts::default(),
             names: Names::default(),
-            progress: Progress::default(),
+            progress: Arc::new(Semaphore::new(PROGRESS_LINES)),
             merging: Threads::default(),
             // The root itself is followed under number 0.
             minted: AtomicU64::new(1),

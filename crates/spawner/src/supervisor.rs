@@ -30,7 +30,7 @@ use crate::follow::News;
 use crate::host::AgentHost;
 use crate::machine::{Effect, Input, Machine, ReplyId, RunIndex, WaitId};
 use crate::names::Kept;
-use crate::shared::Shared;
+use crate::shared::{Share, Shared};
 
 use alarm::Alarm;
 use entries::{Entries, Entry, Follower};
@@ -92,7 +92,7 @@ pub(crate) struct Supervisor {
     /// Effects that are being performed. Empty between two calls; kept for its room.
     performing: Vec<Effect>,
     /// What the gauge of the spawner knows of this tree.
-    active: u32,
+    active: Share,
 }
 
 /// A piece that stands in the record.
@@ -148,6 +148,7 @@ impl Supervisor {
         events: broadcast::Sender<News>,
         state: watch::Sender<TreeState>,
     ) -> Self {
+        let active = shared.active.share();
         Self {
             shared,
             machine,
@@ -167,7 +168,7 @@ impl Supervisor {
             state,
             next_reply: 0,
             performing: Vec::new(),
-            active: 0,
+            active,
         }
     }
 
@@ -197,8 +198,7 @@ impl Supervisor {
             while !effects.is_empty() {
                 self.perform(&mut effects);
             }
-            let active = self.machine.active();
-            self.shared.active.change(std::mem::replace(&mut self.active, active), active);
+            self.active.set(self.machine.active() as usize);
             if self.machine.live() == 0 && self.outbox.is_empty() {
                 if let Some(removed) = self.removals.join_next().await {
                     // What it says may have to be recorded first.

@@ -231,6 +231,9 @@ fn in_turns(script: &mut Script) {
         kind: ValueKind::Text,
     };
     script.say(root, EventKind::Kept { name: "the \u{1b}[2Jplan".into(), value });
+    for text in ["half of it is read", "three \u{1b}[1mquarters are read"] {
+        script.say(second, EventKind::Reported { text: text.into() });
+    }
     let third = script.child(root, "scout", Some("late"));
     script.is_to_go(third);
     let text = Payload::text("be thorough");

@@ -32,6 +32,7 @@ mod plugin_new;
 mod prune;
 mod readme;
 mod recursion;
+mod reports;
 mod resume;
 mod run;
 mod security;

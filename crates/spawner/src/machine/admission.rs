@@ -10,6 +10,7 @@ use offshoot_model::{
 use offshoot_policy::{Admission, Caller, Load, RuntimeFacts, Terms, admit, open};
 use offshoot_session_key::Segment;
 
+use super::report::Allowance;
 use super::run::{Live, Phase, RunClock, RunIndex};
 use super::timer::Due;
 use super::{Effect, Machine, Opening, Spawn};
@@ -187,6 +188,7 @@ pub(super) fn live(key: SessionKey, admission: &Admission, phase: Phase) -> Live
         faults: 0,
         resumes: false,
         stopping: None,
+        reports: Allowance::default(),
         cut_off: false,
     }
 }

@@ -200,6 +200,7 @@ impl Recall {
             | EventKind::Refused { .. }
             | EventKind::Started { .. }
             | EventKind::Progress { .. }
+            | EventKind::Reported { .. }
             | EventKind::Waiting
             | EventKind::Returned
             | EventKind::BudgetNotice

@@ -9,6 +9,7 @@ use offshoot_model::{
 use offshoot_policy::{Lineage, Terms};
 
 use super::mail::Mail;
+use super::report::Allowance;
 use super::slots::Lease;
 use super::wait::WaitId;
 
@@ -81,6 +82,8 @@ pub(crate) struct Live {
     pub(super) resumes: bool,
     /// What its ending will say, once it was asked to stop.
     pub(crate) stopping: Option<Box<Reason>>,
+    /// How many reports of it may still be kept.
+    pub(super) reports: Allowance,
     /// Whether it holds pieces, of which some were at work when it was to stop.
     pub(crate) cut_off: bool,
 }

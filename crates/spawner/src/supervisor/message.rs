@@ -9,7 +9,7 @@ use offshoot_model::{
 use offshoot_policy::{RuntimeFacts, Terms};
 use offshoot_runtime::{RunEvent, Runtime, WaitFor};
 use offshoot_store::StoreError;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use super::Counts;
 use crate::agents::Asking;
@@ -27,8 +27,10 @@ pub(crate) enum Message {
     Fan { id: FanId, caller: RunIndex, asks: Vec<Ask>, follower: mpsc::UnboundedSender<FanEvent> },
     /// The pieces of one request that are not over are not needed any more.
     CancelPieces { fan: FanId, by: CancelledBy },
-    /// A run tells how it goes.
-    Told { run: RunIndex, event: RunEvent },
+    /// A run tells how it goes. A line of progress brings its place in the channel, which is free again once it is taken.
+    Told { run: RunIndex, event: RunEvent, place: Option<OwnedSemaphorePermit> },
+    /// A run says how it goes, for the record. Answered once it is taken: a crash may lose it.
+    Report { run: RunId, text: Arc<str>, reply: oneshot::Sender<Result<(), Refusal>> },
     /// A run is over. Comes the same way as what it told before, so that nothing overtakes.
     Finished { run: RunIndex, ending: Box<Ending> },
     /// A session waits.

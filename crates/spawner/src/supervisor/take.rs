@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use offshoot_model::{Refusal, RunId};
-use offshoot_runtime::{RunEvent, WaitFor};
+use offshoot_runtime::WaitFor;
 use tokio::sync::mpsc;
 
 use super::entries::{Entry, Follower};
@@ -45,11 +45,21 @@ impl Supervisor {
                     self.step(Input::Cancel { run, reach: Reach::Subtree, by }, effects);
                 }
             }
-            Message::Told { run, event } => {
-                if let RunEvent::Progress(_) = event {
-                    self.shared.progress.heard();
-                }
+            Message::Told { run, event, place } => {
+                drop(place);
                 self.step(Input::Told { run, event }, effects);
+            }
+            Message::Report { run: id, text, reply } => {
+                let live = self.machine.find(id).filter(|run| self.machine.session(*run).is_some());
+                let answer = match live {
+                    Some(run) => {
+                        self.step(Input::Reported { run, text }, effects);
+                        Ok(())
+                    }
+                    None => Err(over()),
+                };
+                // Whoever asked may have gone.
+                let _ = reply.send(answer);
             }
             Message::Finished { run, ending } => {
                 self.step(Input::Finished { run, ending }, effects);

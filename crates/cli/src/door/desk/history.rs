@@ -115,7 +115,9 @@ fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, 
         EventKind::Removal { error: None } => {
             own(EntryKind::Event, "its folder was removed".to_owned())
         }
-        EventKind::Progress { text } => own(EntryKind::Report, text.to_string()),
+        EventKind::Progress { text } | EventKind::Reported { text } => {
+            own(EntryKind::Report, text.to_string())
+        }
         EventKind::Starting => own(EntryKind::Event, "has a slot and starts".to_owned()),
         EventKind::Started { .. } => own(EntryKind::Event, "runs".to_owned()),
         EventKind::Returned => own(EntryKind::Event, "goes on".to_owned()),

@@ -156,7 +156,9 @@ impl Desk {
                     Some(Sight::Event(event)) if watched.open.contains(&event.run) => {
                         match &event.kind {
                             EventKind::Ended(_) => look.push(event.run),
-                            EventKind::Progress { text } => watched.tell(Some(text)),
+                            EventKind::Progress { text } | EventKind::Reported { text } => {
+                                watched.tell(Some(text));
+                            }
                             _ => {}
                         }
                     }
