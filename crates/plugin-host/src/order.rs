@@ -47,6 +47,10 @@ impl Host for InOrder {
         self.host.tell(event);
     }
 
+    fn sign(&self) {
+        self.host.sign();
+    }
+
     fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
         let host = self.host.clone();
         Box::pin(async move { host.spawn(request).await })

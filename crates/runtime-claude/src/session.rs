@@ -106,6 +106,7 @@ impl Session<'_> {
                     continue;
                 }
             };
+            self.host.sign();
             match self.thread.talk.hear(heard?) {
                 None => {}
                 Some(Effect::Progress(text)) => self.host.progress(text),
@@ -145,11 +146,14 @@ impl Session<'_> {
                 tokio::select! {
                     biased;
                     next = &mut asked => return Some(next),
-                    line = lines.recv() => match talk.hear(line?) {
-                        Some(Effect::Progress(text)) => host.progress(text),
-                        Some(Effect::Used | Effect::TurnEnded) => used(talk, host),
-                        Some(Effect::End) | None => {}
-                    },
+                    line = lines.recv() => {
+                        host.sign();
+                        match talk.hear(line?) {
+                            Some(Effect::Progress(text)) => host.progress(text),
+                            Some(Effect::Used | Effect::TurnEnded) => used(talk, host),
+                            Some(Effect::End) | None => {}
+                        }
+                    }
                 }
             }
         };

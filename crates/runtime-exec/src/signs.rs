@@ -6,21 +6,21 @@ use offshoot_process::{Lines, Tap};
 use offshoot_runtime::{RunHost, Secrets};
 use tokio::time::Instant;
 
-/// At most one sign in this time: people read no faster, and a limit on idleness is set in seconds. A program that is
-/// done within it gives none, and so costs none.
+/// At most one line in this time: people read no faster. A program that is done within it tells none, and so costs none.
+/// A sign of life, which nobody is told of, is given with every block.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Of a longer line only the beginning is told.
 const LINE_BYTES: usize = 200;
 
-/// Which signs are told.
+/// Which lines are told.
 #[derive(Debug)]
 struct Rate {
     last: Instant,
 }
 
 impl Rate {
-    /// Whether a sign is to be told now.
+    /// Whether a line is to be told now.
     fn is_due(&mut self, now: Instant) -> bool {
         let due = now.duration_since(self.last) >= EVERY;
         if due {
@@ -35,6 +35,7 @@ pub(crate) fn of_answer(host: RunHost) -> Tap {
     let mut rate = Rate { last: Instant::now() };
     let mut total = 0;
     Box::new(move |block| {
+        host.sign();
         total += block.len() as u64;
         if rate.is_due(Instant::now()) {
             host.progress(format!("{total} bytes of output"));
@@ -47,6 +48,7 @@ pub(crate) fn of_remarks(host: RunHost, secrets: Secrets) -> Tap {
     let mut rate = Rate { last: Instant::now() };
     let mut lines = Lines::new(LINE_BYTES);
     Box::new(move |block| {
+        host.sign();
         let due = rate.is_due(Instant::now());
         let mut last = Vec::new();
         lines.feed(block, |line| {
@@ -67,7 +69,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn one_sign_at_a_time() {
+    async fn one_line_at_a_time() {
         let start = Instant::now();
         let mut rate = Rate { last: start };
         let mut check = |millis, expected| {

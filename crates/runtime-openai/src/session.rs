@@ -215,7 +215,9 @@ impl Session<'_> {
             self.said.clear();
         }
         let done = loop {
-            match answer.next().await? {
+            let next = answer.next().await?;
+            self.host.sign();
+            match next {
                 None => break false,
                 Some(Chunk::Done) => break true,
                 Some(Chunk::Delta(delta)) => {

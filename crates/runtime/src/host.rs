@@ -60,6 +60,10 @@ pub trait Host: Send + Sync {
     /// One event, in order. Called in the run's own task: it must not block.
     fn hear(&self, event: RunEvent);
 
+    /// A sign of life that nothing is told of: a limit of silence counts from it. As often as there is one, so it must
+    /// cost next to nothing. A host that knows no such limit passes over it.
+    fn sign(&self) {}
+
     /// Asks for a child.
     fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>>;
 
@@ -98,6 +102,11 @@ impl RunHost {
     /// Tells that the run runs.
     pub fn started(&self, process: Option<ProcessIdentity>) {
         self.0.hear(RunEvent::Started(process));
+    }
+
+    /// Shows that the run is at work, as often as that is seen; nothing is told.
+    pub fn sign(&self) {
+        self.0.sign();
     }
 
     /// Tells how it goes.

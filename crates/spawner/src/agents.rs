@@ -279,7 +279,8 @@ impl Agents {
     pub async fn report(&self, caller: RunId, text: &str) -> Result<(), Refusal> {
         if text.len() > REPORT_BYTES {
             let length = text.len();
-            let message = format!("a report has {REPORT_BYTES} bytes at most, and this one {length}");
+            let message =
+                format!("a report has {REPORT_BYTES} bytes at most, and this one {length}");
             return Err(Refusal::invalid("text", message));
         }
         let (reply, answer) = oneshot::channel();

@@ -21,6 +21,7 @@ use crate::agents::Agents;
 use crate::host::AgentHost;
 use crate::machine::RunIndex;
 use crate::shared::Shared;
+use crate::signs::Signs;
 use crate::supervisor::Message;
 
 pub(crate) use threads::Threads;
@@ -81,6 +82,7 @@ impl CustomJob {
             agent: shared.agent.clone(),
             inline_bytes: u64::MAX,
             sender: sender.clone(),
+            signs: Signs::default(),
         };
         let (store, threads) = (Arc::clone(&shared.store), shared.merging.clone());
         let begun = Self::begin(custom, store, threads, RunHost::new(RootHost(root)));

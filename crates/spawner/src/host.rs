@@ -13,6 +13,7 @@ use crate::announce;
 use crate::machine::{RunIndex, WaitId};
 use crate::resolve::Unresolved;
 use crate::shared::Shared;
+use crate::signs::Signs;
 use crate::supervisor::{Ask, Message, Waited};
 
 /// The host of one run.
@@ -24,14 +25,20 @@ pub(crate) struct AgentHost {
     /// How much of a child's result it is told, in bytes.
     pub(crate) inline_bytes: u64,
     pub(crate) sender: mpsc::UnboundedSender<Message>,
+    pub(crate) signs: Signs,
 }
 
 impl Host for AgentHost {
+    fn sign(&self) {
+        self.signs.mark(self.shared.clock.now());
+    }
+
     fn hear(&self, event: RunEvent) {
         let place = match event {
             RunEvent::Progress(_) => match Arc::clone(&self.shared.progress).try_acquire_owned() {
                 Ok(place) => Some(place),
-                Err(_) => return,
+                // Its line is dropped; that it lives is not.
+                Err(_) => return self.sign(),
             },
             RunEvent::Started(_) | RunEvent::Used { .. } => None,
         };

@@ -57,6 +57,7 @@ mod root_kind;
 mod runtimes;
 mod session;
 mod shared;
+mod signs;
 mod spawner;
 pub mod split;
 mod supervisor;

@@ -21,6 +21,7 @@ mod report;
 mod retry;
 mod run;
 mod schedule;
+mod sign;
 mod slots;
 mod stall;
 mod stop;
@@ -66,6 +67,8 @@ pub(crate) enum Input {
     Told { run: RunIndex, event: RunEvent },
     /// A run says how it goes, for the record.
     Reported { run: RunIndex, text: Arc<str> },
+    /// A run gave its last sign of life at this moment, as far as [`Machine::wants_signs`] asked for it.
+    Sign { run: RunIndex, at: Timestamp },
     /// A run is over, and everything it started is gone.
     Finished { run: RunIndex, ending: Box<Ending> },
     /// The results of the root's pieces became one.
@@ -266,6 +269,7 @@ impl Machine {
             Input::Spawn(spawn) => self.spawn(now, *spawn, out),
             Input::Told { run, event } => self.told(now, run, event, out),
             Input::Reported { run, text } => self.reported(now, run, text, out),
+            Input::Sign { run, at } => self.sign(now, run, at, out),
             Input::Finished { run, ending } => self.finished(now, run, *ending, out),
             Input::Merged { summary } => {
                 if self.runs[RunIndex::ROOT.get()].live().is_some() {

@@ -31,6 +31,7 @@ use crate::host::AgentHost;
 use crate::machine::{Effect, Input, Machine, ReplyId, RunIndex, WaitId};
 use crate::names::Kept;
 use crate::shared::{Share, Shared};
+use crate::signs::Signs;
 
 use alarm::Alarm;
 use entries::{Entries, Entry, Follower};
@@ -221,7 +222,7 @@ impl Supervisor {
             let timer = self.machine.next_timer();
             if timer.is_some_and(|moment| moment <= self.shared.clock.now()) {
                 // Not left to the arm below, which would never have its turn while messages keep coming.
-                self.step(Input::Time, &mut effects);
+                self.time(&mut effects);
                 continue;
             }
             // Every arm is an event; there is no other way to wake up.
@@ -250,6 +251,16 @@ impl Supervisor {
         }
     }
 
+    /// Something is due. What was seen of runs whose silence is judged counts first.
+    fn time(&mut self, effects: &mut Vec<Effect>) {
+        for run in self.machine.wants_signs(self.shared.clock.now()) {
+            if let Some(at) = self.runs.get(run).and_then(|entry| entry.signs.last()) {
+                self.step(Input::Sign { run, at }, effects);
+            }
+        }
+        self.step(Input::Time, effects);
+    }
+
     fn step(&mut self, input: Input, effects: &mut Vec<Effect>) {
         self.machine.step(self.shared.clock.now(), input, effects);
     }
@@ -261,10 +272,10 @@ impl Supervisor {
     }
 
     /// The host of one run: it knows who speaks, so no argument has to say it.
-    fn host(&self, run: RunIndex, agent: AgentId, inline_bytes: u64) -> RunHost {
+    fn host(&self, run: RunIndex, agent: AgentId, inline_bytes: u64, signs: Signs) -> RunHost {
         let shared = Arc::clone(&self.shared);
         let sender = self.sender.clone();
         let id = self.machine.id(run);
-        RunHost::new(AgentHost { shared, run, id, agent, inline_bytes, sender })
+        RunHost::new(AgentHost { shared, run, id, agent, inline_bytes, sender, signs })
     }
 }

@@ -42,3 +42,13 @@ fn reports_are_seen_live_and_stay_on_record() {
     assert!(shown.stdout().contains("step 5 (the last of 5 reports)"), "{}", shown.stdout());
     place.run(&["audit", &root]).expect_code(0);
 }
+
+#[test]
+fn a_sign_of_life_counts_when_it_happens() {
+    let place = Place::new();
+    place.file("c.toml", format!("{IDLE} 1\n"));
+    // Twice more than half of the limit: only a sign in the middle keeps it alive.
+    let script = "echo a; sleep 0.6; echo b; sleep 0.6; echo c";
+    let run = ["-q", "run", "--config", "c.toml", "x", "--", "sh", "-c", script];
+    assert_eq!(place.run(&run).expect_code(0).stdout(), "a\nb\nc\n");
+}

@@ -14,11 +14,12 @@ mod waits;
 mod world;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use offshoot_audit::{Audit, Rule};
 use offshoot_model::{CancelledBy, Event, EventKind, Reason, RunStatus};
 
-use super::Reach;
+use super::{Input, Reach};
 use agents::Behaviour;
 use limits::Limits;
 use world::World;
@@ -74,7 +75,7 @@ fn a_clock_that_is_set_back_an_hour_breaks_nothing() {
         for _ in 0..10 {
             world.live_a_little();
         }
-        world.set_back(std::time::Duration::from_secs(3600));
+        world.set_back(Duration::from_secs(3600));
         world.run_to_the_end();
         assert_proven(&world, seed);
         set_back += Audit::of(&world.ledger.events).clock_set_back;
@@ -210,6 +211,22 @@ fn any_sign_of_life_puts_idleness_off() {
     world.advance(8_000);
     world.progress(run);
     world.advance(9_999);
+    assert!(world.asked_to_stop().is_empty());
+    world.advance(1);
+    assert_eq!(world.asked_to_stop(), [run]);
+}
+
+#[test]
+fn a_sign_that_was_only_marked_counts_from_its_moment() {
+    let limits = Limits { idle_timeout_seconds: 10, ..Limits::default() };
+    let mut world = World::new(13, limits, Behaviour::Quiet);
+    let run = world.spawn_piece();
+    let at = world.now.plus(Duration::from_secs(4));
+    assert!(world.machine.wants_signs(at).is_empty(), "nothing is judged before its time");
+    world.now = world.now.plus(Duration::from_secs(10));
+    assert_eq!(world.machine.wants_signs(world.now), [run]);
+    world.step(Input::Sign { run, at });
+    world.advance(3_999);
     assert!(world.asked_to_stop().is_empty());
     world.advance(1);
     assert_eq!(world.asked_to_stop(), [run]);

@@ -44,6 +44,11 @@ impl Timers {
         self.0.first().map(|&(at, _)| at)
     }
 
+    /// What is due, the oldest first.
+    pub(crate) fn due(&self, now: Timestamp) -> impl Iterator<Item = Due> {
+        self.0.iter().take_while(move |&&(at, _)| at <= now).map(|&(_, due)| due)
+    }
+
     /// Takes one that is due.
     pub(crate) fn pop(&mut self, now: Timestamp) -> Option<Due> {
         let &(at, due) = self.0.first()?;

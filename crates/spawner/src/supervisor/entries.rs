@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use super::message::{FanEvent, FanId, Prepared};
 use crate::machine::RunIndex;
 use crate::mind::Mind;
+use crate::signs::Signs;
 
 /// The live runs by their place in the tree.
 #[derive(Default)]
@@ -29,6 +30,8 @@ pub(super) struct Entry {
     pub(super) stopped: bool,
     pub(super) follower: Option<Follower>,
     pub(super) post: Post,
+    /// When it was last seen at work.
+    pub(super) signs: Signs,
     /// What was chosen for it, for those below it; most runs have none.
     pub(super) mind: Option<Arc<Mind>>,
 }

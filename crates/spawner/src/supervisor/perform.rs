@@ -224,7 +224,8 @@ impl Supervisor {
         }
         let (stop, signal) = StopHandle::new();
         entry.stop = Some(stop);
-        let host = self.host(run, session.agent.clone(), session.inline_bytes);
+        let signs = entry.signs.clone();
+        let host = self.host(run, session.agent.clone(), session.inline_bytes, signs);
         let letters = LetterBox::default();
         let turns = Turns::new(host.clone(), letters.clone());
         let entry = self.runs.get_mut(run).expect("it was there a moment ago");
