@@ -20,7 +20,15 @@ pub(crate) fn build_all() -> Result {
     run(&["build", "--workspace", "--all-targets"], &[])
 }
 
-/// Runs the command as [`build_all`] has built it and returns what it prints.
+/// Builds the command and these examples. With the whole workspace chosen, and examples among the targets, the features are those
+/// of [`build_all`], so that nothing is compiled twice.
+pub(crate) fn build_printers(examples: &[&str]) -> Result {
+    let mut line = vec!["build", "--quiet", "--workspace", "--bin", "offshoot"];
+    examples.iter().for_each(|example| line.extend(["--example", example]));
+    run(&line, &[])
+}
+
+/// Runs the command as it was built beside this program and returns what it prints.
 ///
 /// What it prints must not depend on the caller: no variable of ours reaches it, the width is fixed and no stream is a terminal.
 pub(crate) fn offshoot(arguments: &[&str]) -> Result<String> {
@@ -37,7 +45,7 @@ pub(crate) fn offshoot(arguments: &[&str]) -> Result<String> {
     Err(format!("`offshoot {line}` ended with {}\n{}", output.status, stderr.trim_end()).into())
 }
 
-/// Runs an example as [`build_all`] has built it and returns what it prints.
+/// Runs an example as it was built beside this program and returns what it prints.
 pub(crate) fn example(example: &str) -> Result<String> {
     let shell = shell()?;
     let program = built(&format!("examples/{example}"))?;

@@ -20,6 +20,9 @@ const GENERATED: &[Generated] = &[
     Generated { path: "docs/mcp-tools.md", make: tools },
 ];
 
+/// The examples that print pages.
+const EXAMPLES: &[&str] = &["layout", "event_schema"];
+
 /// `docs/mcp-tools.md`: the tools for models.
 fn tools() -> Result<String> {
     let tools = cargo::offshoot(&["mcp", "--list-tools"])?;
@@ -31,7 +34,7 @@ fn tools() -> Result<String> {
 
 /// Writes all of it.
 pub(crate) fn write() -> Result {
-    cargo::build_all()?;
+    cargo::build_printers(EXAMPLES)?;
     for Generated { path, make } in GENERATED {
         let text = make().map_err(|error| format!("{path} cannot be made: {error}"))?;
         fs::write(workspace::root().join(path), text)
@@ -43,7 +46,7 @@ pub(crate) fn write() -> Result {
 
 /// Compares all of it, and names every file that differs.
 pub(crate) fn check() -> Result {
-    cargo::build_all()?;
+    cargo::build_printers(EXAMPLES)?;
     let mut stale = Vec::new();
     for Generated { path, make } in GENERATED {
         let made = make().map_err(|error| format!("{path} cannot be made: {error}"))?;
