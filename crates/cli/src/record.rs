@@ -1,9 +1,12 @@
 //! The record of a data folder, for commands that look.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_model::{JsonText, Payload, RootId, SessionKey, Timestamp, Tree, ValueKind};
+use offshoot_model::{
+    Ending, JsonText, Payload, RootId, RunId, SessionKey, Timestamp, Tree, ValueKind,
+};
 use offshoot_spawner::{Clock, SystemClock};
 use offshoot_store::{
     DataFolder, FIND_LIMIT, Found, RootSummary, SqliteStore, Store, StoreError, Watch,
@@ -28,6 +31,8 @@ pub(crate) struct Record {
     store: Arc<dyn Store>,
     sqlite: Arc<SqliteStore>,
     folder: DataFolder,
+    /// The last tree that was proven.
+    proven: Cell<Option<RootId>>,
 }
 
 impl Archived {
@@ -47,7 +52,8 @@ impl Record {
         };
         let store = SqliteStore::open_to_read(&folder).map_err(|error| failed(&error))?;
         let sqlite = Arc::new(store);
-        Ok(Some(Self { store: Arc::<SqliteStore>::clone(&sqlite), sqlite, folder }))
+        let store: Arc<dyn Store> = Arc::<SqliteStore>::clone(&sqlite);
+        Ok(Some(Self { store, sqlite, folder, proven: Cell::default() }))
     }
 
     /// Opens the record in which a run is to be found.
@@ -92,6 +98,21 @@ impl Record {
         let mut tree = Tree::new();
         self.read(root, &mut tree)?;
         Ok(tree)
+    }
+
+    /// Makes sure that the record of a tree is what was written, before a part of it is printed that was read alone.
+    pub(crate) fn prove(&self, root: RootId) -> Result<(), Failure> {
+        if self.proven.get() != Some(root) {
+            self.sqlite.prove(root).map_err(|error| failed(&error))?;
+            self.proven.set(Some(root));
+        }
+        Ok(())
+    }
+
+    /// How a run ended, once it has.
+    pub(crate) fn ending(&self, root: RootId, run: RunId) -> Result<Option<Ending>, Failure> {
+        self.prove(root)?;
+        self.store.ending(root, run).map_err(|error| failed(&error))
     }
 
     /// Adds a whole tree to what was read before. What its supervisor has left open is lost if that is gone.
@@ -146,7 +167,8 @@ impl Record {
     /// Whether a tree has been over for longer than its root's `archiveAfterMinutes`. One without an end is not: it
     /// wants to be seen.
     fn is_archived(&self, summary: &RootSummary, now: Timestamp) -> bool {
-        let minutes = || self.store.admitted(summary.root.run()).ok()??.archive_after_minutes;
+        let minutes =
+            || self.store.admitted(summary.root, summary.root.run()).ok()??.archive_after_minutes;
         let after = |minutes: u64| Duration::from_secs(minutes.saturating_mul(60));
         summary.ended
             && minutes().is_some_and(|minutes| now.since(summary.last_at) >= after(minutes))

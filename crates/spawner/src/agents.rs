@@ -258,7 +258,7 @@ impl Agents {
     }
 
     fn accepted(&self, run: RunId) -> Result<Accepted, Refusal> {
-        let admitted = self.shared.store.admitted(run).ok().flatten();
+        let admitted = self.shared.store.admitted(self.shared.root, run).ok().flatten();
         let key = admitted.map(|admitted| admitted.key).ok_or_else(over)?;
         Ok(Accepted { run, key })
     }
@@ -358,12 +358,12 @@ impl Agents {
 
     /// Whether a run stands below a session, by the record.
     pub fn is_below(&self, run: RunId, session: RunId) -> Result<bool, StoreError> {
-        let mut at = self.shared.store.admitted(run)?;
+        let mut at = self.shared.store.admitted(self.shared.root, run)?;
         while let Some(parent) = at.and_then(|admitted| admitted.parent) {
             if parent == session {
                 return Ok(true);
             }
-            at = self.shared.store.admitted(parent)?;
+            at = self.shared.store.admitted(self.shared.root, parent)?;
         }
         Ok(false)
     }

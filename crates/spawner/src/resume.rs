@@ -81,7 +81,7 @@ fn read(
     config: offshoot_config::Config,
     shelf: &Shelf,
 ) -> Result<Recall, SpawnerError> {
-    let admitted = shelf.store.admitted(root.run())?.ok_or(SpawnerError::Over)?;
+    let admitted = shelf.store.admitted(root, root.run())?.ok_or(SpawnerError::Over)?;
     let mut recall = Recall::new(config, root, &admitted);
     for event in shelf.store.events(root, 0) {
         recall.apply(event?, shelf).map_err(SpawnerError::Unknown)?;

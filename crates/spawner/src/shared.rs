@@ -158,8 +158,8 @@ impl Shared {
     ) -> Vec<Announced> {
         let shared = Arc::clone(self);
         let announced = move |run: RunId| {
-            let about = shared.store.admitted(run).ok()??;
-            let ending = shared.store.ending(run).ok()??;
+            let about = shared.store.admitted(shared.root, run).ok()??;
+            let ending = shared.store.ending(shared.root, run).ok()??;
             let output = ending.output.as_ref();
             let result =
                 output.map(|output| Excerpt::of(&*shared.store, output, limit)).transpose().ok()?;
@@ -179,8 +179,8 @@ impl Shared {
     ) -> (Vec<Envelope>, Vec<RunId>) {
         let shared = Arc::clone(self);
         let envelope = move |run: RunId| {
-            let about = shared.store.admitted(run).ok()??;
-            let ending = shared.store.ending(run).ok()??;
+            let about = shared.store.admitted(shared.root, run).ok()??;
+            let ending = shared.store.ending(shared.root, run).ok()??;
             Some(Envelope::of(&ending, about.key, run, about.agent, about.depth))
         };
         let load = move || {

@@ -38,7 +38,7 @@
 //!         Event { root, seq: 2, at: Timestamp::EPOCH, run, kind: ended },
 //!     ])
 //!     .await?;
-//! assert!(store.ending(run)?.is_some());
+//! assert!(store.ending(root, run)?.is_some());
 //!
 //! let value = store.put(NewValue::bytes(ValueKind::Text, *b"a long log")).await?;
 //! let path = folder.context_link(&store, run, "the log", &value)?;

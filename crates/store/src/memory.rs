@@ -34,13 +34,12 @@ struct Record {
     /// In the order in which they were opened.
     roots: Vec<RootId>,
     trees: HashMap<RootId, Vec<Event>>,
-    runs: BTreeMap<RunId, Milestones>,
+    runs: BTreeMap<(RunId, RootId), Milestones>,
 }
 
 /// Where the events stand that say most about a run: positions in its tree's list.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Milestones {
-    root: RootId,
     admitted: Option<usize>,
     ended: Option<usize>,
 }
@@ -127,12 +126,12 @@ impl Store for MemoryStore {
         Ok(self.record().find(&Sought::parse(text)))
     }
 
-    fn admitted(&self, run: RunId) -> Result<Option<Admitted>, StoreError> {
-        Ok(self.record().admitted(run).cloned())
+    fn admitted(&self, root: RootId, run: RunId) -> Result<Option<Admitted>, StoreError> {
+        Ok(self.record().admitted(root, run).cloned())
     }
 
-    fn ending(&self, run: RunId) -> Result<Option<Ending>, StoreError> {
-        Ok(self.record().ending(run).cloned())
+    fn ending(&self, root: RootId, run: RunId) -> Result<Option<Ending>, StoreError> {
+        Ok(self.record().ending(root, run).cloned())
     }
 }
 
@@ -149,11 +148,10 @@ impl Record {
             let at = tree.len();
             match &event.kind {
                 EventKind::Admitted(_) => {
-                    self.runs.insert(run, Milestones { root, admitted: Some(at), ended: None });
+                    self.runs.entry((run, root)).or_default().admitted = Some(at);
                 }
                 EventKind::Ended(_) => {
-                    let none = Milestones { root, admitted: None, ended: None };
-                    self.runs.entry(run).or_insert(none).ended = Some(at);
+                    self.runs.entry((run, root)).or_default().ended = Some(at);
                 }
                 _ => {}
             }
@@ -163,8 +161,11 @@ impl Record {
     }
 
     fn page(&self, root: RootId, at: usize) -> Page {
-        let events = self.trees.get(&root).and_then(|events| events.get(at..));
-        events.unwrap_or_default().iter().take(PAGE).cloned().map(Ok).collect()
+        let events = self.trees.get(&root).and_then(|events| events.get(at..)).unwrap_or_default();
+        Page {
+            events: events.iter().take(PAGE).cloned().map(Ok).collect(),
+            more: events.len() > PAGE,
+        }
     }
 
     fn summary(&self, root: RootId) -> RootSummary {
@@ -178,16 +179,15 @@ impl Record {
             },
             opened_at: first.at,
             last_seq: events.len() as u64,
-            ended: self.ending(root.run()).is_some(),
+            ended: self.ending(root, root.run()).is_some(),
             last_at: events.last().map_or(first.at, |last| last.at),
         }
     }
 
     fn find(&self, sought: &Sought) -> Vec<Found> {
         let newest_first = self.runs.keys().rev().copied();
-        let wanted = |run: RunId| {
-            let key = &self.admitted(run)?.key;
-            let root = self.runs[&run].root;
+        let wanted = |(run, root): (RunId, RootId)| {
+            let key = &self.admitted(root, run)?.key;
             let wanted = match sought {
                 Sought::MainSessions => run == root.run() && key.kind() == KeyKind::Main,
                 Sought::Session(wanted) => wanted == key,
@@ -199,17 +199,17 @@ impl Record {
         newest_first.filter_map(wanted).take(FIND_LIMIT).collect()
     }
 
-    fn admitted(&self, run: RunId) -> Option<&Admitted> {
-        let place = self.runs.get(&run)?;
-        match &self.trees[&place.root][place.admitted?].kind {
+    fn admitted(&self, root: RootId, run: RunId) -> Option<&Admitted> {
+        let place = self.runs.get(&(run, root))?;
+        match &self.trees[&root][place.admitted?].kind {
             EventKind::Admitted(admitted) => Some(admitted),
             _ => None,
         }
     }
 
-    fn ending(&self, run: RunId) -> Option<&Ending> {
-        let place = self.runs.get(&run)?;
-        match &self.trees[&place.root][place.ended?].kind {
+    fn ending(&self, root: RootId, run: RunId) -> Option<&Ending> {
+        let place = self.runs.get(&(run, root))?;
+        match &self.trees[&root][place.ended?].kind {
             EventKind::Ended(ending) => Some(ending),
             _ => None,
         }
@@ -252,7 +252,7 @@ fn events(
     let mut at = usize::try_from(after).unwrap_or(usize::MAX);
     Pages::new(move || {
         let page = lock(&record).page(root, at);
-        at += page.len();
+        at += page.events.len();
         Ok(page)
     })
 }

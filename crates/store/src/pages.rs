@@ -16,10 +16,16 @@ pub(crate) const PAGE: usize = 2048;
 /// done with a page.
 const AHEAD: usize = 2;
 
-/// One page: events, or why they cannot be read.
-pub(crate) type Page = Vec<Result<Event, StoreError>>;
+/// One page.
+#[derive(Debug, Default)]
+pub(crate) struct Page {
+    /// Events, or why they cannot be read.
+    pub(crate) events: Vec<Result<Event, StoreError>>,
+    /// Whether another page follows.
+    pub(crate) more: bool,
+}
 
-/// Turns pages as they are wanted. `turn` knows where it is, and returns the next [`PAGE`] events; fewer at the end.
+/// Turns pages as they are wanted. `turn` knows where it is, and returns the next [`PAGE`] events.
 ///
 /// Whoever wants more than one page is read to by another thread, which is a page or two ahead: in a large record half
 /// of the time goes into reading it, and the other half into what is done with it.
@@ -47,13 +53,13 @@ struct Ahead {
 
 impl<F: FnMut() -> Result<Page, StoreError> + Send + 'static> Pages<F> {
     pub(crate) fn new(turn: F) -> Self {
-        Self { source: Source::Beginning(turn), page: Page::new().into_iter() }
+        Self { source: Source::Beginning(turn), page: Vec::new().into_iter() }
     }
 
     fn turn(&mut self) -> Option<Page> {
         let here = |mut turn: F, next: fn(F) -> Source<F>| {
             let page = read(&mut turn);
-            let next = if is_last(&page) { Source::End } else { next(turn) };
+            let next = if page.more { next(turn) } else { Source::End };
             (page, next)
         };
         let (page, next) = match std::mem::replace(&mut self.source, Source::End) {
@@ -76,7 +82,7 @@ impl<F: FnMut() -> Result<Page, StoreError> + Send + 'static> Iterator for Pages
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.page.len() == 0 {
-            self.page = self.turn()?.into_iter();
+            self.page = self.turn()?.events.into_iter();
         }
         self.page.next()
     }
@@ -91,9 +97,9 @@ impl Ahead {
             let Ok(mut turn) = begun.recv() else { return };
             loop {
                 let page = read(&mut turn);
-                let last = is_last(&page);
+                let more = page.more;
                 // Nobody may want it any more.
-                if tx.send(page).is_err() || last {
+                if tx.send(page).is_err() || !more {
                     break;
                 }
             }
@@ -132,11 +138,7 @@ impl Drop for Ahead {
 }
 
 fn read(turn: &mut impl FnMut() -> Result<Page, StoreError>) -> Page {
-    turn().unwrap_or_else(|error| vec![Err(error)])
-}
-
-fn is_last(page: &Page) -> bool {
-    page.len() < PAGE
+    turn().unwrap_or_else(|error| Page { events: vec![Err(error)], more: false })
 }
 
 #[cfg(test)]
@@ -156,7 +158,8 @@ mod tests {
             count.fetch_add(1, Ordering::Relaxed);
             let from = at;
             at = length.min(from + PAGE as u64);
-            Ok((from..at).map(|seq| event(seq, damaged)).collect())
+            let events = (from..at).map(|seq| event(seq, damaged)).collect();
+            Ok(Page { events, more: at == from + PAGE as u64 })
         };
         (Box::new(Pages::new(turn)), turned)
     }
@@ -214,7 +217,8 @@ mod tests {
         let events = Pages::new(move || {
             pages += 1;
             assert!(pages < 3, "a bug");
-            Ok((0..PAGE as u64).map(|seq| event(seq, None)).collect())
+            let events = (0..PAGE as u64).map(|seq| event(seq, None)).collect();
+            Ok(Page { events, more: true })
         });
         events.for_each(drop);
     }

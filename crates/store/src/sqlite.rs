@@ -9,6 +9,7 @@
 //! Promise: what a commit has answered survives `kill -9` and a power failure; what was not answered is there whole or
 //! not at all. Any number of processes may read while one writes. Several may write, each its own trees.
 
+mod chain;
 mod column;
 mod file;
 mod heads;
@@ -19,7 +20,6 @@ mod reader;
 mod remove;
 mod row;
 mod schema;
-mod verify;
 mod writer;
 
 use std::path::PathBuf;
@@ -29,11 +29,12 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use offshoot_model::{Admitted, Ending, Event, EventClass, EventKind, RootId, RunId, VariableRef};
 
+use self::chain::Chain;
+pub use self::chain::Proof;
 use self::file::DatabaseFile;
 use self::look::Place;
 use self::queue::PATIENCE;
 use self::reader::Readers;
-pub use self::verify::Proof;
 use self::writer::Writer;
 use crate::blobs::{Blobs, put_on_thread};
 use crate::pages::{Page, Pages};
@@ -104,6 +105,17 @@ impl SqliteStore {
         self.readers.ask(question)
     }
 
+    /// The newest event of this kind about a run of a tree, compared with its place in the chain.
+    fn milestone(
+        &self,
+        root: RootId,
+        run: RunId,
+        kind: &str,
+    ) -> Result<Option<EventKind>, StoreError> {
+        let found = self.ask(|connection| look::milestone(connection, root, run, kind))?;
+        found.transpose().map(|event| event.map(|event| event.kind))
+    }
+
     /// Recomputes the hash chain of a tree's record, and returns how many events it proves. What it cannot tell is
     /// whether somebody recomputed the chain too: for that, keep its last link elsewhere.
     pub fn verify_record(&self, root: RootId) -> Result<u64, StoreError> {
@@ -112,7 +124,17 @@ impl SqliteStore {
 
     /// The same, with the last link.
     pub fn prove(&self, root: RootId) -> Result<Proof, StoreError> {
-        self.readers.ask(|connection| verify::record(connection, root))?
+        self.prove_each(root, drop)
+    }
+
+    /// The same, with each event in its place. The events and the proof are of one view of the record: what is recorded
+    /// meanwhile is in neither.
+    pub fn prove_each(
+        &self,
+        root: RootId,
+        each: impl FnMut(Result<Event, StoreError>),
+    ) -> Result<Proof, StoreError> {
+        self.readers.ask(|connection| chain::prove(connection, root, each))?
     }
 }
 
@@ -144,17 +166,17 @@ impl Store for SqliteStore {
     fn events(&self, root: RootId, after: u64) -> Events {
         let readers = Arc::clone(&self.readers);
         // SQLite's numbers are signed, and no record is that long.
-        let seq = after.min(i64::MAX.cast_unsigned()).cast_signed();
-        let mut place = None;
+        let after = after.min(i64::MAX.cast_unsigned());
+        let mut chain = None;
         Box::new(Pages::new(move || {
             readers.ask(|connection| {
-                if place.is_none() {
-                    place = look::number(connection, root)?.map(|tree| Place { tree, seq });
+                let view = connection.unchecked_transaction()?;
+                if chain.is_none()
+                    && let Some(number) = look::number(&view, root)?
+                {
+                    chain = Some(Chain::after(&view, root, number, after)?);
                 }
-                match &mut place {
-                    Some(place) => look::page(connection, place, place.tree),
-                    None => Ok(Page::new()),
-                }
+                chain.as_mut().map_or(Ok(Page::default()), |chain| look::page(&view, chain))
             })
         }))
     }
@@ -163,7 +185,10 @@ impl Store for SqliteStore {
         let readers = Arc::clone(&self.readers);
         let mut place = Place::default();
         Box::new(Pages::new(move || {
-            readers.ask(|connection| look::page(connection, &mut place, i64::MAX))
+            readers.ask(|connection| {
+                let view = connection.unchecked_transaction()?;
+                look::page_of_all(&view, &mut place)
+            })
         }))
     }
 
@@ -176,18 +201,16 @@ impl Store for SqliteStore {
         self.readers.ask(|connection| look::find(connection, &sought))
     }
 
-    fn admitted(&self, run: RunId) -> Result<Option<Admitted>, StoreError> {
-        match self.readers.ask(|connection| look::milestone(connection, run, "admitted"))? {
-            Some(Ok(EventKind::Admitted(admitted))) => Ok(Some(*admitted)),
-            Some(Err(error)) => Err(error),
+    fn admitted(&self, root: RootId, run: RunId) -> Result<Option<Admitted>, StoreError> {
+        match self.milestone(root, run, "admitted")? {
+            Some(EventKind::Admitted(admitted)) => Ok(Some(*admitted)),
             _ => Ok(None),
         }
     }
 
-    fn ending(&self, run: RunId) -> Result<Option<Ending>, StoreError> {
-        match self.readers.ask(|connection| look::milestone(connection, run, "ended"))? {
-            Some(Ok(EventKind::Ended(ending))) => Ok(Some(*ending)),
-            Some(Err(error)) => Err(error),
+    fn ending(&self, root: RootId, run: RunId) -> Result<Option<Ending>, StoreError> {
+        match self.milestone(root, run, "ended")? {
+            Some(EventKind::Ended(ending)) => Ok(Some(*ending)),
             _ => Ok(None),
         }
     }

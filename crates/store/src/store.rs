@@ -47,7 +47,8 @@ pub trait Store: Send + Sync + 'static {
     /// The events of a tree after the one numbered `after`, oldest first; 0 for all. Read page by page: memory stays
     /// flat, no page holds up a writer, and events that are recorded meanwhile appear at the end.
     ///
-    /// An event that cannot be read is an error in its place, and the next one follows it.
+    /// Each event is compared with the hash that ties it to the one before it, and the last one with the line of its tree.
+    /// An event that cannot be read or was changed is an error in its place, and the next one follows it.
     fn events(&self, root: RootId, after: u64) -> Events;
 
     /// The events of all trees, one tree after the other in the order in which they were opened; read like
@@ -61,11 +62,11 @@ pub trait Store: Send + Sync + 'static {
     /// session key, or, for the bare word `main`, the main sessions.
     fn find(&self, text: &str) -> Result<Vec<Found>, StoreError>;
 
-    /// What is known of a run since it was created.
-    fn admitted(&self, run: RunId) -> Result<Option<Admitted>, StoreError>;
+    /// What is known of a run of this tree since it was created. What another tree says of the run does not count.
+    fn admitted(&self, root: RootId, run: RunId) -> Result<Option<Admitted>, StoreError>;
 
-    /// How a run ended, once it has.
-    fn ending(&self, run: RunId) -> Result<Option<Ending>, StoreError>;
+    /// How a run of this tree ended, once it has.
+    fn ending(&self, root: RootId, run: RunId) -> Result<Option<Ending>, StoreError>;
 
     /// A value's file, opened for reading.
     fn open(&self, reference: &VariableRef) -> Result<File, StoreError> {

@@ -49,17 +49,17 @@ pub(crate) fn run(arguments: &AuditArguments, cx: &Invocation) -> Result<Exit, F
 }
 
 fn audit(record: &Record, root: RootId) -> Audited {
-    let chain = match record.sqlite().prove(root) {
+    let (mut audit, mut unreadable) = (Audit::new(), Vec::new());
+    let proof = record.sqlite().prove_each(root, |event| match event {
+        Ok(event) => audit.apply(&event),
+        // What does not fit is told with the chain.
+        Err(StoreError::Tampered { .. }) => {}
+        Err(error) => unreadable.push(told(&error)),
+    });
+    let chain = match proof {
         Ok(proof) => Chain { holds: true, link: Some(proof.link), error: None },
         Err(error) => Chain { holds: false, link: None, error: Some(told(&error)) },
     };
-    let (mut audit, mut unreadable) = (Audit::new(), Vec::new());
-    for event in record.store().events(root, 0) {
-        match event {
-            Ok(event) => audit.apply(&event),
-            Err(error) => unreadable.push(told(&error)),
-        }
-    }
     let findings = audit.finish();
     let holds = chain.holds && unreadable.is_empty() && findings.breaches.is_empty();
     Audited { holds, chain, unreadable, findings }

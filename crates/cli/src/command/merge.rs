@@ -18,7 +18,7 @@ use crate::door::{above, may_be_below};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::record::{self, Record, failed};
+use crate::record::{self, Record};
 use crate::work::engine::block_on;
 use crate::work::folding::Folding;
 
@@ -139,7 +139,7 @@ fn read(file: &Path, input: impl BufRead, mut fold: Folding) -> Result<Answer, F
 fn of_runs(record: &Record, runs: &[String], mut fold: Folding) -> Result<Answer, Failure> {
     for (place, text) in (0..).zip(runs) {
         let found = record.find(text)?;
-        let ending = record.store().ending(found.run).map_err(|error| failed(&error))?;
+        let ending = record.ending(found.root, found.run)?;
         match ending {
             Some(Ending { output: Some(output), .. }) => {
                 let value = scalar(record, &output)?;
@@ -166,7 +166,7 @@ fn of_children(
         .ok_or_else(|| Failure::input(format_args!("run {} has no record", found.run)))?;
     let (mut count, mut others) = (0, 0);
     for child in tree.children(node) {
-        let ending = record.store().ending(child.run).map_err(|error| failed(&error))?;
+        let ending = record.ending(found.root, child.run)?;
         match ending {
             Some(Ending { output: Some(output), .. }) if child.status.is_success() => {
                 let key =

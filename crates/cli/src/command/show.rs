@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &ShowArguments, cx: &Invocation) -> Result<Exit, Fa
     let record = Record::open_for(cx, &arguments.run)?;
     let found = record.find(&arguments.run)?;
     let missing = || Failure::input(format_args!("run {} has no record", found.run));
-    let ending = record.store().ending(found.run).map_err(|error| failed(&error))?;
+    let ending = record.ending(found.root, found.run)?;
     if arguments.answer {
         return answer(&record, found.run, ending, cx);
     }
@@ -69,7 +69,8 @@ pub(crate) fn run(arguments: &ShowArguments, cx: &Invocation) -> Result<Exit, Fa
     }
     let tree = record.tree(found.root)?;
     let node = tree.get(found.run).ok_or_else(missing)?;
-    let admitted = record.store().admitted(found.run).map_err(|error| failed(&error))?;
+    let admitted = record.store().admitted(found.root, found.run);
+    let admitted = admitted.map_err(|error| failed(&error))?;
     let children = tree.children(node).map(|child| child.run).collect();
     cx.output.json(&shown(&record, node, admitted.ok_or_else(missing)?, ending, children)?)?;
     Ok(Exit::Done)

@@ -90,7 +90,8 @@ pub(crate) fn pieces(
             refusal: Some(&refused.refusal),
         });
         // Where it was stopped, the record knows that, and the pieces do not.
-        let recorded = engine.store.ending(root.run()).map_err(|error| record::failed(&error))?;
+        let recorded =
+            engine.store.ending(root, root.run()).map_err(|error| record::failed(&error))?;
         let error = EnvelopeError::of(&recorded.unwrap_or_else(|| answer.ending()));
         cx.output.json(&Report {
             status: tree.status,

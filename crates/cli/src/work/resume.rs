@@ -29,7 +29,7 @@ use crate::record::{self, Record, failed};
 pub(crate) fn resume(root: RootId, cx: &Invocation) -> Result<Exit, Failure> {
     let record = Record::open_for(cx, &root.to_string())?;
     let store = Arc::clone(record.store());
-    let admitted = store.admitted(root.run()).map_err(|error| failed(&error))?;
+    let admitted = store.admitted(root, root.run()).map_err(|error| failed(&error))?;
     let admitted =
         admitted.ok_or_else(|| Failure::input(format_args!("tree {root} has no record")))?;
     if !record.is_abandoned(root)? {
@@ -88,7 +88,7 @@ pub(crate) fn same(
     }
     let Some(record) = Record::open(cx)? else { return Ok(None) };
     for root in record.abandoned()? {
-        let admitted = engine.store.admitted(root.run()).map_err(|error| failed(&error))?;
+        let admitted = engine.store.admitted(root, root.run()).map_err(|error| failed(&error))?;
         let recorded = admitted.and_then(|admitted| admitted.plan);
         if recorded.is_some_and(|recorded| plan.is_same(&recorded)) {
             cx.output.note(format_args!("resuming tree {root}"));

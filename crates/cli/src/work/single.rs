@@ -57,8 +57,8 @@ pub(crate) async fn run(
 /// What the record says came of a root.
 pub(crate) fn recorded(engine: &Engine, root: RootId) -> Result<Option<Envelope>, Failure> {
     let run = root.run();
-    let ending = engine.store.ending(run).map_err(|error| failed(&error))?;
-    let admitted = engine.store.admitted(run).map_err(|error| failed(&error))?;
+    let ending = engine.store.ending(root, run).map_err(|error| failed(&error))?;
+    let admitted = engine.store.admitted(root, run).map_err(|error| failed(&error))?;
     Ok(ending.zip(admitted).map(|(ending, admitted)| {
         Envelope::of(&ending, admitted.key, run, admitted.agent, admitted.depth)
     }))

@@ -153,3 +153,74 @@ fn a_record_in_a_folder_that_has_become_read_only_is_read_and_not_written() {
         assert!(outcome.stderr.contains("hint: check who may write there"), "{}", outcome.text());
     }
 }
+
+/// A place with a tree of two pieces and one that is damaged later; the root and the first piece of the first.
+fn with_an_answer() -> (Place, String, String) {
+    let (place, _) = with_two_trees();
+    place.file("three", "the true answer");
+    let report = place.run(&["map", "--json", "three", "one", "--", "cat"]).expect_code(0).json();
+    let root = report["runId"].as_str().expect("the report names the root").to_owned();
+    let runs = place.run(&["list", "--all", "--json"]).expect_code(0).json();
+    let runs = runs.as_array().expect("a list");
+    let piece = runs.iter().find(|run| run["parent"] == root.as_str()).expect("it has pieces");
+    let piece = piece["runId"].as_str().expect("an id").to_owned();
+    (place, root, piece)
+}
+
+#[test]
+fn an_answer_that_was_changed_is_not_printed_as_the_answer() {
+    let (place, root, piece) = with_an_answer();
+    let forged = "UPDATE events SET body = replace(body, 'the true answer', 'a forged one')
+                  WHERE root = 3 AND kind = 'ended'";
+    change(&place, forged);
+    for words in [
+        &["show", &piece, "--answer"][..],
+        &["show", &piece, "--json"],
+        &["show", &piece],
+        &["show", &root, "--answer"],
+        &["merge", "--children", &root],
+        &["merge", "--result", &piece],
+        &["tree", &root],
+        &["tree"],
+        &["list", "--all"],
+        &["events", &root],
+    ] {
+        let shown = place.run(words).expect_code(2);
+        assert!(!shown.stdout().contains("a forged one"), "{words:?}: {}", shown.text());
+        assert!(shown.stderr.contains("is not what was recorded"), "{words:?}: {}", shown.stderr);
+    }
+}
+
+#[test]
+fn a_row_in_another_tree_answers_for_no_run() {
+    let (place, root, piece) = with_an_answer();
+    let forged = "INSERT INTO events (root, seq, run, at, kind, key, body, chain)
+                  SELECT 4, seq, run, at, kind, key,
+                         replace(body, 'the true answer', 'a forged one'), chain
+                  FROM events WHERE root = 3 AND kind = 'ended'";
+    place.run(&["map", "one", "--", "cat"]).expect_code(0);
+    change(&place, "DELETE FROM events WHERE root = 4");
+    change(&place, forged);
+    for words in [
+        &["show", &piece, "--answer"][..],
+        &["show", &piece, "--json"],
+        &["merge", "--children", &root],
+        &["merge", "--result", &piece],
+    ] {
+        let shown = place.run(words).expect_code(0);
+        assert!(shown.stdout().contains("the true answer"), "{words:?}: {}", shown.text());
+    }
+}
+
+#[test]
+fn when_a_tree_ended_is_read_from_its_events() {
+    let (place, root, _) = with_an_answer();
+    let before = place.run(&["list", "--json"]).expect_code(0).stdout().to_owned();
+    change(&place, "UPDATE roots SET ended = 0, last_at = 0, opened_at = 0 WHERE number = 3");
+    let pruned = place.run(&["prune", "--older-than", "1d", "--dry-run", "--json"]).expect_code(0);
+    assert_eq!(pruned.json()["trees"].as_array().map(Vec::len), Some(0), "{}", pruned.text());
+    let audited = place.run(&["audit", &root]).expect_code(1);
+    assert!(audited.stdout().contains("is not what was recorded"), "{}", audited.text());
+    let shown = place.run(&["list", "--json"]).expect_code(2);
+    assert_eq!(shown.stdout(), before);
+}

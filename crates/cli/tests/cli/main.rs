@@ -17,6 +17,7 @@ mod door;
 mod endings;
 mod fanout;
 mod faults;
+mod forged;
 mod interrupt;
 mod key;
 mod look;

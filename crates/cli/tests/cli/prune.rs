@@ -3,9 +3,8 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 
-use rusqlite::Connection;
-
 use crate::command::Place;
+use crate::forged::forge;
 
 fn run(place: &Place, letter: &str) -> String {
     let script = format!("head -c 300000 /dev/zero | tr '\\0' {letter}");
@@ -17,9 +16,12 @@ fn run(place: &Place, letter: &str) -> String {
 fn age(place: &Place, hours: u64) {
     let micros = hours * 3_600_000_000;
     let path = place.path().join(".offshoot");
-    let database = Connection::open(path.join("offshoot.db")).expect("a record");
-    let older = "UPDATE roots SET last_at = last_at - ?1";
-    database.execute(older, [micros]).expect("it is one statement");
+    forge(
+        place,
+        &format!(
+            "UPDATE events SET at = at - {micros}; UPDATE roots SET opened_at = opened_at - {micros};"
+        ),
+    );
     fn files(folder: &std::path::Path, back: std::time::Duration) {
         for entry in fs::read_dir(folder).expect("a folder").flatten() {
             let there = entry.metadata().expect("it is there");

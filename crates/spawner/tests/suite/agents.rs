@@ -125,7 +125,8 @@ async fn children_that_are_asked_for_at_once_share_what_is_left() {
     let (invalid, spent) = (RefusalCode::InvalidRequest, RefusalCode::SpawnLimit);
     assert_eq!(codes, [None, Some(invalid), None, Some(spent)], "a refusal undoes nothing");
     let granted = answers.iter().flatten().map(|child| {
-        let admitted = agents.store().admitted(child.run).expect("a record").expect("a run");
+        let admitted =
+            agents.store().admitted(agents.root(), child.run).expect("a record").expect("a run");
         admitted.grant.budget.tokens.expect("it has a budget")
     });
     // A fifth is kept. What is wrong in itself gets no part; what only the others left no room for does.

@@ -96,12 +96,15 @@ async fn tree(
     let ask = |task: &str| SpawnRequest { task: task.into(), ..SpawnRequest::default() };
     for task in ["a", "b", "c"] {
         if let Ok(run) = session.spawn(ask(task)).await {
-            assert!(store.admitted(run).expect("a record").is_some(), "recorded before told");
+            assert!(
+                store.admitted(session.root(), run).expect("a record").is_some(),
+                "recorded before told"
+            );
         }
     }
     let answer = session.wait(WaitFor::default()).await?;
     for envelope in &answer.ended {
-        let ending = store.ending(envelope.run_id).expect("a record");
+        let ending = store.ending(session.root(), envelope.run_id).expect("a record");
         assert!(ending.is_some(), "recorded before told");
     }
     if let Ok(run) = session.spawn(ask("hang")).await {

@@ -147,7 +147,7 @@ fn killed_at(write: i64, last: Last, expected: &Payload) -> bool {
         return false;
     }
     let ended = ended(&inner, root);
-    if inner.admitted(root.run()).expect("a record").is_none() {
+    if inner.admitted(root, root.run()).expect("a record").is_none() {
         assert!(before.lock().expect("nobody runs").is_empty(), "recorded before it is begun");
         return true;
     }
@@ -157,7 +157,7 @@ fn killed_at(write: i64, last: Last, expected: &Payload) -> bool {
         match spawner.resume(root, RootSpec::new("all")).await {
             Ok(session) => answered(session).await.expect("a whole record"),
             Err(SpawnerError::Over) => {
-                let ending = inner.ending(root.run()).expect("a record").expect("it is over");
+                let ending = inner.ending(root, root.run()).expect("a record").expect("it is over");
                 ending.output.expect("an answer")
             }
             Err(error) => panic!("{error}"),

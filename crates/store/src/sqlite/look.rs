@@ -1,19 +1,16 @@
 //! The questions that a reading connection is asked.
 
-use offshoot_model::{EventKind, RootId, RunId};
+use offshoot_model::{Event, RootId, RunId};
 use offshoot_session_key::KeyKind;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
+use super::chain::{COLUMNS, Chain};
 use super::column::{KeyColumn, RunColumn, TimeColumn};
-use super::row;
 use crate::pages::{PAGE, Page};
 use crate::sought::Sought;
 use crate::{FIND_LIMIT, Found, RootSummary, StoreError};
 
-const PAGE_AFTER: &str = "SELECT seq, run, at, body, roots.root, number
-    FROM events JOIN roots ON number = events.root
-    WHERE (events.root, seq) > (?1, ?2) AND events.root <= ?3
-    ORDER BY events.root, seq LIMIT ?4";
+const TREE_AFTER: &str = "SELECT number, root FROM roots WHERE number > ?1 ORDER BY number LIMIT 1";
 
 const BY_KEY: &str = "SELECT run, roots.root, events.key
     FROM events JOIN roots ON number = events.root
@@ -25,16 +22,18 @@ const BY_ID: &str = "SELECT run, roots.root, events.key
     WHERE run BETWEEN ?1 AND ?2 AND kind = 'admitted' AND kind IN ('admitted', 'ended')
     ORDER BY run DESC LIMIT ?3";
 
-const MILESTONE: &str = "SELECT roots.root, seq, body
-    FROM events JOIN roots ON number = events.root
-    WHERE run = ?1 AND kind = ?2 AND kind IN ('admitted', 'ended')
-    ORDER BY events.root DESC, seq DESC LIMIT 1";
+/// The number of the newest event of a kind about a run of a tree.
+const MILESTONE: &str = "SELECT seq FROM events
+    WHERE run = ?1 AND kind = ?2 AND kind IN ('admitted', 'ended') AND root = ?3
+    ORDER BY seq DESC LIMIT 1";
 
-/// A place in the record: the number of a tree, and of an event in it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// A place in the record, where all trees are read one after the other.
+#[derive(Debug, Default)]
 pub(super) struct Place {
-    pub(super) tree: i64,
-    pub(super) seq: i64,
+    /// The number of the last tree that was begun.
+    tree: i64,
+    /// Its chain, until its end was reached.
+    chain: Option<Chain>,
 }
 
 /// The number of a tree in the tables.
@@ -45,28 +44,72 @@ pub(super) fn number(connection: &Connection, root: RootId) -> rusqlite::Result<
         .optional()
 }
 
-/// The page after a place, which is moved to its end. It does not go beyond the tree numbered `last`.
-pub(super) fn page(
-    connection: &Connection,
-    after: &mut Place,
-    last: i64,
-) -> rusqlite::Result<Page> {
-    let mut select = connection.prepare_cached(PAGE_AFTER)?;
-    let mut rows = select.query((after.tree, after.seq, last, PAGE))?;
-    let mut page = Page::new();
-    while let Some(row) = rows.next()? {
-        *after = Place { tree: row.get(5)?, seq: row.get(0)? };
-        let RunColumn(root) = row.get(4)?;
-        page.push(row::event(RootId::new(root), row)?);
+/// The page of a tree after what was read of it.
+pub(super) fn page(view: &Connection, chain: &mut Chain) -> rusqlite::Result<Page> {
+    let mut page = Page::default();
+    page.more = !fill(view, chain, &mut page.events)?;
+    Ok(page)
+}
+
+/// The page of the whole record after a place, which is moved to its end.
+pub(super) fn page_of_all(view: &Connection, place: &mut Place) -> rusqlite::Result<Page> {
+    let mut page = Page { events: Vec::new(), more: true };
+    while page.events.len() < PAGE {
+        let Some(chain) = &mut place.chain else {
+            let next = view
+                .prepare_cached(TREE_AFTER)?
+                .query_row([place.tree], |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()?;
+            let Some((number, RunColumn(root))) = next else {
+                page.more = false;
+                break;
+            };
+            place.tree = number;
+            place.chain = Some(Chain::start(RootId::new(root), number));
+            continue;
+        };
+        if fill(view, chain, &mut page.events)? {
+            place.chain = None;
+        }
     }
     Ok(page)
 }
 
-/// All trees, oldest first.
+/// Fills a page with what follows of a tree; whether its end was reached, which is compared with the line of the tree.
+fn fill(
+    view: &Connection,
+    chain: &mut Chain,
+    into: &mut Vec<Result<Event, StoreError>>,
+) -> rusqlite::Result<bool> {
+    let room = PAGE.saturating_sub(into.len());
+    let mut select = view.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM events WHERE root = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3"
+    ))?;
+    let mut rows = select.query((chain.number, chain.seq.cast_signed(), room))?;
+    let mut read = 0;
+    while let Some(row) = rows.next()? {
+        into.push(chain.read(row)?);
+        read += 1;
+    }
+    if read == room {
+        return Ok(false);
+    }
+    if let Err(error) = chain.check_end(view)? {
+        into.push(Err(error));
+    }
+    Ok(true)
+}
+
+/// All trees, oldest first. Whether and when each ended is what its events say: the line of a tree is a copy of that.
 pub(super) fn roots(connection: &Connection) -> rusqlite::Result<Vec<RootSummary>> {
     connection
         .prepare_cached(
-            "SELECT root, key, opened_at, last_seq, ended, last_at FROM roots ORDER BY number",
+            "SELECT root, key, opened_at, last_seq,
+                    EXISTS (SELECT 1 FROM events WHERE events.root = number AND run = roots.root
+                            AND kind = 'ended' AND kind IN ('admitted', 'ended')),
+                    coalesce((SELECT at FROM events WHERE events.root = number AND seq = last_seq),
+                             last_at)
+             FROM roots ORDER BY number",
         )?
         .query_map((), |row| {
             let RunColumn(root) = row.get(0)?;
@@ -107,18 +150,23 @@ pub(super) fn find(connection: &Connection, sought: &Sought) -> rusqlite::Result
     }
 }
 
-/// What the newest event of this kind about a run says.
+/// The newest event of this kind about a run of a tree, read along the chain.
 pub(super) fn milestone(
     connection: &Connection,
+    root: RootId,
     run: RunId,
     kind: &str,
-) -> rusqlite::Result<Option<Result<EventKind, StoreError>>> {
-    connection
+) -> rusqlite::Result<Option<Result<Event, StoreError>>> {
+    let view = connection.unchecked_transaction()?;
+    let Some(number) = number(&view, root)? else { return Ok(None) };
+    let found: Option<u64> = view
         .prepare_cached(MILESTONE)?
-        .query_row((RunColumn(run), kind), |row| {
-            let RunColumn(root) = row.get(0)?;
-            Ok(row::kind(RootId::new(root), row.get(1)?, row.get_ref(2)?.as_str()?))
-        })
+        .query_row((RunColumn(run), kind, number), |row| row.get(0))
+        .optional()?;
+    let Some(seq) = found else { return Ok(None) };
+    let mut chain = Chain::after(&view, root, number, seq.saturating_sub(1))?;
+    view.prepare_cached(&format!("SELECT {COLUMNS} FROM events WHERE root = ?1 AND seq = ?2"))?
+        .query_row((number, seq), |row| chain.read(row))
         .optional()
 }
 

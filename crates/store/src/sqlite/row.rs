@@ -47,7 +47,7 @@ impl Row {
             run: event.run,
             at: event.at,
             kind: event.kind.name(),
-            digest: Digest::of(&event, &body),
+            digest: Digest::of(event.root, event.seq, event.run, event.at, &body),
             ends,
             body,
             key: match event.kind {
@@ -60,12 +60,12 @@ impl Row {
 
 impl Digest {
     /// The only part without a fixed length comes last, so no two rows give the same bytes.
-    pub(super) fn of(event: &Event, body: &str) -> Self {
+    pub(super) fn of(root: RootId, seq: u64, run: RunId, at: Timestamp, body: &str) -> Self {
         let mut hasher = blake3::Hasher::new();
-        hasher.update(event.root.run().as_bytes());
-        hasher.update(&event.seq.to_le_bytes());
-        hasher.update(event.run.as_bytes());
-        hasher.update(&event.at.as_micros().to_le_bytes());
+        hasher.update(root.run().as_bytes());
+        hasher.update(&seq.to_le_bytes());
+        hasher.update(run.as_bytes());
+        hasher.update(&at.as_micros().to_le_bytes());
         hasher.update(body.as_bytes());
         Self(*hasher.finalize().as_bytes())
     }
@@ -118,7 +118,7 @@ pub(super) fn event(
 }
 
 /// What an event's stored text says.
-pub(super) fn kind(root: RootId, seq: u64, body: &str) -> Result<EventKind, StoreError> {
+fn kind(root: RootId, seq: u64, body: &str) -> Result<EventKind, StoreError> {
     serde_json::from_str(body).map_err(|error| StoreError::Unreadable {
         root,
         seq,

@@ -33,6 +33,7 @@ contract![
     all_trees_are_read_one_after_the_other,
     runs_are_found_by_what_people_type,
     a_run_is_known_from_admission_to_ending,
+    what_another_tree_says_of_a_run_does_not_count,
     a_value_is_stored_once,
     a_file_is_copied_and_a_spooled_one_is_moved,
     a_large_value_comes_back,
@@ -248,16 +249,30 @@ fn runs_are_found_by_what_people_type(store: AnyStore) {
 
 fn a_run_is_known_from_admission_to_ending(store: AnyStore) {
     let mut script = Script::new();
-    let run = script.root.run();
-    assert!(store.admitted(run).unwrap().is_none());
-    assert!(store.ending(run).unwrap().is_none());
+    let (root, run) = (script.root, script.root.run());
+    assert!(store.admitted(root, run).unwrap().is_none());
+    assert!(store.ending(root, run).unwrap().is_none());
     store.append(vec![script.next(admitted("agent:main:main"))]).wait().unwrap();
-    assert_eq!(store.admitted(run).unwrap().unwrap(), admission("agent:main:main"));
-    assert!(store.ending(run).unwrap().is_none());
+    assert_eq!(store.admitted(root, run).unwrap().unwrap(), admission("agent:main:main"));
+    assert!(store.ending(root, run).unwrap().is_none());
     store.append(vec![script.next(EventKind::Starting), script.next(ended("42"))]).wait().unwrap();
-    let ending = store.ending(run).unwrap().unwrap();
+    let ending = store.ending(root, run).unwrap().unwrap();
     assert_eq!(ending.output, Some(Payload::text("42")));
-    assert_eq!(store.admitted(run).unwrap().unwrap(), admission("agent:main:main"));
+    assert_eq!(store.admitted(root, run).unwrap().unwrap(), admission("agent:main:main"));
+}
+
+fn what_another_tree_says_of_a_run_does_not_count(store: AnyStore) {
+    let (mut own, mut other) = (Script::new(), Script::new());
+    let (root, run) = (own.root, new_run());
+    let forged = vec![other.about(run, admitted("agent:b:main")), other.about(run, ended("43"))];
+    let admission = own.about(run, admitted("agent:a:main"));
+    store.append(forged).wait().unwrap();
+    store.append(vec![admission]).wait().unwrap();
+    assert_eq!(store.admitted(root, run).unwrap().unwrap().key.as_str(), "agent:a:main");
+    assert_eq!(store.ending(root, run).unwrap(), None);
+    store.append(vec![own.about(run, ended("42"))]).wait().unwrap();
+    assert_eq!(store.ending(root, run).unwrap().unwrap().output, Some(Payload::text("42")));
+    assert_eq!(store.ending(other.root, run).unwrap().unwrap().output, Some(Payload::text("43")));
 }
 
 fn a_value_is_stored_once(store: AnyStore) {

@@ -204,7 +204,7 @@ fn append_then_read_is_the_identity() {
         prop_assert_eq!(disk.store.roots().unwrap().pop(), memory.roots().unwrap().pop());
         for event in &events {
             prop_assert_eq!(
-                disk.store.ending(event.run).unwrap(), memory.ending(event.run).unwrap());
+                disk.store.ending(event.root, event.run).unwrap(), memory.ending(event.root, event.run).unwrap());
         }
     });
 }

@@ -27,10 +27,16 @@ async fn check(store: Arc<dyn Store>, events: &[Event]) {
         assert_eq!(&found.expect("it was kept").expect("it can be read"), event);
         match &event.kind {
             EventKind::Admitted(about) => {
-                assert_eq!(store.admitted(event.run).expect("a record").as_ref(), Some(&**about));
+                assert_eq!(
+                    store.admitted(event.root, event.run).expect("a record").as_ref(),
+                    Some(&**about)
+                );
             }
             EventKind::Ended(ending) => {
-                assert_eq!(store.ending(event.run).expect("a record").as_ref(), Some(&**ending));
+                assert_eq!(
+                    store.ending(event.root, event.run).expect("a record").as_ref(),
+                    Some(&**ending)
+                );
             }
             _ => {}
         }

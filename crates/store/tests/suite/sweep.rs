@@ -140,7 +140,7 @@ fn who_opens_a_tree_while_it_is_swept_keeps_its_values() {
         sweeps.join().unwrap();
     });
     for root in disk.store.roots().unwrap() {
-        let ending = disk.store.ending(root.root.run()).unwrap().unwrap();
+        let ending = disk.store.ending(root.root, root.root.run()).unwrap().unwrap();
         let Some(Payload::Stored(value)) = ending.output else { panic!("{ending:?}") };
         disk.store.verify(&value).unwrap();
     }

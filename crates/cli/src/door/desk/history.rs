@@ -74,7 +74,7 @@ fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, 
     Ok(match &event.kind {
         EventKind::Admitted(admitted) => {
             let from = match admitted.parent {
-                Some(parent) => store.admitted(parent)?.map(|parent| parent.key),
+                Some(parent) => store.admitted(event.root, parent)?.map(|parent| parent.key),
                 None => None,
             };
             Some(Words { kind: EntryKind::Task, from, text: text(store, &admitted.task)? })
@@ -97,7 +97,7 @@ fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, 
         },
         EventKind::Letter { from, text: letter } => {
             let from = match from {
-                Some(from) => store.admitted(*from)?.map(|from| from.key),
+                Some(from) => store.admitted(event.root, *from)?.map(|from| from.key),
                 None => None,
             };
             Some(Words { kind: EntryKind::Message, from, text: text(store, letter)? })
@@ -167,7 +167,7 @@ fn of_child(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words
             Ok(Some(Words { kind: EntryKind::Request, from: None, text }))
         }
         EventKind::Ended(ending) => {
-            let about = store.admitted(event.run)?;
+            let about = store.admitted(event.root, event.run)?;
             let Some(about) = about.filter(|about| about.parent == Some(run)) else {
                 return Ok(None);
             };

@@ -154,11 +154,11 @@ impl Desk {
         order: Order,
         runs: Vec<RunId>,
     ) -> Result<Gathering, CallError> {
-        let store = Arc::clone(self.agents.store());
+        let (store, root) = (Arc::clone(self.agents.store()), self.agents.root());
         blocking(move || {
             let mut keys = Vec::with_capacity(runs.len());
             for (number, run) in (1_u32..).zip(&runs) {
-                let admitted = store.admitted(*run).map_err(|error| failed(&error))?;
+                let admitted = store.admitted(root, *run).map_err(|error| failed(&error))?;
                 let label = admitted.and_then(|admitted| admitted.label);
                 keys.push(label.unwrap_or_else(|| number.to_string().into()));
             }
@@ -169,12 +169,12 @@ impl Desk {
 
     /// What came of those of these runs that have ended.
     pub(super) async fn envelopes(&self, runs: Vec<RunId>) -> Result<Vec<Envelope>, CallError> {
-        let store = Arc::clone(self.agents.store());
+        let (store, root) = (Arc::clone(self.agents.store()), self.agents.root());
         blocking(move || {
             let mut ended = Vec::with_capacity(runs.len());
             for run in runs {
-                let ending = store.ending(run).map_err(|error| failed(&error))?;
-                let about = store.admitted(run).map_err(|error| failed(&error))?;
+                let ending = store.ending(root, run).map_err(|error| failed(&error))?;
+                let about = store.admitted(root, run).map_err(|error| failed(&error))?;
                 if let (Some(ending), Some(about)) = (ending, about) {
                     ended.push(Envelope::of(&ending, about.key, run, about.agent, about.depth));
                 }

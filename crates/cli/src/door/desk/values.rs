@@ -114,7 +114,8 @@ impl Desk {
             if !agents.is_below(run, caller).map_err(|error| failed(&error))? {
                 return Ok(None);
             }
-            let ending = agents.store().ending(run).map_err(|error| failed(&error))?;
+            let ending =
+                agents.store().ending(agents.root(), run).map_err(|error| failed(&error))?;
             Ok(ending.and_then(|ending| ending.output))
         })
         .await?;

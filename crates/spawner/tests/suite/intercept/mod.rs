@@ -55,11 +55,11 @@ where
         self.inner.find(text)
     }
 
-    fn admitted(&self, run: RunId) -> Result<Option<Admitted>, StoreError> {
-        self.inner.admitted(run)
+    fn admitted(&self, root: RootId, run: RunId) -> Result<Option<Admitted>, StoreError> {
+        self.inner.admitted(root, run)
     }
 
-    fn ending(&self, run: RunId) -> Result<Option<Ending>, StoreError> {
-        self.inner.ending(run)
+    fn ending(&self, root: RootId, run: RunId) -> Result<Option<Ending>, StoreError> {
+        self.inner.ending(root, run)
     }
 }

@@ -1,0 +1,192 @@
+//! Reading the rows of a tree along its hash chain.
+
+use offshoot_model::{ContentHash, Event, EventKind, RootId, SessionKey, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use super::column::{RunColumn, TimeColumn};
+use super::row::{self, Digest, Link};
+use crate::StoreError;
+
+/// The columns that [`Chain::read`] reads, in this order.
+pub(super) const COLUMNS: &str = "events.seq, events.run, events.at, events.body, events.kind, events.key, events.chain, events.root";
+
+/// What a hash chain proves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// How many events.
+    pub events: u64,
+    /// The last link. Whoever keeps it elsewhere can tell later that these events are still the same.
+    pub link: ContentHash,
+}
+
+/// How far the chain of one tree was read.
+#[derive(Clone, Debug)]
+pub(super) struct Chain {
+    root: RootId,
+    /// The number of the tree in the tables.
+    pub(super) number: i64,
+    /// The number of the last event.
+    pub(super) seq: u64,
+    /// The link of the last event; none where its row is not there to be asked.
+    link: Option<Link>,
+    last_at: Option<Timestamp>,
+    /// What the first event says of the tree; none where the reading began behind it.
+    opening: Option<(Timestamp, Option<SessionKey>)>,
+    /// Whether the end of the root was read; none where the reading began behind the first event.
+    ended: Option<bool>,
+}
+
+impl Chain {
+    /// The chain of a tree, from its beginning.
+    pub(super) const fn start(root: RootId, number: i64) -> Self {
+        Self {
+            root,
+            number,
+            seq: 0,
+            link: Some(Link::START),
+            last_at: None,
+            opening: None,
+            ended: Some(false),
+        }
+    }
+
+    /// The chain of a tree, from the event after the one numbered `seq`.
+    pub(super) fn after(
+        connection: &Connection,
+        root: RootId,
+        number: i64,
+        seq: u64,
+    ) -> rusqlite::Result<Self> {
+        if seq == 0 {
+            return Ok(Self::start(root, number));
+        }
+        let link: Option<Link> = connection
+            .prepare_cached("SELECT chain FROM events WHERE root = ?1 AND seq = ?2")?
+            .query_row((number, seq.cast_signed()), |row| Ok(row.get(0).ok()))
+            .optional()?
+            .flatten();
+        Ok(Self { root, number, seq, link, last_at: None, opening: None, ended: None })
+    }
+
+    /// Reads the next row of [`COLUMNS`]: its event, or why it is not what was recorded. After an error the chain goes on
+    /// from what the row says, so that one change is one error.
+    pub(super) fn read(&mut self, row: &Row<'_>) -> rusqlite::Result<Result<Event, StoreError>> {
+        let (root, expected) = (self.root, self.seq + 1);
+        let tampered = |seq| StoreError::Tampered { root, seq };
+        let seq: u64 = row.get(0)?;
+        let stored: Option<Link> = row.get(6).ok();
+        let digest = digest(root, seq, row);
+        let linked = self.link.zip(digest).map(|(link, digest)| link.next(&digest));
+        let holds = match self.link {
+            Some(_) => linked.is_some() && linked == stored,
+            None => stored.is_some(),
+        };
+        (self.seq, self.link) = (seq, stored);
+        self.last_at = row.get(2).ok().map(|TimeColumn(at)| at);
+        let event = match row::event(root, row)? {
+            Ok(event) if holds && seq == expected => event,
+            Ok(_) => return Ok(Err(tampered(expected))),
+            Err(error) => return Ok(Err(error)),
+        };
+        // Kind and key are written twice, so that they can be searched: the text is what counts.
+        let kind_fits = row.get_ref(4)?.as_str_or_null().ok().flatten() == Some(event.kind.name());
+        let key = match &event.kind {
+            EventKind::Admitted(admitted) => Some(&admitted.key),
+            _ => None,
+        };
+        let found = row.get_ref(5)?.as_str_or_null();
+        let key_fits = found.is_ok_and(|found| found == key.map(SessionKey::as_str));
+        let root_fits = row.get(7).is_ok_and(|found: i64| found == self.number);
+        if !kind_fits || !key_fits || !root_fits {
+            return Ok(Err(tampered(seq)));
+        }
+        if seq == 1 {
+            self.opening = Some((event.at, key.cloned()));
+        }
+        let ends = event.run == root.run() && matches!(event.kind, EventKind::Ended(_));
+        self.ended = self.ended.map(|ended| ended || ends);
+        Ok(Ok(event))
+    }
+
+    /// Compares the end of what was read with the line of the tree; to be asked in the same view.
+    pub(super) fn check_end(
+        &self,
+        connection: &Connection,
+    ) -> rusqlite::Result<Result<(), StoreError>> {
+        let tampered = StoreError::Tampered { root: self.root, seq: self.seq + 1 };
+        let line = connection
+            .prepare_cached(
+                "SELECT last_seq, chain, ended, last_at, opened_at, key, root FROM roots
+                 WHERE number = ?1",
+            )?
+            .query_row([self.number], |row| {
+                let last: u64 = row.get(0)?;
+                // Nothing was asked for but what comes after the end.
+                if self.last_at.is_none() && self.seq >= last {
+                    return Ok(true);
+                }
+                let opening = self.opening.as_ref().is_none_or(|(at, key)| {
+                    row.get(4).is_ok_and(|TimeColumn(found)| found == *at)
+                        && row.get_ref(5).is_ok_and(|found| {
+                            let key = key.as_ref().map(SessionKey::as_str);
+                            found.as_str_or_null().is_ok_and(|found| found == key)
+                        })
+                });
+                // It was found by an index, which is a copy: this is the line itself.
+                let root = row.get(6).is_ok_and(|RunColumn(run)| run == self.root.run());
+                let link =
+                    self.link.is_some_and(|link| row.get(1).is_ok_and(|found: Link| found == link));
+                let ended = self
+                    .ended
+                    .is_none_or(|ended| row.get(2).is_ok_and(|found: bool| found == ended));
+                let last_at = self
+                    .last_at
+                    .is_none_or(|at| row.get(3).is_ok_and(|TimeColumn(found)| found == at));
+                Ok(self.seq == last && root && link && ended && last_at && opening)
+            })
+            .optional()?;
+        // Without a line the tree was removed meanwhile.
+        Ok(if line.unwrap_or(true) { Ok(()) } else { Err(tampered) })
+    }
+
+    /// What was proven, once the end fits.
+    pub(super) fn proof(&self) -> Proof {
+        Proof { events: self.seq, link: self.link.unwrap_or(Link::START).hash() }
+    }
+}
+
+/// Reads a whole tree in one view, and proves its chain; the first event that does not fit is the answer, but every one
+/// is handed over.
+pub(super) fn prove(
+    connection: &Connection,
+    root: RootId,
+    mut each: impl FnMut(Result<Event, StoreError>),
+) -> rusqlite::Result<Result<Proof, StoreError>> {
+    // One view of both tables: the record may grow meanwhile.
+    let view = connection.unchecked_transaction()?;
+    let Some(number) = super::look::number(&view, root)? else {
+        return Ok(Ok(Chain::start(root, 0).proof()));
+    };
+    let mut chain = Chain::start(root, number);
+    let mut select =
+        view.prepare_cached(&format!("SELECT {COLUMNS} FROM events WHERE root = ?1 ORDER BY seq"))?;
+    let mut rows = select.query([number])?;
+    let mut broken = None;
+    while let Some(row) = rows.next()? {
+        let event = chain.read(row)?;
+        if let Err(error) = &event {
+            broken.get_or_insert_with(|| error.clone());
+        }
+        each(event);
+    }
+    let end = chain.check_end(&view)?;
+    Ok(match broken {
+        Some(error) => Err(error),
+        None => end.map(|()| chain.proof()),
+    })
+}
+
+fn digest(root: RootId, seq: u64, row: &Row<'_>) -> Option<Digest> {
+    let (RunColumn(run), TimeColumn(at)) = (row.get(1).ok()?, row.get(2).ok()?);
+    Some(Digest::of(root, seq, run, at, row.get_ref(3).ok()?.as_str().ok()?))
+}
