@@ -50,6 +50,7 @@ impl Record {
         else {
             return Ok(None);
         };
+        let folder = telling(folder, cx);
         let store = SqliteStore::open_to_read(&folder).map_err(|error| failed(&error))?;
         let sqlite = Arc::new(store);
         let store: Arc<dyn Store> = Arc::<SqliteStore>::clone(&sqlite);
@@ -71,6 +72,11 @@ impl Record {
     /// The store behind it.
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    /// The folder that it is in.
+    pub(crate) fn folder(&self) -> &DataFolder {
+        &self.folder
     }
 
     /// The same, with what only a database can be asked.
@@ -246,6 +252,12 @@ pub(crate) fn print(store: &dyn Store, answer: &Payload, cx: &Invocation) -> Res
             cx.output.copy(store.open(reference).map_err(|error| failed(&error))?)
         }
     }
+}
+
+/// A folder that tells the user of a lock that is waited for.
+pub(crate) fn telling(folder: DataFolder, cx: &Invocation) -> DataFolder {
+    let output = cx.output;
+    folder.on_stall(move |stalled| output.note(stalled))
 }
 
 /// A failure of the store.

@@ -16,7 +16,7 @@ pub(crate) mod folding;
 pub(crate) mod held;
 pub(crate) mod input;
 pub(crate) mod interrupt;
-mod leftovers;
+pub(crate) mod leftovers;
 pub(crate) mod merging;
 pub(crate) mod openai;
 pub(crate) mod pieces;

@@ -10,17 +10,23 @@
 //! writing to it; a value of up to [`VERIFIED_ON_REUSE`] is compared with its hash before it is used a second time,
 //! and replaced if it was changed.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{File, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 
 use futures_util::future::BoxFuture;
 use offshoot_model::{ContentHash, VariableRef};
-use tempfile::NamedTempFile;
+use rustix::fs::{
+    CWD, FlockOperation, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, flock, futimens, renameat,
+    unlinkat,
+};
+use rustix::io::retry_on_intr;
 
-use crate::folder::{PREFIX, new_file};
+use crate::below::{Below, NewFile, PREFIX, There};
+use crate::value_reader::{FileHasher, GroupHasher, Groups, Known, ValueReader, hash_file};
 use crate::{NewValue, Source, StoreError};
 
 /// Values up to this size are read again before a second use; that costs a hundredth of a second. Larger ones are
@@ -30,8 +36,6 @@ pub(crate) const VERIFIED_ON_REUSE: u64 = 16 << 20;
 /// Copied, and then hashed by a second thread, in portions of this size: large enough to be cheap, small enough that
 /// the copy is hashed while it is still in the processor's cache.
 const PORTION: u64 = 4 << 20;
-/// What the hash reads at once.
-const BUFFER: usize = 256 << 10;
 
 /// Takes in a value on a thread that may block.
 pub(crate) fn put_on_thread(
@@ -48,75 +52,114 @@ pub(crate) fn put_on_thread(
 /// A folder of values.
 #[derive(Clone, Debug)]
 pub(crate) struct Blobs {
-    folder: PathBuf,
+    /// Where values come from that are taken over.
+    data: Below,
+    /// The name of the folder below that.
+    name: &'static str,
+    /// Which of the folders in it are known to be durable.
+    durable: Arc<[AtomicBool; 256]>,
+    known: Known,
+}
+
+/// A value by its hash: two digits of it name the folder, so that none gets too long.
+struct Name {
+    folder: String,
+    file: String,
 }
 
 impl Blobs {
-    /// Over a folder that exists.
-    pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder }
+    /// The values in the folder `name` below `data`.
+    pub(crate) fn new(data: Below, name: &'static str) -> Self {
+        let durable = Arc::new([const { AtomicBool::new(false) }; 256]);
+        Self { data, name, durable, known: Known::default() }
     }
 
-    /// Where a value is, or would be: two digits of the hash name the folder, so that none gets too long.
+    /// Where a value is, or would be.
     pub(crate) fn path(&self, hash: ContentHash) -> PathBuf {
-        let digits = hash.to_string();
-        self.folder.join(&digits[..2]).join(&digits[2..])
+        let Name { folder, file } = Name::of(hash);
+        self.data.path().join(self.name).join(folder).join(file)
+    }
+
+    /// The file of a value.
+    pub(crate) fn file(&self, hash: ContentHash) -> Result<File, StoreError> {
+        let Name { folder, file } = Name::of(hash);
+        let opened = self.data.read(Path::new(self.name).join(folder).join(file));
+        opened.map_err(|error| missing(hash, &self.path(hash), error))
     }
 
     /// Takes in a value. Blocks for as long as copying takes.
     pub(crate) fn put(&self, value: &NewValue) -> Result<VariableRef, StoreError> {
         match &value.source {
             Source::Bytes(bytes) => self.put_bytes(value, bytes),
-            Source::File(path) => self.put_file(value, path),
+            Source::File(path) => {
+                let source =
+                    File::open(path).map_err(|error| StoreError::io("open", path, error))?;
+                self.put_file(value, path, &source)
+            }
             Source::Adopt(path) => self.adopt(value, path),
         }
     }
 
     /// Reads a value's file once.
     pub(crate) fn verify(&self, reference: &VariableRef) -> Result<(), StoreError> {
-        let path = self.path(reference.hash);
-        let file = File::open(&path).map_err(|error| missing(reference.hash, &path, error))?;
-        let (hash, size) = hash(&file).map_err(|error| StoreError::io("read", &path, error))?;
-        match hash == reference.hash && size == reference.size {
-            true => Ok(()),
-            false => Err(StoreError::Corrupt { hash: reference.hash }),
-        }
+        self.hashed(reference, &self.file(reference.hash)?).map(drop)
     }
 
     /// A value that fits in memory.
     pub(crate) fn read(&self, reference: &VariableRef) -> Result<Vec<u8>, StoreError> {
-        let path = self.path(reference.hash);
-        let bytes = fs::read(&path).map_err(|error| missing(reference.hash, &path, error))?;
+        let path = || self.path(reference.hash);
+        let mut bytes = Vec::with_capacity(reference.size.try_into().unwrap_or(0));
+        let read = self.file(reference.hash)?.read_to_end(&mut bytes);
+        read.map_err(|error| StoreError::io("read", &path(), error))?;
         match ContentHash::of(&bytes) == reference.hash {
             true => Ok(bytes),
             false => Err(StoreError::Corrupt { hash: reference.hash }),
         }
     }
 
+    /// A value, to be read from any place.
+    pub(crate) fn open(&self, reference: &VariableRef) -> Result<ValueReader, StoreError> {
+        let file = self.file(reference.hash)?;
+        Ok(ValueReader::new(file, *reference, self.known.clone()))
+    }
+
+    /// The hashes of the groups of a value, which is read for that and compared with its hash.
+    fn hashed(&self, reference: &VariableRef, file: &File) -> Result<Groups, StoreError> {
+        let (hash, size, groups) = hash_file(file)
+            .map_err(|error| StoreError::io("read", &self.path(reference.hash), error))?;
+        if hash != reference.hash || size != reference.size {
+            return Err(StoreError::Corrupt { hash: reference.hash });
+        }
+        self.known.remember(hash, &groups);
+        Ok(groups)
+    }
+
     fn put_bytes(&self, value: &NewValue, bytes: &[u8]) -> Result<VariableRef, StoreError> {
-        let reference = VariableRef {
-            hash: ContentHash::of(bytes),
-            size: bytes.len() as u64,
-            kind: value.kind,
-        };
+        let mut hasher = GroupHasher::new();
+        hasher.update(bytes);
+        let reference = self.reference(value, hasher.finish());
         if !self.has(&reference) {
-            let mut new = self.new_file()?;
-            let written = new.write_all(bytes).and_then(|()| new.as_file().sync_all());
-            written.map_err(|error| StoreError::io("write", new.path(), error))?;
+            let new = self.new_file()?;
+            let written = new.file().write_all(bytes).and_then(|()| new.file().sync_all());
+            written.map_err(|error| StoreError::io("write", &new.path(), error))?;
             self.publish_new(new, &reference)?;
         }
         Ok(reference)
     }
 
-    fn put_file(&self, value: &NewValue, path: &Path) -> Result<VariableRef, StoreError> {
-        let source = File::open(path).map_err(|error| StoreError::io("open", path, error))?;
+    fn put_file(
+        &self,
+        value: &NewValue,
+        path: &Path,
+        source: &File,
+    ) -> Result<VariableRef, StoreError> {
         let new = self.new_file()?;
         // The copy can fail on either side; where there is no space left, that is ours.
-        let (hash, size) = copy(&source, new.as_file()).map_err(|error| match error.kind() {
-            io::ErrorKind::StorageFull => StoreError::io("write", new.path(), error),
+        let hashed = copy(source, new.file()).map_err(|error| match error.kind() {
+            io::ErrorKind::StorageFull => StoreError::io("write", &new.path(), error),
             _ => StoreError::io("copy", path, error),
         })?;
-        let reference = VariableRef { hash, size, kind: value.kind };
+        let reference = self.reference(value, hashed);
         if !self.has(&reference) {
             self.publish_new(new, &reference)?;
         }
@@ -124,93 +167,142 @@ impl Blobs {
     }
 
     fn adopt(&self, value: &NewValue, path: &Path) -> Result<VariableRef, StoreError> {
-        let file = File::open(path).map_err(|error| StoreError::io("open", path, error))?;
-        let (hash, size) = hash_beside(&file, || file.sync_all())
+        let own = self.own(path).map_err(|error| StoreError::io("open", path, error))?;
+        let opened = match &own {
+            Some((folder, name)) => folder.read(name),
+            None => File::open(path),
+        };
+        let file = opened.map_err(|error| StoreError::io("open", path, error))?;
+        let hashed = hash_beside(&file, || file.sync_all())
             .map_err(|error| StoreError::io("read", path, error))?;
-        let reference = VariableRef { hash, size, kind: value.kind };
+        let reference = self.reference(value, hashed);
         let stored = self.has(&reference);
-        if !stored && self.publish(&reference, |stored| rename_or_not(path, stored))? {
-            return Ok(reference);
-        }
+        let rename = |to: &Below, name: &str| {
+            make_read_only(&file)?;
+            match &own {
+                Some((folder, own)) => folder.rename(own, to, name),
+                None => Ok(renameat(CWD, path, to.descriptor(), name)?),
+            }
+        };
         if !stored {
-            // From another file system a file can only be copied.
-            self.put_file(value, path)?;
+            match self.publish(&reference, rename) {
+                Ok(()) => return Ok(reference),
+                // From another file system a file can only be copied.
+                Err(StoreError::Io { source, .. })
+                    if source.kind() == io::ErrorKind::CrossesDevices =>
+                {
+                    self.put_file(value, path, &file)?;
+                }
+                Err(error) => return Err(error),
+            }
         }
-        fs::remove_file(path).map_err(|error| StoreError::io("remove", path, error))?;
+        let removed = match &own {
+            Some((folder, name)) => folder.remove(name),
+            None => unlinkat(CWD, path, rustix::fs::AtFlags::empty()).map_err(io::Error::from),
+        };
+        removed.map_err(|error| StoreError::io("remove", path, error))?;
         Ok(reference)
     }
 
-    /// Whether the value is stored, and is what its hash says as far as that is cheap to know.
-    fn has(&self, reference: &VariableRef) -> bool {
-        let path = self.path(reference.hash);
-        let has = match fs::metadata(&path) {
-            Ok(there) if there.len() != reference.size => false,
-            Ok(_) if reference.size <= VERIFIED_ON_REUSE => self.verify(reference).is_ok(),
-            Ok(_) => true,
-            Err(_) => false,
+    /// Where a file stands that is in the data folder itself.
+    fn own(&self, path: &Path) -> io::Result<Option<(Below, String)>> {
+        let Ok(within) = path.strip_prefix(self.data.path()) else { return Ok(None) };
+        let (Some(folder), Some(name)) = (within.parent(), within.file_name()) else {
+            return Ok(None);
         };
-        // In use again, though nothing on record may say so yet: a sweep leaves alone what is fresh. If it was faster,
-        // the value is stored again.
-        has && touch(&path).is_ok()
+        let Some(name) = name.to_str() else { return Ok(None) };
+        Ok(Some((self.data.folder(folder)?, name.to_owned())))
     }
 
-    fn new_file(&self) -> Result<NamedTempFile, StoreError> {
-        new_file(&self.folder, PREFIX)
-            .map_err(|error| StoreError::io("write into", &self.folder, error))
+    fn reference(
+        &self,
+        value: &NewValue,
+        (hash, size, groups): (ContentHash, u64, Groups),
+    ) -> VariableRef {
+        self.known.remember(hash, &groups);
+        VariableRef { hash, size, kind: value.kind }
     }
 
-    fn publish_new(&self, new: NamedTempFile, reference: &VariableRef) -> Result<(), StoreError> {
-        self.publish(reference, |path| {
-            make_read_only(new.path())?;
-            new.persist(path).map(drop).map_err(|error| error.error)
+    /// Whether the value is stored, is durable, and is what its hash says as far as that is cheap to know.
+    fn has(&self, reference: &VariableRef) -> bool {
+        self.reused(reference).unwrap_or(false)
+    }
+
+    fn reused(&self, reference: &VariableRef) -> io::Result<bool> {
+        let Name { folder, file: name } = Name::of(reference.hash);
+        let folder = Path::new(self.name).join(folder);
+        let Ok(folder) = self.data.folder(folder) else { return Ok(false) };
+        let Ok(file) = folder.read(&name) else { return Ok(false) };
+        if There::of(&file)?.length() != reference.size {
+            return Ok(false);
+        }
+        if reference.size <= VERIFIED_ON_REUSE && self.hashed(reference, &file).is_err() {
+            return Ok(false);
+        }
+        // Who wrote it may have died before its name was durable, or its bytes.
+        file.sync_all()?;
+        folder.sync()?;
+        self.sync_once(reference.hash)?;
+        // In use again, though nothing on record may say so yet: a sweep leaves alone what is fresh, and holds this lock
+        // while it looks and removes. If it was faster, the value is stored again.
+        retry_on_intr(|| flock(&file, FlockOperation::LockShared))?;
+        let at = |nanoseconds| Timespec { tv_sec: 0, tv_nsec: nanoseconds };
+        let times = Timestamps { last_access: at(UTIME_OMIT), last_modification: at(UTIME_NOW) };
+        futimens(&file, &times)?;
+        let ours = There::of(&file)?;
+        Ok(folder.there(&name).is_ok_and(|there| there.is(&ours)))
+    }
+
+    fn new_file(&self) -> Result<NewFile, StoreError> {
+        let new = self.data.make_folder(self.name).and_then(|folder| folder.new_file(PREFIX));
+        new.map_err(|error| StoreError::io("write into", &self.data.path().join(self.name), error))
+    }
+
+    fn publish_new(&self, new: NewFile, reference: &VariableRef) -> Result<(), StoreError> {
+        self.publish(reference, |folder, name| {
+            make_read_only(new.file())?;
+            new.name(folder, name)
         })
     }
 
     /// Gives a durable file its name. Whatever stood there is replaced: it is the same, or damaged.
-    fn publish<T>(
+    fn publish(
         &self,
         reference: &VariableRef,
-        rename: impl FnOnce(&Path) -> io::Result<T>,
-    ) -> Result<T, StoreError> {
-        let path = self.path(reference.hash);
-        let folder = path.parent().expect("a value's path has a folder");
+        rename: impl FnOnce(&Below, &str) -> io::Result<()>,
+    ) -> Result<(), StoreError> {
+        let Name { folder, file } = Name::of(reference.hash);
         let publish = || {
-            match fs::create_dir(folder) {
-                Ok(()) => sync_folder(&self.folder)?,
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-            let renamed = rename(&path)?;
+            let folder = self.data.make_folder(Path::new(self.name).join(folder))?;
+            self.sync_once(reference.hash)?;
+            rename(&folder, &file)?;
             // A name is durable only with the folder it stands in.
-            sync_folder(folder)?;
-            Ok(renamed)
+            folder.sync()
         };
-        publish().map_err(|error| StoreError::io("write", &path, error))
+        publish().map_err(|error| StoreError::io("write", &self.path(reference.hash), error))
+    }
+
+    /// Makes the folder of a value durable, whoever made it; once is enough.
+    fn sync_once(&self, hash: ContentHash) -> io::Result<()> {
+        let durable = &self.durable[usize::from(hash.as_bytes()[0])];
+        if !durable.load(Ordering::Relaxed) {
+            self.data.folder(self.name)?.sync()?;
+            durable.store(true, Ordering::Relaxed);
+        }
+        Ok(())
     }
 }
 
-/// Moves a file to its name in the store; false where that is another file system, and nothing was done.
-fn rename_or_not(from: &Path, to: &Path) -> io::Result<bool> {
-    match make_read_only(from).and_then(|()| fs::rename(from, to)) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => Ok(false),
-        Err(error) => Err(error),
+impl Name {
+    fn of(hash: ContentHash) -> Self {
+        let mut folder = hash.to_string();
+        let file = folder.split_off(2);
+        Self { folder, file }
     }
 }
 
-fn make_read_only(path: &Path) -> io::Result<()> {
-    fs::set_permissions(path, Permissions::from_mode(0o444))
-}
-
-fn touch(path: &Path) -> rustix::io::Result<()> {
-    use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, utimensat};
-    let at = |nanoseconds| Timespec { tv_sec: 0, tv_nsec: nanoseconds };
-    let times = Timestamps { last_access: at(UTIME_OMIT), last_modification: at(UTIME_NOW) };
-    utimensat(CWD, path, &times, AtFlags::empty())
-}
-
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
+fn make_read_only(file: &File) -> io::Result<()> {
+    file.set_permissions(Permissions::from_mode(0o444))
 }
 
 /// A value that cannot be opened is missing; anything else is trouble with the disk.
@@ -223,7 +315,7 @@ fn missing(hash: ContentHash, path: &Path, error: io::Error) -> StoreError {
 
 /// Copies a file, makes the copy durable and hashes *the copy*: a source that changes meanwhile cannot give a value a
 /// wrong name. Where the file system can share blocks, nothing is copied.
-fn copy(source: &File, target: &File) -> io::Result<(ContentHash, u64)> {
+fn copy(source: &File, target: &File) -> io::Result<(ContentHash, u64, Groups)> {
     if rustix::fs::ioctl_ficlone(target, source).is_ok() {
         return hash_beside(target, || target.sync_all());
     }
@@ -231,7 +323,7 @@ fn copy(source: &File, target: &File) -> io::Result<(ContentHash, u64)> {
     let (copied, portions) = mpsc::channel();
     std::thread::scope(|scope| {
         let hash = scope.spawn(move || {
-            let mut hasher = Hasher::new(target);
+            let mut hasher = FileHasher::new(target);
             portions.iter().try_for_each(|portion| hasher.take_in(portion))?;
             Ok(hasher.finish())
         });
@@ -254,52 +346,10 @@ fn copy(source: &File, target: &File) -> io::Result<(ContentHash, u64)> {
 fn hash_beside(
     file: &File,
     beside: impl FnOnce() -> io::Result<()>,
-) -> io::Result<(ContentHash, u64)> {
+) -> io::Result<(ContentHash, u64, Groups)> {
     std::thread::scope(|scope| {
-        let hashed = scope.spawn(|| hash(file));
+        let hashed = scope.spawn(|| hash_file(file));
         beside()?;
         hashed.join().expect("hashing does not panic")
     })
-}
-
-fn hash(file: &File) -> io::Result<(ContentHash, u64)> {
-    let mut hasher = Hasher::new(file);
-    hasher.take_in(u64::MAX)?;
-    Ok(hasher.finish())
-}
-
-/// Hashes a file from its beginning, by position: whoever writes it is not disturbed.
-struct Hasher<'a> {
-    file: &'a File,
-    at: u64,
-    state: blake3::Hasher,
-    buffer: Box<[u8]>,
-}
-
-impl<'a> Hasher<'a> {
-    fn new(file: &'a File) -> Self {
-        Self { file, at: 0, state: blake3::Hasher::new(), buffer: vec![0; BUFFER].into() }
-    }
-
-    /// Takes in the next bytes, at most so many and not beyond the end.
-    fn take_in(&mut self, mut bytes: u64) -> io::Result<()> {
-        while bytes > 0 {
-            let wanted = bytes.min(self.buffer.len() as u64) as usize;
-            match self.file.read_at(&mut self.buffer[..wanted], self.at) {
-                Ok(0) => break,
-                Ok(read) => {
-                    self.state.update(&self.buffer[..read]);
-                    self.at += read as u64;
-                    bytes -= read as u64;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    fn finish(self) -> (ContentHash, u64) {
-        (ContentHash::from_bytes(*self.state.finalize().as_bytes()), self.at)
-    }
 }

@@ -72,6 +72,18 @@ pub enum StoreError {
         /// The file that names another one.
         witness: PathBuf,
     },
+    /// The database is a copy of an earlier state of itself.
+    #[error("the record `{}` is older than it was: it was written {found} times, and `{}` knows of {known}", path.display(), witness.display())]
+    Older {
+        /// The database file.
+        path: PathBuf,
+        /// The file that knows of more.
+        witness: PathBuf,
+        /// How often this one was written.
+        found: u64,
+        /// How often it was written when it was last opened.
+        known: u64,
+    },
     /// Events that do not follow what is recorded of their tree: an earlier write was lost, or somebody else writes
     /// the same tree. Nothing of the call was recorded.
     #[error("the record of tree {root} ends at event {last}, and event {seq} cannot follow it")]
@@ -130,6 +142,14 @@ pub enum StoreError {
         /// By which process, where it has said so already.
         pid: Option<u32>,
     },
+    /// A process holds a lock of the folder for much longer than it takes to do anything.
+    #[error("`{}` is held by {}, which does not let go of it", path.display(), holder(*pid))]
+    Stalled {
+        /// The file of the lock.
+        path: PathBuf,
+        /// The process, where the system tells.
+        pid: Option<u32>,
+    },
     /// No value has this hash.
     #[error("value {hash} is not in the store")]
     Missing {
@@ -169,6 +189,9 @@ impl StoreError {
             Self::Replaced { .. } => Some(
                 "bring the right file back from a copy, or remove the file that names it to use this one",
             ),
+            Self::Older { .. } => Some(
+                "bring the newest copy back, or remove the file that knows of more to go on with this one",
+            ),
             Self::Emptied { .. } | Self::Removed { .. } => {
                 Some("bring the file back from a copy, or move the folder away to begin anew")
             }
@@ -181,6 +204,9 @@ impl StoreError {
                 Some("an earlier write of this tree failed; its record ends there")
             }
             Self::Held { .. } => Some("wait for it, or cancel it from there"),
+            Self::Stalled { .. } => Some(
+                "if that process is stopped, `fg` in its shell or `kill -CONT` lets it go on; ending it lets go of the lock too",
+            ),
             Self::Missing { .. } | Self::Corrupt { .. } => Some("store the value again"),
             Self::NameTooLong { .. } => Some("use at most 200 characters"),
             Self::Overloaded { .. } => Some("the disk does not keep up; run fewer agents at once"),
@@ -230,7 +256,8 @@ impl StoreError {
             | Self::Tampered { .. }
             | Self::Emptied { .. }
             | Self::Removed { .. }
-            | Self::Replaced { .. } => true,
+            | Self::Replaced { .. }
+            | Self::Older { .. } => true,
             _ => false,
         }
     }

@@ -9,36 +9,38 @@
 //!    runs/{run}/            what a run sees: context/…, and context.json that lists it
 //!    spool/                 output that did not fit in memory, until it is a value
 //!    locks/{root}           one for each tree that somebody runs right now
-//!    locks/values           held by all who run a tree, so that nobody takes values away meanwhile
+//!    locks/values           held by all who run a tree, so that what they write is not taken for a remnant
 //!    locks/writing          whose turn it is to write to the database
 //! ```
 //!
-//! Promise: several processes may use one folder at once. A tree is held by one of them, and the kernel lets go of it
-//! when that process dies, however it dies.
+//! Promises: several processes may use one folder at once. A tree is held by one of them, and the kernel lets go of it
+//! when that process dies, however it dies. Nothing below the folder is read or written through a link.
 
-mod aside;
 mod context;
 mod hold;
+mod lock;
 mod turns;
 mod watch;
 
+use std::fmt;
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use offshoot_model::{RootId, RunId};
 
+use self::lock::Patience;
 use crate::StoreError;
+use crate::below::Below;
 use crate::blobs::Blobs;
 
-pub(crate) use aside::{PREFIX, new_file, remove_left};
 pub use context::ManifestEntry;
 pub use hold::RootLock;
-pub(crate) use hold::Users;
-pub(crate) use turns::Turns;
+pub use lock::Stalled;
 pub use watch::Watch;
 
 /// The folder's usual name.
@@ -47,7 +49,7 @@ pub const FOLDER_NAME: &str = ".offshoot";
 /// The record is nobody else's business; the configuration of a project, which stands in the same folder, is.
 const IGNORE: &str = "*\n!config.toml\n!config.json5\n!agents/\n!agents/**\n";
 
-const DATABASE: &str = "offshoot.db";
+pub(crate) const DATABASE: &str = "offshoot.db";
 const BLOBS: &str = "blobs";
 const RUNS: &str = "runs";
 const SPOOL: &str = "spool";
@@ -66,31 +68,51 @@ const LOCKS: &str = "locks";
 /// assert!(std::fs::read_to_string(path.join(".gitignore"))?.starts_with("*\n"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct DataFolder {
-    path: PathBuf,
+    below: Below,
     /// Whether files can share their blocks here, as far as has been tried.
     clones: Arc<AtomicBool>,
+    /// Whether other users can read what is recorded here.
+    is_exposed: Arc<AtomicBool>,
+    patience: Patience,
+    /// Who is told of a lock that is waited for.
+    on_stall: Option<Arc<Tell>>,
+}
+
+type Tell = dyn Fn(&Stalled) + Send + Sync;
+
+impl fmt::Debug for DataFolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("DataFolder").field(&self.path()).finish()
+    }
 }
 
 impl DataFolder {
-    /// Opens the folder, or makes it, with whatever folders are missing above it.
+    /// Opens the folder, or makes it, with whatever folders are missing above it. What is recorded in it is closed to other
+    /// users; the folder itself too, where it was made here or has the [usual name](FOLDER_NAME).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let path = path.as_ref();
         make_folder(path)?;
         // Paths in prompts and environments have to hold wherever their reader works.
         let path = path.canonicalize().map_err(|error| StoreError::io("open", path, error))?;
-        let mut entries =
-            fs::read_dir(&path).map_err(|error| StoreError::io("open", &path, error))?;
-        if entries.next().is_none() {
+        let trouble = |error| StoreError::io("open", &path, error);
+        let folder = Self::at(Below::open(&path).map_err(trouble)?);
+        if folder.below.entries().map_err(trouble)?.is_empty() {
             // Only into a folder that was empty: somebody's own project is not to disappear from version control.
             let ignore = path.join(".gitignore");
             fs::write(&ignore, IGNORE).map_err(|error| StoreError::io("write", &ignore, error))?;
         }
-        for part in [BLOBS, RUNS, SPOOL, LOCKS] {
-            make_folder(&path.join(part))?;
+        let is_ours = path.file_name().is_some_and(|name| name == FOLDER_NAME);
+        if is_ours {
+            folder.below.close_to_others(None).map_err(trouble)?;
         }
-        Ok(Self::at(path))
+        for part in [BLOBS, RUNS, SPOOL, LOCKS] {
+            let made = folder.below.make_folder(part).and_then(|part| part.close_to_others(None));
+            let exposed = made.map_err(|error| StoreError::io("make", &path.join(part), error))?;
+            folder.is_exposed.fetch_or(exposed, Ordering::Relaxed);
+        }
+        Ok(folder)
     }
 
     /// Opens the folder if there is one and it has a record, or had one: for commands that only look.
@@ -99,9 +121,8 @@ impl DataFolder {
         match fs::metadata(path) {
             Ok(there) if !there.is_dir() => Err(StoreError::NotAFolder { path: path.to_owned() }),
             Ok(_) => {
-                let path =
-                    path.canonicalize().map_err(|error| StoreError::io("open", path, error))?;
-                let folder = Self::at(path);
+                let opened = path.canonicalize().and_then(|path| Below::open(&path));
+                let folder = Self::at(opened.map_err(|error| StoreError::io("open", path, error))?);
                 // One that had a record once is no folder without one.
                 let has_record = folder.database().exists() || folder.witness().is_some();
                 Ok(has_record.then_some(folder))
@@ -111,26 +132,66 @@ impl DataFolder {
         }
     }
 
-    fn at(path: PathBuf) -> Self {
-        Self { path, clones: Arc::new(AtomicBool::new(true)) }
+    fn at(below: Below) -> Self {
+        Self {
+            below,
+            clones: Arc::new(AtomicBool::new(true)),
+            is_exposed: Arc::default(),
+            patience: Patience::default(),
+            on_stall: None,
+        }
+    }
+
+    /// Tells of a lock that another process has held for longer than it takes to do anything: that process is stopped, or
+    /// the disk does not answer.
+    pub fn on_stall(self, tell: impl Fn(&Stalled) + Send + Sync + 'static) -> Self {
+        Self { on_stall: Some(Arc::new(tell)), ..self }
+    }
+
+    /// Waits for locks so long until it is told, and so much longer until that is an error, instead of a second and a
+    /// minute.
+    pub fn with_patience(self, soon: Duration, after: Duration) -> Self {
+        Self { patience: Patience { soon, after }, ..self }
+    }
+
+    /// Whether other users can read what is recorded here, and we may not change that.
+    pub fn is_exposed(&self) -> bool {
+        self.is_exposed.load(Ordering::Relaxed)
+    }
+
+    fn patience(&self) -> Patience {
+        self.patience
+    }
+
+    fn tell(&self, stalled: &Stalled) {
+        if let Some(tell) = &self.on_stall {
+            tell(stalled);
+        }
     }
 
     /// The folder itself, absolute.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.below.path()
+    }
+
+    /// What stands below it.
+    pub(crate) fn below(&self) -> &Below {
+        &self.below
     }
 
     /// The folder of one run. Not made here: most runs of a map need none.
     pub fn run_folder(&self, run: RunId) -> PathBuf {
-        self.path.join(RUNS).join(run.to_string())
+        self.path().join(RUNS).join(run.to_string())
     }
 
     /// Removes the folder of one run with all that is in it, where there is one. Values that it links to stay.
     pub fn remove_run_folder(&self, run: RunId) -> Result<(), StoreError> {
-        let folder = self.run_folder(run);
-        match fs::remove_dir_all(&folder) {
+        let name = run.to_string();
+        // What is no folder was put there by somebody else, and stays in sight.
+        let removed = self.runs().and_then(|runs| runs.folder(&name).map(|_| runs));
+        match removed.and_then(|runs| runs.remove_all(&name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(StoreError::io("remove", &folder, error))
+                Err(StoreError::io("remove", &self.run_folder(run), error))
             }
             _ => Ok(()),
         }
@@ -138,39 +199,23 @@ impl DataFolder {
 
     /// Where output goes that does not fit in memory.
     pub fn spool_folder(&self) -> PathBuf {
-        self.path.join(SPOOL)
+        self.path().join(SPOOL)
     }
 
-    /// A new, empty file in the spool folder, mode 0600. It stays until somebody removes it or makes it a value with
+    /// A new, empty file in the spool folder, mode 0600. It stays until it is removed or made a value with
     /// [`NewValue::adopt`](crate::NewValue::adopt). Whoever does not hold a tree keeps it open until then: what nobody
     /// has open is removed when the next tree is opened here.
     pub fn spool_file(&self) -> Result<(File, PathBuf), StoreError> {
-        let folder = self.spool_folder();
-        new_file(&folder, "spool-")
-            .and_then(|file| file.keep().map_err(|error| error.error))
-            .map_err(|error| StoreError::io("write into", &folder, error))
-    }
-
-    /// Holds a tree for this process: whoever runs it takes this first. Refused with [`StoreError::Held`] while
-    /// somebody else, or another part of this process, holds it.
-    pub fn hold(&self, root: RootId) -> Result<RootLock, StoreError> {
-        RootLock::take(&self.path.join(LOCKS), root, self.users()?)
-    }
-
-    /// Whether some process holds the tree right now, this one included. A tree on record that is neither over nor held
-    /// has lost its supervisor.
-    pub fn is_held(&self, root: RootId) -> Result<bool, StoreError> {
-        RootLock::is_taken(&self.path.join(LOCKS), root)
+        let made = self.spool().and_then(|spool| spool.new_file("spool-")?.keep());
+        made.map_err(|error| StoreError::io("write into", &self.spool_folder(), error))
     }
 
     /// Takes hold of every tree whose supervisor has died without a word: it has left the file by which it held the
     /// tree. Whoever drops what this answers has seen to them.
     pub fn abandoned(&self) -> Result<Vec<RootLock>, StoreError> {
-        let locks = self.path.join(LOCKS);
-        let trouble = |error| StoreError::io("look into", &locks, error);
+        let trouble = |error| StoreError::io("look into", &self.locks_path(), error);
         let mut found = Vec::new();
-        for entry in fs::read_dir(&locks).map_err(trouble)? {
-            let name = entry.map_err(trouble)?.file_name();
+        for (name, _) in self.locks().and_then(|locks| locks.entries()).map_err(trouble)? {
             let Some(run) = name.to_str().and_then(|name| name.parse::<RunId>().ok()) else {
                 continue;
             };
@@ -189,71 +234,77 @@ impl DataFolder {
     ///
     /// Where the folder cannot be watched.
     pub fn watch(&self, root: RootId) -> Result<Watch, StoreError> {
-        Watch::new(self.path.clone(), self.path.join(LOCKS).join(root.to_string()))
+        let lock = self.locks().and_then(|locks| locks.read(root.to_string()));
+        Watch::new(self.path().to_owned(), lock)
     }
 
     /// Whether nothing can be written here: by its mode, or because the whole file system is mounted that way.
     pub(crate) fn is_read_only(&self) -> bool {
         use rustix::io::Errno;
-        let may = rustix::fs::access(&self.path, rustix::fs::Access::WRITE_OK);
+        let may = rustix::fs::access(self.path(), rustix::fs::Access::WRITE_OK);
         matches!(may, Err(Errno::ROFS | Errno::ACCESS | Errno::PERM))
     }
 
     pub(crate) fn database(&self) -> PathBuf {
-        self.path.join(DATABASE)
+        self.path().join(DATABASE)
     }
 
-    /// Who runs a tree here holds this file together with all others who do; who takes values away, alone.
-    pub(crate) fn users(&self) -> Result<Users, StoreError> {
-        Users::open(self.path.join(LOCKS).join("values"))
+    fn locks_path(&self) -> PathBuf {
+        self.path().join(LOCKS)
     }
 
-    pub(crate) fn values_folder(&self) -> PathBuf {
-        self.path.join(BLOBS)
+    fn locks(&self) -> io::Result<Below> {
+        self.below.folder(LOCKS)
     }
 
-    pub(crate) fn runs_folder(&self) -> PathBuf {
-        self.path.join(RUNS)
+    pub(crate) fn values(&self) -> io::Result<Below> {
+        self.below.folder(BLOBS)
     }
 
-    /// The turn to write to the database.
-    pub(crate) fn writing_turn(&self) -> Result<Turns, StoreError> {
-        Turns::open(self.path.join(LOCKS).join("writing"))
+    pub(crate) fn runs(&self) -> io::Result<Below> {
+        self.below.folder(RUNS)
     }
 
-    /// Whether any value was ever stored here.
-    pub(crate) fn has_values(&self) -> bool {
-        fs::read_dir(self.path.join(BLOBS)).is_ok_and(|mut entries| entries.next().is_some())
+    pub(crate) fn spool(&self) -> io::Result<Below> {
+        self.below.folder(SPOOL)
+    }
+
+    /// Where values are, if any was ever stored here.
+    pub(crate) fn stored_values(&self) -> Option<PathBuf> {
+        let entries = self.values().and_then(|values| values.entries()).ok()?;
+        (!entries.is_empty()).then(|| self.path().join(BLOBS))
     }
 
     pub(crate) fn blobs(&self) -> Blobs {
-        Blobs::new(self.path.join(BLOBS))
+        Blobs::new(self.below.clone(), BLOBS)
+    }
+
+    /// Closes the files of the database to other users.
+    pub(crate) fn close_database(&self) -> Result<(), StoreError> {
+        for file in [DATABASE, "offshoot.db-wal", "offshoot.db-shm"] {
+            let exposed = self.below.close_to_others(Some(file));
+            let exposed =
+                exposed.map_err(|error| StoreError::io("close", &self.database(), error))?;
+            self.is_exposed.fetch_or(exposed, Ordering::Relaxed);
+        }
+        Ok(())
     }
 }
 
-/// Makes a folder that only its owner may enter, unless it is there.
-pub(crate) fn make_folder(path: &Path) -> Result<(), StoreError> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|error| match fs::metadata(path) {
+/// Makes a folder that only its owner may enter, unless it is there. That it is there is durable.
+fn make_folder(path: &Path) -> Result<(), StoreError> {
+    let trouble = |error| match fs::metadata(path) {
         Ok(there) if !there.is_dir() => StoreError::NotAFolder { path: path.to_owned() },
         _ => StoreError::io("make", path, error),
-    })
-}
-
-/// Writes a whole file or none, under its name. Until then it stands in the spool folder, where it is found if this
-/// process dies.
-pub(crate) fn write_whole(
-    spool: &Path,
-    path: &Path,
-    write: impl FnOnce(&mut io::BufWriter<&File>) -> io::Result<()>,
-) -> Result<(), StoreError> {
-    let whole = || {
-        let new = new_file(spool, PREFIX)?;
-        let mut buffered = io::BufWriter::new(new.as_file());
-        write(&mut buffered)?;
-        buffered.flush()?;
-        drop(buffered);
-        new.persist(path).map_err(|error| error.error)
     };
-    whole().map(drop).map_err(|error| StoreError::io("write", path, error))
+    // The first that is there already: what is made below it is a new name in it.
+    let is_new = |above: &&Path| !above.as_os_str().is_empty() && !above.exists();
+    let missing: Vec<&Path> = path.ancestors().take_while(is_new).collect();
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(trouble)?;
+    for made in missing {
+        let above = made.parent().filter(|above| !above.as_os_str().is_empty());
+        let synced = File::open(above.unwrap_or(Path::new("."))).and_then(|above| above.sync_all());
+        synced.map_err(|error| StoreError::io("make", made, error))?;
+    }
+    Ok(())
 }

@@ -48,6 +48,7 @@
 //! # }
 //! ```
 
+mod below;
 mod blobs;
 mod commit;
 mod error;
@@ -60,15 +61,17 @@ mod sought;
 mod sqlite;
 mod store;
 mod sweep;
+mod value_reader;
 
 pub use commit::Commit;
 pub use error::StoreError;
-pub use folder::{DataFolder, FOLDER_NAME, ManifestEntry, RootLock, Watch};
+pub use folder::{DataFolder, FOLDER_NAME, ManifestEntry, RootLock, Stalled, Watch};
 pub use memory::MemoryStore;
 pub use name::{NAME_LIMIT, file_name};
 pub use sqlite::{Proof, SqliteStore};
 pub use store::{Events, FIND_LIMIT, Found, NewValue, RootSummary, Source, Store};
 pub use sweep::Swept;
+pub use value_reader::ValueReader;
 
 /// Runs the example of the README.
 #[cfg(doctest)]

@@ -12,11 +12,15 @@ use offshoot_model::{
 use offshoot_session_key::KeyKind;
 use tempfile::TempDir;
 
+use crate::below::Below;
 use crate::blobs::{Blobs, put_on_thread};
 use crate::order::check_order;
 use crate::pages::{PAGE, Page, Pages};
 use crate::sought::Sought;
-use crate::{Commit, Events, FIND_LIMIT, Found, NewValue, RootSummary, Source, Store, StoreError};
+use crate::{
+    Commit, Events, FIND_LIMIT, Found, NewValue, RootSummary, Source, Store, StoreError,
+    ValueReader,
+};
 
 /// Values up to this size are hashed by whoever calls `put`: that takes some twenty microseconds.
 const HASHED_AT_ONCE: usize = 64 << 10;
@@ -98,6 +102,14 @@ impl Store for MemoryStore {
             Some(bytes) => Ok(bytes.to_vec()),
             None => self.values.blobs()?.read(reference),
         }
+    }
+
+    fn open(&self, reference: &VariableRef) -> Result<ValueReader, StoreError> {
+        let blobs = self.values.blobs()?;
+        if let Some(bytes) = self.values.held(reference) {
+            blobs.put(&NewValue::bytes(reference.kind, bytes))?;
+        }
+        blobs.open(reference)
     }
 
     fn verify(&self, reference: &VariableRef) -> Result<(), StoreError> {
@@ -231,10 +243,10 @@ impl Values {
     fn blobs(&self) -> Result<Blobs, StoreError> {
         let files = self.files.get_or_init(|| {
             let folder = tempfile::Builder::new().prefix("offshoot-").tempdir();
-            let folder = folder.map_err(|error| {
-                StoreError::io("make a folder in", &std::env::temp_dir(), error)
-            })?;
-            Ok(Files { blobs: Blobs::new(folder.path().to_owned()), _folder: folder })
+            let trouble = |error| StoreError::io("make a folder in", &std::env::temp_dir(), error);
+            let folder = folder.map_err(trouble)?;
+            let below = Below::open(folder.path()).map_err(trouble)?;
+            Ok(Files { blobs: Blobs::new(below, "values"), _folder: folder })
         });
         match files {
             Ok(files) => Ok(files.blobs.clone()),

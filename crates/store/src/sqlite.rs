@@ -39,7 +39,9 @@ use self::writer::Writer;
 use crate::blobs::{Blobs, put_on_thread};
 use crate::pages::{Page, Pages};
 use crate::sought::Sought;
-use crate::{Commit, DataFolder, Events, Found, NewValue, RootSummary, Store, StoreError};
+use crate::{
+    Commit, DataFolder, Events, Found, NewValue, RootSummary, Store, StoreError, ValueReader,
+};
 
 /// A store that outlives its process. Dropped, it waits until what was queued has been written: drop it where a thread
 /// may block.
@@ -157,6 +159,10 @@ impl Store for SqliteStore {
 
     fn read(&self, reference: &VariableRef) -> Result<Vec<u8>, StoreError> {
         self.blobs.read(reference)
+    }
+
+    fn open(&self, reference: &VariableRef) -> Result<ValueReader, StoreError> {
+        self.blobs.open(reference)
     }
 
     fn verify(&self, reference: &VariableRef) -> Result<(), StoreError> {

@@ -1,6 +1,5 @@
 //! What the engine and the command ask of a record, whoever keeps it.
 
-use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,7 +8,7 @@ use offshoot_model::{
     Admitted, Ending, Event, RootId, RunId, SessionKey, Timestamp, ValueKind, VariableRef,
 };
 
-use crate::{Commit, StoreError};
+use crate::{Commit, StoreError, ValueReader};
 
 /// Keeps events and values. Implemented by [`MemoryStore`](crate::MemoryStore) and
 /// [`SqliteStore`](crate::SqliteStore); one set of tests runs against both.
@@ -68,11 +67,8 @@ pub trait Store: Send + Sync + 'static {
     /// How a run of this tree ended, once it has.
     fn ending(&self, root: RootId, run: RunId) -> Result<Option<Ending>, StoreError>;
 
-    /// A value's file, opened for reading.
-    fn open(&self, reference: &VariableRef) -> Result<File, StoreError> {
-        let path = self.path(reference)?;
-        File::open(&path).map_err(|error| StoreError::io("open", &path, error))
-    }
+    /// A value, to be read from any place; each part is compared with what was stored before it is handed out.
+    fn open(&self, reference: &VariableRef) -> Result<ValueReader, StoreError>;
 }
 
 /// Events as they are read back.

@@ -2,32 +2,37 @@
 //!
 //! ```text
 //!  remove_tree ── held by us alone ──▶ its events, in one transaction
-//!  sweep ──────── nobody holds a tree ─▶ values, folders of runs, tasks, unfinished files
+//!  sweep ──▶ values and folders of runs that no record names, files that will never be finished
 //! ```
 //!
-//! Promise: a tree that somebody runs is not touched, and no value goes while any tree runs or while a record names it.
-//! What is removed from the record is removed first, so that after a crash too much is left and nothing is missing: the
-//! next sweep finds it.
+//! A sweep goes on beside trees that run, and holds none of them up. A value that a tree is about to name was stored or stored
+//! again just now, and what is fresh stays: whoever stores a value again touches its file under a lock, under which it is
+//! looked at and removed here.
+//!
+//! Promise: nothing of a tree that runs is touched, and no value goes that a record names. What is removed from the record
+//! is removed first, so that after a crash too much is left and nothing is missing: the next sweep finds it.
 
-use std::collections::HashSet;
-use std::fs::{self, Metadata};
+use std::collections::{HashMap, HashSet};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use offshoot_model::{ContentHash, RootId, RunId, Timestamp};
 use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
-use crate::folder::{PREFIX, Users, remove_left};
+use crate::below::{Below, PREFIX, There};
 use crate::{DataFolder, SqliteStore, StoreError};
 
 /// A file that was made or used within this time is left alone: it may belong to a tree that is just being opened, and
-/// is not held yet.
+/// is not held yet, or to one that is about to name it.
 const FRESH: Duration = Duration::from_secs(3600);
 
 /// Where tasks stand, beside the folders of the runs that share them.
 const TASKS: &str = "tasks";
+
+/// What the names of files begin with that hold what a run has printed; its id follows.
+const OUTPUT: &str = "output-";
 
 /// What a sweep took away, or would.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +45,7 @@ pub struct Swept {
     pub files: u64,
     /// Bytes of all these.
     pub bytes: u64,
-    /// Whether somebody runs a tree, so that nothing was looked at.
+    /// Whether a tree runs, so that files stay that it may still use.
     pub busy: bool,
 }
 
@@ -54,7 +59,7 @@ struct Sweep<'a> {
 
 impl SqliteStore {
     /// Removes what no record names, as if the trees in `without` were not on record; or only counts it. Nothing is
-    /// touched that was made or used within the last hour, and nothing at all while somebody runs a tree.
+    /// touched that was made or used within the last hour.
     ///
     /// # Errors
     ///
@@ -66,28 +71,32 @@ impl SqliteStore {
         dry: bool,
     ) -> Result<Swept, StoreError> {
         let folder = self.folder();
-        let Some(_alone) = alone(folder)? else {
-            return Ok(Swept { busy: true, ..Swept::default() });
-        };
         let named = self.named(without)?;
         let mut sweep = Sweep { folder, now, dry, swept: Swept::default() };
         // Folders first: what is linked into them counts as the value that it is.
         sweep.runs(&named.runs)?;
         sweep.values(&named.values)?;
-        sweep.unfinished()?;
+        // Held no longer than it takes to look into some folders: who opens a tree waits for it.
+        if let Some(_alone) = folder.alone()? {
+            sweep.tasks()?;
+            sweep.unfinished()?;
+        } else {
+            sweep.swept.busy = true;
+            sweep.outputs(self)?;
+        }
         Ok(sweep.swept)
     }
 }
 
 impl DataFolder {
-    /// Removes what somebody has begun to write and will never finish, unless somebody runs a tree. The record is not
-    /// looked at, so that this takes no time.
+    /// Removes what was begun and will never be finished, unless a tree runs. The record is not looked at, so that this
+    /// takes no time.
     ///
     /// # Errors
     ///
     /// A folder that cannot be read or a file that cannot be removed.
     pub fn sweep_unfinished(&self) -> Result<Swept, StoreError> {
-        let Some(_alone) = alone(self)? else {
+        let Some(_alone) = self.alone()? else {
             return Ok(Swept { busy: true, ..Swept::default() });
         };
         let now = Timestamp::EPOCH;
@@ -97,158 +106,189 @@ impl DataFolder {
     }
 }
 
-/// Nobody runs a tree for as long as this is held. None where somebody does.
-fn alone(folder: &DataFolder) -> Result<Option<Users>, StoreError> {
-    let users = folder.users()?;
-    match flock(&users.file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(users)),
-        Err(Errno::WOULDBLOCK) => Ok(None),
-        Err(error) => Err(StoreError::io("lock", &users.path, error.into())),
-    }
-}
-
 impl Sweep<'_> {
     /// Values, the wrapped forms beside them, and what was to become one.
     fn values(&mut self, named: &HashSet<ContentHash>) -> Result<(), StoreError> {
-        let values = self.folder.values_folder();
-        for (path, there) in entries(&values)? {
-            if !there.is_dir() {
+        let Some(values) = self.open(self.folder.values())? else { return Ok(()) };
+        for (shelf, there) in entries(&values)? {
+            if !there.is_folder() {
                 continue;
             }
-            for (path, there) in entries(&path)? {
-                if !hash_of(&path).is_some_and(|hash| named.contains(&hash)) {
-                    self.remove_file(&path, &there, |swept| &mut swept.values)?;
+            let Some(folder) = self.open(values.folder(&shelf))? else { continue };
+            for (name, _) in entries(&folder)? {
+                let value = hash_of(&shelf, &name).is_some_and(|hash| named.contains(&hash));
+                if !value && let Some(bytes) = self.remove_unused(&folder, &name)? {
+                    self.swept.values += 1;
+                    self.swept.bytes += bytes;
                 }
             }
         }
         Ok(())
     }
 
-    /// Folders of runs, and the tasks that stand beside them: whoever needs a task writes it again.
+    /// Folders of runs.
     fn runs(&mut self, known: &HashSet<RunId>) -> Result<(), StoreError> {
-        let runs = self.folder.runs_folder();
-        for (path, there) in entries(&runs)? {
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if name == TASKS {
-                for (path, there) in entries(&path)? {
-                    self.remove_file(&path, &there, |swept| &mut swept.files)?;
-                }
-            } else if let Ok(run) = name.parse::<RunId>()
-                && !known.contains(&run)
-                && self.is_old(&there)
-            {
-                self.swept.folders += 1;
-                self.swept.bytes += size_below(&path)?;
-                if !self.dry {
-                    let removed = fs::remove_dir_all(&path);
-                    removed.map_err(|error| StoreError::io("remove", &path, error))?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// What nobody will finish, however young: all that stands in the spool folder, values without a name, and tasks
-    /// that have one more.
-    fn unfinished(&mut self) -> Result<(), StoreError> {
-        let everything = |_: &str| true;
-        let new = |name: &str| name.starts_with(PREFIX);
-        let with_one_more = |name: &str| name.contains('.');
-        let tasks = self.folder.runs_folder().join(TASKS);
-        self.left(&self.folder.spool_folder(), everything)?;
-        self.left(&self.folder.values_folder(), new)?;
-        self.left(&tasks, with_one_more)
-    }
-
-    fn left(&mut self, folder: &Path, is_unfinished: fn(&str) -> bool) -> Result<(), StoreError> {
-        for path in names(folder)? {
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if !is_unfinished(name) {
+        let Some(runs) = self.open(self.folder.runs())? else { return Ok(()) };
+        for (name, there) in entries(&runs)? {
+            let Ok(run) = name.parse::<RunId>() else { continue };
+            if known.contains(&run) || !self.is_old(&there) {
                 continue;
             }
-            let removed = remove_left(&path, self.dry);
-            let removed = removed.map_err(|error| StoreError::io("remove", &path, error))?;
-            self.swept.files += u64::from(removed.is_some());
-            self.swept.bytes += removed.unwrap_or_default();
+            let size = runs.folder(&name).and_then(|folder| size_below(&folder));
+            self.swept.folders += 1;
+            self.swept.bytes += size.map_err(|error| trouble("read", &runs, &name, error))?;
+            if !self.dry {
+                let removed = runs.remove_all(&name);
+                removed.map_err(|error| trouble("remove", &runs, &name, error))?;
+            }
         }
         Ok(())
     }
 
-    fn remove_file(
+    /// Tasks: whoever needs one writes it again, but a tree that runs may count on it.
+    fn tasks(&mut self) -> Result<(), StoreError> {
+        let tasks = self.folder.runs().and_then(|runs| runs.folder(TASKS));
+        let Some(tasks) = self.open(tasks)? else { return Ok(()) };
+        for (name, _) in entries(&tasks)? {
+            let removed = self.remove_unused(&tasks, &name)?;
+            self.count_file(removed);
+        }
+        Ok(())
+    }
+
+    /// What will never be finished, however young: all that stands in the spool folder, values without a name, and tasks
+    /// that have one more. To be asked while no tree runs.
+    fn unfinished(&mut self) -> Result<(), StoreError> {
+        self.left(self.folder.spool(), |_| true)?;
+        self.left(self.folder.values(), |name| name.starts_with(PREFIX))?;
+        let tasks = self.folder.runs().and_then(|runs| runs.folder(TASKS));
+        self.left(tasks, |name| name.contains('.'))
+    }
+
+    fn left(
         &mut self,
-        path: &Path,
-        there: &Metadata,
-        count: impl Fn(&mut Swept) -> &mut u64,
+        folder: io::Result<Below>,
+        is_unfinished: fn(&str) -> bool,
     ) -> Result<(), StoreError> {
-        if !self.is_old(there) {
-            return Ok(());
+        let Some(folder) = self.open(folder)? else { return Ok(()) };
+        for (name, _) in entries(&folder)? {
+            if is_unfinished(&name) {
+                let removed = self.remove_if(&folder, &name, |_| true)?;
+                self.count_file(removed);
+            }
         }
-        *count(&mut self.swept) += 1;
-        self.swept.bytes += there.len();
-        if self.dry {
-            return Ok(());
+        Ok(())
+    }
+
+    /// What stands in the spool folder for long, while trees run: what none of them has printed.
+    fn outputs(&mut self, store: &SqliteStore) -> Result<(), StoreError> {
+        let Some(spool) = self.open(self.folder.spool())? else { return Ok(()) };
+        let mut held: HashMap<RunId, bool> = HashMap::new();
+        for (name, _) in entries(&spool)? {
+            const ID: usize = 36;
+            let run = name.strip_prefix(OUTPUT).and_then(|rest| rest.get(..ID)?.parse().ok());
+            if let Some(run) = run {
+                let is_held = match held.get(&run) {
+                    Some(held) => *held,
+                    // One that is on no record may be about to be.
+                    None => match store.root_of(run)? {
+                        Some(root) => self.folder.is_held(root)?,
+                        None => false,
+                    },
+                };
+                held.insert(run, is_held);
+                if is_held {
+                    continue;
+                }
+            }
+            let removed = self.remove_unused(&spool, &name)?;
+            self.count_file(removed);
         }
-        fs::remove_file(path).map_err(|error| StoreError::io("remove", path, error))
+        Ok(())
+    }
+
+    fn count_file(&mut self, removed: Option<u64>) {
+        self.swept.files += u64::from(removed.is_some());
+        self.swept.bytes += removed.unwrap_or_default();
+    }
+
+    /// Removes a file that is old and that no process has locked; how many bytes it had.
+    fn remove_unused(&self, folder: &Below, name: &str) -> Result<Option<u64>, StoreError> {
+        self.remove_if(folder, name, |there| self.is_old(there))
+    }
+
+    fn remove_if(
+        &self,
+        folder: &Below,
+        name: &str,
+        wanted: impl Fn(&There) -> bool,
+    ) -> Result<Option<u64>, StoreError> {
+        let remove = || {
+            let file = match folder.read(name) {
+                Ok(file) => file,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            match retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockExclusive)) {
+                Ok(()) => {}
+                Err(Errno::WOULDBLOCK) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+            let there = There::of(&file)?;
+            // Another file may have got the name meanwhile.
+            if !wanted(&there) || !folder.there(name).is_ok_and(|now| now.is(&there)) {
+                return Ok(None);
+            }
+            if !self.dry {
+                folder.remove(name)?;
+            }
+            Ok(Some(there.length()))
+        };
+        remove().map_err(|error| trouble("remove", folder, name, error))
+    }
+
+    /// None where there is no such folder.
+    fn open(&self, folder: io::Result<Below>) -> Result<Option<Below>, StoreError> {
+        match folder {
+            Ok(folder) => Ok(Some(folder)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(StoreError::io("read", self.folder.path(), error)),
+        }
     }
 
     /// A file from the future, which a clock that was set back has left, is not old.
-    fn is_old(&self, there: &Metadata) -> bool {
-        let modified = there.modified().ok();
-        let since = modified.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
-        let micros = since.and_then(|since| u64::try_from(since.as_micros()).ok());
-        micros.is_some_and(|micros| self.now.since(Timestamp::from_micros(micros)) > FRESH)
+    fn is_old(&self, there: &There) -> bool {
+        there.modified().is_some_and(|modified| self.now.since(modified) > FRESH)
     }
 }
 
 /// The value whose file this is, or beside whose file it stands.
-fn hash_of(path: &Path) -> Option<ContentHash> {
-    let first = path.parent()?.file_name()?.to_str()?;
-    format!("{first}{}", path.file_stem()?.to_str()?).parse().ok()
+fn hash_of(shelf: &str, name: &str) -> Option<ContentHash> {
+    let stem = Path::new(name).file_stem()?.to_str()?;
+    format!("{shelf}{stem}").parse().ok()
 }
 
-/// What is in a folder, by name alone; nothing where there is no such folder.
-fn names(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
-    let trouble = |error| StoreError::io("read", folder, error);
-    match fs::read_dir(folder) {
-        Ok(entries) => {
-            entries.map(|entry| entry.map(|entry| entry.path()).map_err(trouble)).collect()
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(trouble(error)),
-    }
+/// What is in a folder. What has a name that is no text is nothing of ours.
+fn entries(folder: &Below) -> Result<Vec<(String, There)>, StoreError> {
+    let found = folder.entries().map_err(|error| StoreError::io("read", folder.path(), error))?;
+    let named =
+        found.into_iter().filter_map(|(name, there)| Some((name.into_string().ok()?, there)));
+    Ok(named.collect())
 }
 
-/// What is in a folder, without following links; nothing where there is no such folder.
-fn entries(folder: &Path) -> Result<Vec<(PathBuf, Metadata)>, StoreError> {
-    let read = || -> io::Result<Vec<(PathBuf, Metadata)>> {
-        let mut found = Vec::new();
-        for entry in fs::read_dir(folder)? {
-            let entry = entry?;
-            match entry.metadata() {
-                Ok(there) => found.push((entry.path(), there)),
-                // Somebody else was faster.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(found)
-    };
-    match read() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        found => found.map_err(|error| StoreError::io("read", folder, error)),
-    }
-}
-
-/// Bytes of the files below a folder that are nobody else's too: a link to a value costs nothing.
-fn size_below(folder: &Path) -> Result<u64, StoreError> {
-    use std::os::unix::fs::MetadataExt;
+/// Bytes of the files below a folder that have no other name: a link to a value costs nothing.
+fn size_below(folder: &Below) -> io::Result<u64> {
     let mut size = 0;
-    for (path, there) in entries(folder)? {
-        size += match there.is_dir() {
-            true => size_below(&path)?,
-            false if there.nlink() > 1 => 0,
-            false => there.len(),
+    for (name, there) in folder.entries()? {
+        size += match there.is_folder() {
+            true => size_below(&folder.folder(name)?)?,
+            false if there.is_shared() => 0,
+            false => there.length(),
         };
     }
     Ok(size)
+}
+
+fn trouble(doing: &'static str, folder: &Below, name: &str, error: io::Error) -> StoreError {
+    StoreError::io(doing, &folder.path().join(name), error)
 }

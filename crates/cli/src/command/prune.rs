@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::{Record, failed};
 use crate::wording;
+use crate::work::leftovers;
 
 /// What was deleted, or would be.
 #[derive(Default, Serialize)]
@@ -23,7 +24,7 @@ struct Pruned {
     run_folders: u64,
     files: u64,
     bytes: u64,
-    /// Whether a tree runs here, so that only the record was looked at.
+    /// Whether a tree runs here, so that files stay that it may still use.
     busy: bool,
 }
 
@@ -44,6 +45,10 @@ struct PrunedTree {
 pub(crate) fn run(arguments: &PruneArguments, cx: &Invocation) -> Result<Exit, Failure> {
     let mut pruned = Pruned { dry_run: arguments.dry_run, ..Pruned::default() };
     if let Some(record) = Record::open(cx)? {
+        if !arguments.dry_run {
+            // A tree that was left by its supervisor may have processes, and only its record names them.
+            leftovers::see_to(record.folder(), &**record.store(), cx)?;
+        }
         prune(&record, arguments, &mut pruned)?;
     }
     match cx.output.wants_json() {
@@ -109,8 +114,7 @@ fn print(pruned: &Pruned, cx: &Invocation) -> Result<(), Failure> {
     };
     let trees = many(pruned.trees.len() as u64, "tree", "trees");
     if pruned.busy {
-        cx.output.note("a tree runs here, so values and folders stay until the next time");
-        return cx.output.line(format_args!("{verb} {trees}"));
+        cx.output.note("a tree runs here, so files that it may still use stay until the next time");
     }
     let values = many(pruned.values, "value", "values");
     let folders = many(pruned.run_folders, "folder of a run", "folders of runs");

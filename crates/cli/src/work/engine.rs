@@ -22,7 +22,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::plugins::Found;
-use crate::record::failed;
+use crate::record::{failed, telling};
 
 /// How long plugins may take to end what is left of their work. Their runs are over by then.
 const PLUGIN_GRACE: Duration = Duration::from_secs(2);
@@ -49,6 +49,12 @@ impl Engine {
     ) -> Result<Self, Failure> {
         let store: Arc<dyn Store> =
             Arc::new(SqliteStore::open(&folder).map_err(|error| failed(&error))?);
+        if folder.is_exposed() {
+            cx.output.warning(format_args!(
+                "other users can read what is recorded in {}, and its mode cannot be changed: keep it elsewhere with --data-dir",
+                folder.path().display()
+            ));
+        }
         leftovers::see_to(&folder, &*store, cx)?;
         let work = &prepared.work;
         let processes = prepared.plugins.processes(cx)?;
@@ -99,7 +105,8 @@ impl Engine {
 
 /// Opens the data folder, or makes it.
 pub(crate) fn data_folder(cx: &Invocation) -> Result<DataFolder, Failure> {
-    DataFolder::open(cx.data_folder()).map_err(|error| failed(&error))
+    let folder = DataFolder::open(cx.data_folder()).map_err(|error| failed(&error))?;
+    Ok(telling(folder, cx))
 }
 
 /// What starts programs, with a keeper that outlives us by a moment.

@@ -56,6 +56,7 @@ impl Folding {
                 Payload::Json(json) => MergeValue::Json(json.clone()),
                 Payload::Stored(reference) => {
                     let store = store.expect("what is stored comes from a store");
+                    store.verify(reference).map_err(|error| failed(&error))?;
                     let path = store.path(reference).map_err(|error| failed(&error))?;
                     MergeValue::File { path, kind: reference.kind, size: reference.size }
                 }

@@ -29,14 +29,22 @@ pub(crate) fn see_to(
     // Held until all is done, so that two who come next do not end the same.
     let abandoned = folder.abandoned().map_err(|error| failed(&error))?;
     if !abandoned.is_empty() {
-        end(&abandoned, store, cx)?;
+        match end(&abandoned, store, cx) {
+            Ok(true) => drop(abandoned),
+            // What was not ended is looked for again by the next start.
+            Ok(false) => abandoned.into_iter().for_each(RootLock::abandon),
+            Err(error) => {
+                abandoned.into_iter().for_each(RootLock::abandon);
+                return Err(error);
+            }
+        }
     }
-    drop(abandoned);
     let swept = folder.sweep_unfinished();
     swept.map(drop).map_err(|error| failed(&error))
 }
 
-fn end(abandoned: &[RootLock], store: &dyn Store, cx: &Invocation) -> Result<(), Failure> {
+/// Whether nothing is left of them.
+fn end(abandoned: &[RootLock], store: &dyn Store, cx: &Invocation) -> Result<bool, Failure> {
     let roots = abandoned.iter().map(RootLock::root);
     let wanted = roots.fold(nobody(), |wanted, root| add(wanted, store, root));
     let trouble = |error: std::io::Error| {
@@ -44,7 +52,7 @@ fn end(abandoned: &[RootLock], store: &dyn Store, cx: &Invocation) -> Result<(),
     };
     let found = leftovers(&wanted).map_err(trouble)?;
     if found.is_empty() {
-        return Ok(());
+        return Ok(true);
     }
     // Told before it is done.
     for Leftover { pid, value, .. } in &found {
@@ -57,7 +65,7 @@ fn end(abandoned: &[RootLock], store: &dyn Store, cx: &Invocation) -> Result<(),
     if lost > 0 {
         cx.output.warning(format_args!("{lost} of them do not end, even when killed"));
     }
-    Ok(())
+    Ok(lost == 0)
 }
 
 fn nobody() -> Wanted {

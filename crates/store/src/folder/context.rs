@@ -4,16 +4,20 @@
 //! `{"ref": …, "value": …}`; that file is written once, beside the value, and linked as well.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, Permissions};
+use std::fs::{File, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use offshoot_model::{RunId, ValueKind, VariableRef};
+use rustix::fs::{AtFlags, CWD, linkat};
+use rustix::io::Errno;
 use serde::Serialize;
 
-use super::{DataFolder, make_folder, write_whole};
+use super::{BLOBS, DataFolder, RUNS};
+use crate::below::{Below, There};
 use crate::name::{file_name, is_wrapped};
 use crate::{Store, StoreError};
 
@@ -36,9 +40,9 @@ impl DataFolder {
     /// Gives a run a variable, as a read-only file in its folder, and returns the absolute path. The time it takes does
     /// not depend on the size of a large value, except for the first run that sees a JSON value.
     ///
-    /// The file shares its blocks with the value where the file system can, else it *is* the value under another name
-    /// (a hard link, or a symbolic one to another file system): a program that changes its mode and writes to it
-    /// damages the value, which its hash tells.
+    /// The file shares its blocks with the value where the file system can, else it *is* the value under another name:
+    /// a program that changes its mode and writes to it damages the value, which its hash tells. On another file
+    /// system it is a copy.
     pub fn context_link(
         &self,
         store: &dyn Store,
@@ -46,20 +50,21 @@ impl DataFolder {
         name: &str,
         value: &VariableRef,
     ) -> Result<PathBuf, StoreError> {
-        let folder = self.run_folder(run).join("context");
-        let path = folder.join(file_name(name, value.kind)?);
-        let mut source = store.path(value)?;
+        let within = Path::new(RUNS).join(run.to_string()).join("context");
+        let name = file_name(name, value.kind)?;
+        let path = self.path().join(&within).join(&name);
         if value.size <= VERIFIED_ON_LINK {
             store.verify(value)?;
         }
-        if is_wrapped(value.kind) {
-            source = wrapped(&self.spool_folder(), &source, value)?;
-        }
-        make_folder(&folder)?;
-        link(&source, &path, &self.clones).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => StoreError::Missing { hash: value.hash },
-            _ => StoreError::io("link", &path, error),
-        })?;
+        let file = match is_wrapped(value.kind) {
+            true => self.wrapped(store, value)?,
+            false => store.open(value)?.into_file(),
+        };
+        let linked = self
+            .below()
+            .make_folder(&within)
+            .and_then(|folder| link(&file, &folder, &name, &self.clones));
+        linked.map_err(|error| StoreError::io("link", &path, error))?;
         Ok(path)
     }
 
@@ -69,17 +74,63 @@ impl DataFolder {
         run: RunId,
         entries: &[ManifestEntry<'_>],
     ) -> Result<PathBuf, StoreError> {
-        let folder = self.run_folder(run);
-        make_folder(&folder)?;
+        const NAME: &str = "context.json";
+        let path = self.run_folder(run).join(NAME);
         let lines: BTreeMap<&str, ManifestLine<'_>> =
             entries.iter().map(manifest_line).collect::<Result<_, _>>()?;
-        let path = folder.join("context.json");
-        write_whole(&self.spool_folder(), &path, |file| {
-            serde_json::to_writer_pretty(&mut *file, &lines)?;
-            file.write_all(b"\n")
-        })?;
+        let write = || {
+            let folder = self.below().make_folder(Path::new(RUNS).join(run.to_string()))?;
+            self.spool()?.write_whole(&folder, NAME, |file| {
+                serde_json::to_writer_pretty(&mut *file, &lines)?;
+                file.write_all(b"\n")
+            })
+        };
+        write().map_err(|error| StoreError::io("write", &path, error))?;
         Ok(path)
     }
+
+    /// The file that shows a JSON value the way runs see it; written at the first use, beside the value.
+    fn wrapped(&self, store: &dyn Store, value: &VariableRef) -> Result<File, StoreError> {
+        let digits = value.hash.to_string();
+        let folder = Path::new(BLOBS).join(&digits[..2]);
+        // The reference is part of the text, so a result and a JSON value with the same bytes are two files.
+        let name = format!("{}.{}", &digits[2..], value.kind.as_str());
+        let reference = serde_json::to_string(value).expect("a reference is plain data");
+        let head = format!("{{\"ref\":{reference},\"value\":");
+        let tail = "}\n";
+        let path = self.path().join(&folder).join(&name);
+        let trouble = |doing| move |error| StoreError::io(doing, &path, error);
+        let folder = self.below().make_folder(folder).map_err(trouble.clone()("write"))?;
+        let there = folder.read(&name).ok();
+        let sound = if value.size <= VERIFIED_ON_LINK {
+            let bare = store.read(value)?;
+            let whole = [head.as_bytes(), &bare, tail.as_bytes()].concat();
+            there.filter(|_| folder.read(&name).is_ok_and(|file| reads(&file, &whole)))
+        } else {
+            // At least its length: it is not flushed to the disk, so after a power failure the name may hold less.
+            let length = head.len() as u64 + value.size + tail.len() as u64;
+            there.filter(|file| There::of(file).is_ok_and(|there| there.length() == length))
+        };
+        if let Some(file) = sound {
+            return Ok(file);
+        }
+        let mut bare = store.open(value)?;
+        let written = self.spool().and_then(|spool| {
+            spool.write_whole(&folder, &name, |file| {
+                file.write_all(head.as_bytes())?;
+                io::copy(&mut bare, file)?;
+                file.write_all(tail.as_bytes())?;
+                file.get_ref().set_permissions(Permissions::from_mode(0o444))
+            })
+        });
+        written.and_then(|()| folder.read(&name)).map_err(trouble("write"))
+    }
+}
+
+/// Whether a file holds these bytes and no more.
+fn reads(mut file: &File, expected: &[u8]) -> bool {
+    let mut bytes = Vec::with_capacity(expected.len());
+    io::Read::read_to_end(&mut file, &mut bytes).is_ok() && bytes == expected
 }
 
 #[derive(Serialize)]
@@ -97,79 +148,44 @@ fn manifest_line<'a>(entry: &ManifestEntry<'a>) -> Result<(&'a str, ManifestLine
     Ok((entry.name, ManifestLine { path, size: entry.value.size, r#type: entry.value.kind }))
 }
 
-/// The file that shows a JSON value the way runs see it; written at the first use.
-fn wrapped(spool: &Path, source: &Path, value: &VariableRef) -> Result<PathBuf, StoreError> {
-    // The reference is part of the text, so a result and a JSON value with the same bytes are two files.
-    let path = source.with_extension(value.kind.as_str());
-    let reference = serde_json::to_string(value).expect("a reference is plain data");
-    let head = format!("{{\"ref\":{reference},\"value\":");
-    let tail = "}\n";
-    let trouble = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound => StoreError::Missing { hash: value.hash },
-        _ => StoreError::io("read", source, error),
-    };
-    let sound = if value.size <= VERIFIED_ON_LINK {
-        let bare = fs::read(source).map_err(trouble)?;
-        fs::read(&path).is_ok_and(|text| text == [head.as_bytes(), &bare, tail.as_bytes()].concat())
-    } else {
-        // At least its length: it is not flushed to the disk, so after a power failure the name may hold less.
-        let length = head.len() as u64 + value.size + tail.len() as u64;
-        fs::metadata(&path).is_ok_and(|there| there.len() == length)
-    };
-    if sound {
-        return Ok(path);
-    }
-    let mut bare = File::open(source).map_err(trouble)?;
-    write_whole(spool, &path, |file| {
-        file.write_all(head.as_bytes())?;
-        io::copy(&mut bare, file)?;
-        file.write_all(tail.as_bytes())?;
-        file.get_ref().set_permissions(Permissions::from_mode(0o444))
-    })?;
-    Ok(path)
-}
-
-/// Links a file by the best means there is. A link that stands there already is replaced: the same name in the same run
-/// is the same variable, asked for again.
-fn link(source: &Path, path: &Path, clones: &AtomicBool) -> io::Result<()> {
-    match link_new(source, path, clones) {
+/// Gives a file one more name by the best means there is. What stands there already is replaced: the same name in the same
+/// run is the same variable, asked for again.
+fn link(source: &File, folder: &Below, name: &str, clones: &AtomicBool) -> io::Result<()> {
+    match link_new(source, folder, name, clones) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            fs::remove_file(path)?;
-            link_new(source, path, clones)
+            folder.remove(name)?;
+            link_new(source, folder, name, clones)
         }
         linked => linked,
     }
 }
 
-fn link_new(source: &Path, path: &Path, clones: &AtomicBool) -> io::Result<()> {
+fn link_new(source: &File, folder: &Below, name: &str, clones: &AtomicBool) -> io::Result<()> {
     if clones.load(Ordering::Relaxed) {
-        if clone(source, path)? {
+        if copy(folder, name, |to| Ok(rustix::fs::ioctl_ficlone(to, source)?)).is_ok() {
             return Ok(());
         }
         clones.store(false, Ordering::Relaxed);
     }
-    match fs::hard_link(source, path) {
-        // Another file system, or more links than this one allows.
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::CrossesDevices | io::ErrorKind::TooManyLinks
-            ) =>
-        {
-            symlink(source, path)
+    // By its descriptor: what stands under its path may be something else by now.
+    let open = format!("/proc/self/fd/{}", source.as_raw_fd());
+    match linkat(CWD, open, folder.descriptor(), name, AtFlags::SYMLINK_FOLLOW) {
+        // Another file system, more links than this one allows, a system that lets nobody link what is not theirs, or one
+        // without `/proc`.
+        Err(Errno::XDEV | Errno::MLINK | Errno::PERM | Errno::NOENT) => {
+            let mut source = source;
+            copy(folder, name, |mut to| io::copy(&mut source, &mut to).map(drop))
         }
-        linked => linked,
+        linked => Ok(linked?),
     }
 }
 
-/// A file of its own that shares its blocks; false where the file system cannot.
-fn clone(source: &Path, path: &Path) -> io::Result<bool> {
-    let from = File::open(source)?;
-    let to = File::create_new(path)?;
-    if rustix::fs::ioctl_ficlone(&to, &from).is_err() {
-        fs::remove_file(path)?;
-        return Ok(false);
+/// A read-only file of its own.
+fn copy(folder: &Below, name: &str, fill: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+    let file = folder.create_new(name)?;
+    let filled = fill(&file).and_then(|()| file.set_permissions(Permissions::from_mode(0o444)));
+    if filled.is_err() {
+        folder.remove(name)?;
     }
-    to.set_permissions(Permissions::from_mode(0o444))?;
-    Ok(true)
+    filled
 }

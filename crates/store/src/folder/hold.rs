@@ -1,9 +1,7 @@
 //! Who runs a tree.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -12,10 +10,12 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, test_kill_process};
 
+use super::DataFolder;
 use crate::StoreError;
+use crate::below::{Below, There};
 
 /// The time from a fork to an exec, which is a matter of milliseconds; a hundred times that on a machine that has too much
-/// to do. Whoever holds a lock for longer without its holder is no child on its way.
+/// to do. What holds a lock for longer without its holder is no child on its way.
 const EXEC: Duration = Duration::from_secs(1);
 
 /// A tree, held by this process until dropped. The descriptor behind it is closed on exec, so that no agent inherits
@@ -23,36 +23,22 @@ const EXEC: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct RootLock {
     root: RootId,
-    path: PathBuf,
+    locks: Below,
     file: File,
-    /// As long as this is held, no value is taken away.
-    _users: Users,
+    /// Whether the file stays when the lock goes.
+    is_kept: bool,
+    /// As long as this is held, no file of a tree is taken for one that will never be finished.
+    _user: User,
 }
 
-/// The file that everybody holds who runs a tree.
+/// The part of one process in the lock that all hold who run a tree.
 #[derive(Debug)]
-pub(crate) struct Users {
-    pub(crate) path: PathBuf,
-    pub(crate) file: File,
-}
+pub(crate) struct User(File);
 
-impl Users {
-    pub(crate) fn open(path: PathBuf) -> Result<Self, StoreError> {
-        match open(&path) {
-            Ok(file) => Ok(Self { path, file }),
-            Err(error) => Err(StoreError::io("lock", &path, error)),
-        }
-    }
-
-    /// Waits for whoever takes values away, which is a matter of moments.
-    fn join(self) -> Result<Self, StoreError> {
-        loop {
-            match flock(&self.file, FlockOperation::LockShared) {
-                Ok(()) => return Ok(self),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(StoreError::io("lock", &self.path, error.into())),
-            }
-        }
+impl Drop for User {
+    fn drop(&mut self) {
+        // Closing it would not do: a child on its way to its program has the descriptor too.
+        let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
 
@@ -62,23 +48,24 @@ impl RootLock {
         self.root
     }
 
-    /// Whether somebody holds the tree. Looks, and holds nothing itself.
-    pub(crate) fn is_taken(folder: &Path, root: RootId) -> Result<bool, StoreError> {
-        let path = folder.join(root.to_string());
-        let trouble = |error| StoreError::io("look at", &path, error);
-        match File::open(&path) {
-            Ok(file) => is_free(&file).map(|free| !free).map_err(trouble),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(trouble(error)),
-        }
+    /// Lets go of the tree and leaves the file that shows that it was held: its processes are still to be ended, by whoever
+    /// finds that file.
+    pub fn abandon(mut self) {
+        self.is_kept = true;
     }
+}
 
-    pub(crate) fn take(folder: &Path, root: RootId, users: Users) -> Result<Self, StoreError> {
-        let users = users.join()?;
-        let path = folder.join(root.to_string());
+impl DataFolder {
+    /// Holds a tree for this process: whoever runs it takes this first. Refused with [`StoreError::Held`] while
+    /// another process, or another part of this one, holds it.
+    pub fn hold(&self, root: RootId) -> Result<RootLock, StoreError> {
+        let user = self.lock(USERS, FlockOperation::LockShared).map(User)?;
+        let name = root.to_string();
+        let path = self.locks_path().join(&name);
         let trouble = |error| StoreError::io("lock", &path, error);
+        let locks = self.locks().map_err(trouble)?;
         loop {
-            let mut file = open(&path).map_err(trouble)?;
+            let mut file = locks.open_or_make(&name).map_err(trouble)?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
                 // Somebody only looked, and is done by now.
@@ -91,29 +78,54 @@ impl RootLock {
                 }
                 Err(error) => return Err(trouble(error.into())),
             }
-            // The last holder may have removed the file between our opening and our locking it. Then somebody else
+            // The last holder may have removed the file between our opening and our locking it. Then another process
             // can lock a new one of the same name, and what we hold is worth nothing.
-            if !is_same_file(&file, &path) {
+            let ours = There::of(&file).map_err(trouble)?;
+            if !locks.there(&name).is_ok_and(|there| there.is(&ours)) {
                 continue;
             }
             file.set_len(0)
                 .and_then(|()| writeln!(file, "{}", std::process::id()))
                 .map_err(trouble)?;
-            return Ok(Self { root, path, file, _users: users });
+            return Ok(RootLock { root, locks, file, is_kept: false, _user: user });
+        }
+    }
+
+    /// Whether some process holds the tree right now, this one included. A tree on record that is neither over nor held
+    /// has lost its supervisor.
+    pub fn is_held(&self, root: RootId) -> Result<bool, StoreError> {
+        let name = root.to_string();
+        let trouble = |error| StoreError::io("look at", &self.locks_path().join(&name), error);
+        match self.locks().and_then(|locks| locks.read(&name)) {
+            Ok(file) => is_free(&file).map(|free| !free).map_err(trouble),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(trouble(error)),
+        }
+    }
+
+    /// The lock that all hold who run a tree, for this process alone; none where some tree is held.
+    pub(crate) fn alone(&self) -> Result<Option<User>, StoreError> {
+        let trouble = |error| StoreError::io("lock", &self.locks_path().join(USERS), error);
+        let file = self.locks().and_then(|locks| locks.open_or_make(USERS)).map_err(trouble)?;
+        match retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockExclusive)) {
+            Ok(()) => Ok(Some(User(file))),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(trouble(error.into())),
         }
     }
 }
 
+/// The name of the lock that all hold who run a tree.
+const USERS: &str = "values";
+
 impl Drop for RootLock {
     fn drop(&mut self) {
-        // Removed while it is still locked. If that fails an unlocked file stays behind, which holds nothing.
-        let _ = fs::remove_file(&self.path);
+        if !self.is_kept {
+            // Removed while it is still locked. If that fails an unlocked file stays behind, which holds nothing.
+            let _ = self.locks.remove(&self.root.to_string());
+        }
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
 /// Whether nobody holds this file. Several may look at once.
@@ -150,11 +162,4 @@ fn written_pid(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.read_to_string(&mut text).ok()?;
     text.trim().parse().ok()
-}
-
-fn is_same_file(file: &File, path: &Path) -> bool {
-    match (file.metadata(), fs::metadata(path)) {
-        (Ok(ours), Ok(there)) => (ours.dev(), ours.ino()) == (there.dev(), there.ino()),
-        _ => false,
-    }
 }

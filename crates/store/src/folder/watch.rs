@@ -25,14 +25,14 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(folder: PathBuf, lock: PathBuf) -> Result<Self, StoreError> {
+    pub(super) fn new(folder: PathBuf, lock: io::Result<File>) -> Result<Self, StoreError> {
         let trouble = |error: io::Error| StoreError::io("watch", &folder, error);
         let changes = inotify::init(CreateFlags::CLOEXEC).map_err(|error| trouble(error.into()))?;
         inotify::add_watch(&changes, &folder, WatchFlags::MODIFY | WatchFlags::CREATE)
             .map_err(|error| trouble(error.into()))?;
         let (held, holds) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| trouble(error.into()))?;
         // Where the file is gone, so is whoever held it, and the pipe ends at once.
-        if let Ok(file) = File::open(lock) {
+        if let Ok(file) = lock {
             std::thread::Builder::new()
                 .name("lock".to_owned())
                 .spawn(move || until_free(&file, holds))

@@ -6,9 +6,10 @@ use offshoot_model::{ContentHash, RootId, RunId};
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::column::RunColumn;
-use super::schema;
-use super::{SqliteStore, look};
+use super::{SqliteStore, identity, look, schema};
 use crate::StoreError;
+use crate::pages::PAGE;
+use crate::sought::Sought;
 
 /// What a record names.
 #[derive(Debug, Default)]
@@ -19,48 +20,77 @@ pub(crate) struct Named {
 
 impl SqliteStore {
     /// Removes a tree from the record, whole or not at all, and returns how many events it had. Refused with
-    /// [`StoreError::Held`] while somebody runs it. Its values and folders stay until the next
-    /// [`sweep`](Self::sweep).
+    /// [`StoreError::Held`] while it is run. Its values and folders stay until the next [`sweep`](Self::sweep).
+    ///
+    /// Where it cannot be removed, the file that shows that it was held stays: processes of a supervisor that died may still
+    /// be found by it.
     pub fn remove_tree(&self, root: RootId) -> Result<u64, StoreError> {
+        let held = self.folder().hold(root)?;
+        let removed = self.remove(root);
+        match removed {
+            Ok(_) => drop(held),
+            Err(_) => held.abandon(),
+        }
+        removed
+    }
+
+    fn remove(&self, root: RootId) -> Result<u64, StoreError> {
         let folder = self.folder();
-        let _held = folder.hold(root)?;
         let path = folder.database();
-        let trouble = |error| StoreError::database("write", &path, error);
         let mut connection = schema::writer(&path)?;
-        let turns = folder.writing_turn()?;
-        let _turn = turns.take()?;
+        let _turn = folder.turn()?;
         let mut remove = || {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let Some(number) = look::number(&transaction, root)? else { return Ok(0) };
             let events = transaction.execute("DELETE FROM events WHERE root = ?1", [number])?;
             transaction.execute("DELETE FROM roots WHERE number = ?1", [number])?;
+            transaction.execute(identity::COUNT, ())?;
             transaction.commit()?;
             Ok(events as u64)
         };
-        remove().map_err(trouble)
+        let removed = remove().map_err(|error| StoreError::database("write", &path, error))?;
+        identity::check(&connection, folder).map(|()| removed)
     }
 
-    /// What the record names, leaving out some trees.
+    /// What the record names, leaving out some trees. Read page by page: what is recorded meanwhile may be missing, and no
+    /// writer is held up.
     pub(crate) fn named(&self, without: &[RootId]) -> Result<Named, StoreError> {
-        self.ask(|connection| named(connection, without))
+        let without: HashSet<RunId> = without.iter().map(RootId::run).collect();
+        let (mut found, mut at) = (Named::default(), (0, 0));
+        while self.ask(|connection| named(connection, &without, &mut at, &mut found))? {}
+        Ok(found)
+    }
+
+    /// The tree that a run was admitted to, by its own record.
+    pub(crate) fn root_of(&self, run: RunId) -> Result<Option<RootId>, StoreError> {
+        let found = self.ask(|connection| look::find(connection, &Sought::Runs(run..=run)))?;
+        Ok(found.first().map(|found| found.root))
     }
 }
 
-fn named(connection: &Connection, without: &[RootId]) -> rusqlite::Result<Named> {
-    let mut found = Named::default();
-    let mut select = connection
-        .prepare("SELECT roots.root, run, body FROM events JOIN roots ON number = events.root")?;
-    let without: HashSet<RunId> = without.iter().map(RootId::run).collect();
-    let mut rows = select.query(())?;
+/// Takes in a page of the record; whether another follows.
+fn named(
+    connection: &Connection,
+    without: &HashSet<RunId>,
+    at: &mut (i64, i64),
+    found: &mut Named,
+) -> rusqlite::Result<bool> {
+    let mut select = connection.prepare_cached(
+        "SELECT roots.root, run, body, number, seq FROM events JOIN roots ON number = events.root
+         WHERE (events.root, seq) > (?1, ?2) ORDER BY events.root, seq LIMIT ?3",
+    )?;
+    let mut rows = select.query((at.0, at.1, PAGE))?;
+    let mut read = 0;
     while let Some(row) = rows.next()? {
         let RunColumn(root) = row.get(0)?;
         if !without.contains(&root) {
             found.runs.insert(row.get::<_, RunColumn>(1)?.0);
             found.values.extend(hashes(row.get_ref(2)?.as_bytes()?));
         }
+        (*at, read) = ((row.get(3)?, row.get(4)?), read + 1);
     }
-    Ok(found)
+    Ok(read == PAGE)
 }
 
 /// Whatever in a text has the form of a hash, wherever it stands: one that is taken for a name by mistake keeps a value,

@@ -11,6 +11,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::identity;
+use crate::folder::DATABASE;
 use crate::{DataFolder, StoreError};
 
 /// The version of these tables, in `user_version`. 0 is a file that nobody has filled yet.
@@ -18,13 +19,15 @@ const VERSION: u32 = MIGRATIONS.len() as u32 + 1;
 
 /// What leads from each version to the next, the first from version 1. A step that was released is never changed; the
 /// database of each earlier version is kept beside the tests, and is brought here by one of them.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     // 2: when the last event of a tree was recorded, so that old trees are found without reading them.
     "ALTER TABLE roots ADD COLUMN last_at INTEGER NOT NULL DEFAULT 0;
      UPDATE roots SET last_at =
         coalesce((SELECT at FROM events WHERE events.root = number AND seq = last_seq), 0);",
     // 3: which database it is, so that its folder can tell it from another one.
     identity::TABLE,
+    // 4: how often it was written, so that an older copy of it is told from it.
+    identity::SEQUENCE,
 ];
 
 /// Those of version 1; a new database goes the same way as an old one.
@@ -64,6 +67,9 @@ const BUSY: Duration = Duration::from_secs(30);
 /// costs two flushes to the disk.
 const LOG_PAGES: u32 = 4096;
 
+/// What is kept of the log's file once it was carried over: a reader that held it up does not leave it large for ever.
+const LOG_BYTES: u32 = 4 * LOG_PAGES * 1024;
+
 /// Makes the database unless it is there or once was, brings an older one to this version, and refuses one that a newer program
 /// made.
 pub(super) fn prepare(folder: &DataFolder) -> Result<(), StoreError> {
@@ -71,6 +77,7 @@ pub(super) fn prepare(folder: &DataFolder) -> Result<(), StoreError> {
     if !path.exists() {
         identity::check_missing(folder)?;
     } else {
+        folder.close_database()?;
         let connection = reader(&path)?;
         if is_current(&connection, &path)? {
             return identity::check(&connection, folder);
@@ -78,12 +85,14 @@ pub(super) fn prepare(folder: &DataFolder) -> Result<(), StoreError> {
     }
     // Two processes that meet in an empty folder: changing to a log is the one step in which SQLite does not let them
     // wait for each other.
-    let turns = folder.writing_turn()?;
-    let _turn = turns.take()?;
+    let _turn = folder.turn()?;
     // What tells of a database comes after it, so an empty one beside that had more in it once.
     if is_empty(&path) && folder.witness().is_some() {
         return Err(StoreError::Emptied { path });
     }
+    // SQLite would make it with the usual mode. What it makes beside it gets the mode of this.
+    let made = folder.below().open_or_make(DATABASE);
+    made.map_err(|error| StoreError::io("make", &path, error))?;
     create(&path)?;
     identity::check(&reader(&path)?, folder)
 }
@@ -92,7 +101,8 @@ pub(super) fn prepare(folder: &DataFolder) -> Result<(), StoreError> {
 pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
     connect(path, |connection| {
         connection.pragma_update(None, "synchronous", "FULL")?;
-        connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)
+        connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
+        connection.pragma_update(None, "journal_size_limit", LOG_BYTES)
     })
 }
 

@@ -21,10 +21,10 @@ use offshoot_model::Event;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::heads::Heads;
+use super::identity;
 use super::queue::{Queue, Request};
 use super::row::Row;
 use super::schema;
-use crate::folder::Turns;
 use crate::{Commit, DataFolder, StoreError};
 
 /// Events that may wait for the disk. The queue has no bound of its own, because `append` must neither block nor lose the
@@ -57,7 +57,7 @@ struct Counts {
 /// What the thread owns.
 struct Record {
     path: PathBuf,
-    turns: Turns,
+    folder: DataFolder,
     connection: Option<Connection>,
     counts: Arc<Counts>,
     queue: Arc<Queue>,
@@ -66,12 +66,12 @@ struct Record {
 impl Writer {
     /// Starts the thread. It opens its connection when the first events come.
     pub(super) fn start(folder: &DataFolder) -> Result<Self, StoreError> {
-        let (path, turns) = (folder.database(), folder.writing_turn()?);
+        let path = folder.database();
         let queue = Arc::<Queue>::default();
         let counts = Arc::<Counts>::default();
         let mut record = Record {
             path: path.clone(),
-            turns,
+            folder: folder.clone(),
             connection: None,
             counts: Arc::clone(&counts),
             queue: Arc::clone(&queue),
@@ -140,6 +140,10 @@ impl Record {
                 let _ = request.answer.send(answer);
             }
         }
+        if let Some(connection) = &self.connection {
+            // How far the record has come. Where that cannot be written down, the next start does it.
+            let _ = identity::check(connection, &self.folder);
+        }
     }
 
     /// Writes what can be written of a group and commits it; one answer for each request.
@@ -149,7 +153,7 @@ impl Record {
             Some(connection) => connection,
             none => none.insert(schema::writer(&self.path)?),
         };
-        let _turn = self.turns.take()?;
+        let _turn = self.folder.turn()?;
         let transaction = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(trouble)?;
@@ -168,6 +172,7 @@ fn write(
     let answers =
         group.iter().map(|request| heads.write(&request.rows)).collect::<rusqlite::Result<_>>()?;
     heads.store()?;
+    transaction.execute(identity::COUNT, ())?;
     Ok(answers)
 }
 

@@ -223,6 +223,41 @@ fn a_record_in_place_of_another_is_noticed() {
 }
 
 #[test]
+fn an_older_copy_of_the_record_is_noticed() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = DataFolder::open(home.path().join("data")).unwrap();
+    let path = folder.path().join("offshoot.db");
+    let mut script = Script::new();
+    let append = |script: &mut Script| {
+        let store = SqliteStore::open(&folder).unwrap();
+        store.append(script.many(3)).wait().unwrap();
+    };
+    append(&mut script);
+    let older = std::fs::read(&path).unwrap();
+    append(&mut script);
+    let newer = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &older).unwrap();
+    for open in [open, SqliteStore::open_to_read] {
+        let error = open(&folder).unwrap_err();
+        assert!(matches!(error, StoreError::Older { .. }), "{error:?}");
+        assert!(error.hint().unwrap().contains("bring the newest copy back"));
+    }
+    // Either way out that the hint names.
+    std::fs::write(&path, &newer).unwrap();
+    assert_eq!(SqliteStore::open(&folder).unwrap().roots().unwrap()[0].last_seq, 6);
+    std::fs::write(&path, &older).unwrap();
+    std::fs::remove_file(folder.path().join("offshoot.id")).unwrap();
+    assert_eq!(SqliteStore::open(&folder).unwrap().roots().unwrap()[0].last_seq, 3);
+    // It goes on from there; removing a tree is a step forward too.
+    let store = SqliteStore::open(&folder).unwrap();
+    let before = std::fs::read_to_string(folder.path().join("offshoot.id")).unwrap();
+    store.remove_tree(script.root).unwrap();
+    drop(store);
+    assert_ne!(std::fs::read_to_string(folder.path().join("offshoot.id")).unwrap(), before);
+    SqliteStore::open(&folder).unwrap();
+}
+
+#[test]
 fn a_value_with_a_flipped_bit_or_cut_off_is_named_and_the_rest_is_read() {
     let disk = OnDisk::new();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -38,6 +38,200 @@ fn it_is_made_on_first_use_for_its_owner_alone() {
 }
 
 #[test]
+fn what_others_could_read_is_closed_to_them() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join(".offshoot");
+    let chmod = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    // As version control or an earlier offshoot made it.
+    let folder = DataFolder::open(&path).unwrap();
+    drop(offshoot_store::SqliteStore::open(&folder).unwrap());
+    chmod(&path.join("offshoot.db"), 0o644);
+    for part in ["blobs", "runs", "spool", "locks", "."] {
+        chmod(&path.join(part), 0o755);
+    }
+    // The data of a user who keeps it elsewhere stands in a folder of theirs.
+    chmod(home.path(), 0o755);
+    for path in [path.as_path(), home.path()] {
+        for _ in 0..2 {
+            let folder = DataFolder::open(path).unwrap();
+            let store = offshoot_store::SqliteStore::open(&folder).unwrap();
+            put(&store, NewValue::bytes(ValueKind::Text, *b"a value"));
+            for file in ["offshoot.db", "offshoot.db-wal", "offshoot.id"] {
+                if path.join(file).exists() {
+                    assert_eq!(mode(&path.join(file)), 0o600, "{file}");
+                }
+            }
+            for part in ["blobs", "runs", "spool", "locks"] {
+                assert_eq!(mode(&path.join(part)), 0o700, "{part}");
+            }
+            assert!(!folder.is_exposed());
+        }
+    }
+    assert_eq!((mode(&path), mode(home.path())), (0o700, 0o755));
+}
+
+/// What an agent may do with a part of the data folder: it becomes a link to a folder outside.
+fn swap(disk: &OnDisk, part: &str) -> tempfile::TempDir {
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("kept"), "kept").unwrap();
+    let part = disk.folder.path().join(part);
+    let _ = std::fs::remove_dir_all(&part);
+    std::fs::create_dir_all(part.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(outside.path(), part).unwrap();
+    outside
+}
+
+#[test]
+fn no_link_in_the_folder_leads_out_of_it() {
+    let run = new_run();
+    let root = RootId::new(run);
+    let text = NewValue::bytes(ValueKind::Text, *b"a value");
+    let json = NewValue::bytes(ValueKind::Json, *b"[1]");
+    type Act<'a> = &'a dyn Fn(&OnDisk, [VariableRef; 2]) -> bool;
+    let link: Act<'_> =
+        &|disk, [value, _]| disk.folder.context_link(&disk.store, run, "x", &value).is_ok();
+    let wrap: Act<'_> =
+        &|disk, [_, value]| disk.folder.context_link(&disk.store, run, "x", &value).is_ok();
+    let list: Act<'_> = &|disk, _| disk.folder.write_manifest(run, &[]).is_ok();
+    let hold: Act<'_> = &|disk, _| disk.folder.hold(root).is_ok();
+    let spool: Act<'_> = &|disk, _| disk.folder.spool_file().is_ok();
+    let read: Act<'_> = &|disk, [value, _]| disk.store.read(&value).is_ok();
+    let part: Act<'_> = &|disk, [value, _]| disk.store.open(&value).is_ok();
+    let again: Act<'_> = &|disk, _| {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let value = NewValue::bytes(ValueKind::Text, *b"a value");
+        runtime.block_on(disk.store.put(value)).is_ok()
+    };
+    let adopt: Act<'_> = &|disk, _| {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let path = disk.folder.spool_folder().join("kept");
+        runtime.block_on(disk.store.put(NewValue::adopt(ValueKind::Text, path))).is_ok()
+    };
+    let shelf = {
+        let hash = offshoot_model::ContentHash::of(b"a value").to_string();
+        format!("blobs/{}", &hash[..2])
+    };
+    let context = format!("runs/{run}/context");
+    let own = format!("runs/{run}");
+    for (part_of_it, act) in [
+        (context.as_str(), link),
+        (&context, wrap),
+        (&own, link),
+        (&own, list),
+        ("runs", list),
+        ("locks", hold),
+        ("spool", spool),
+        ("spool", wrap),
+        ("spool", adopt),
+        (&shelf, read),
+        (&shelf, part),
+        (&shelf, again),
+        ("blobs", read),
+        ("blobs", link),
+    ] {
+        let disk = OnDisk::new();
+        let values = [put(&disk.store, text.clone()), put(&disk.store, json.clone())];
+        // What stands in the spool folder stands there for a moment: whatever it becomes would be there already.
+        assert!(part_of_it == "spool" || act(&disk, values), "{part_of_it}: undisturbed");
+        let outside = swap(&disk, part_of_it);
+        assert!(!act(&disk, values), "{part_of_it} was followed");
+        let there = std::fs::read_dir(outside.path()).unwrap().count();
+        assert_eq!(there, 1, "{part_of_it}: written outside");
+    }
+    // What is removed is the link.
+    for part in [own.as_str(), "runs"] {
+        let disk = OnDisk::new();
+        let outside = swap(&disk, part);
+        std::fs::create_dir(outside.path().join(run.to_string())).unwrap();
+        let _ = disk.folder.remove_run_folder(run);
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 2, "{part}");
+    }
+}
+
+#[test]
+fn a_value_that_became_a_link_or_a_pipe_is_not_read() {
+    let disk = OnDisk::new();
+    let value = put(&disk.store, NewValue::bytes(ValueKind::Text, *b"a value"));
+    let path = disk.store.path(&value).unwrap();
+    let outside = disk._home.path().join("outside");
+    std::fs::write(&outside, "a value").unwrap();
+    std::fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink(&outside, &path).unwrap();
+    assert!(disk.store.open(&value).is_err() && disk.store.read(&value).is_err());
+    std::fs::remove_file(&path).unwrap();
+    let mode = rustix::fs::Mode::RWXU;
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    assert!(disk.store.read(&value).is_err(), "and nothing waits for its writer");
+    // Stored again, it is a file again.
+    std::fs::remove_file(&path).unwrap();
+    put(&disk.store, NewValue::bytes(ValueKind::Text, *b"a value"));
+    assert_eq!(disk.store.read(&value).unwrap(), b"a value");
+}
+
+#[test]
+fn a_part_of_a_value_that_was_changed_is_not_handed_out() {
+    use std::io::{Read, Seek, SeekFrom};
+    let disk = OnDisk::new();
+    for size in [100_u64, 3 << 20] {
+        let bytes: Vec<u8> = (0..size).map(|at| (at / 7) as u8).collect();
+        let value = put(&disk.store, NewValue::bytes(ValueKind::Bytes, bytes.clone()));
+        let path = disk.store.path(&value).unwrap();
+        let part = |store: &offshoot_store::SqliteStore, from: u64| {
+            let mut part = [0; 10];
+            let mut reader = store.open(&value).unwrap();
+            reader.seek(SeekFrom::Start(from))?;
+            reader.read_exact(&mut part).map(|()| part)
+        };
+        assert_eq!(part(&disk.store, 40).unwrap(), bytes[40..50]);
+        let mut changed = bytes.clone();
+        changed[45] ^= 1;
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, &changed).unwrap();
+        // By the process that knows the value, and by one that has never read it.
+        let other = offshoot_store::SqliteStore::open(&disk.folder).unwrap();
+        for store in [&disk.store, &other] {
+            let error = part(store, 40).unwrap_err();
+            assert!(error.to_string().contains("has been changed"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_process_that_holds_a_lock_and_stands_still_is_named_and_not_waited_for() {
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+    let told: Arc<Mutex<Vec<Option<u32>>>> = Arc::default();
+    let OnDisk { folder, _home, store } = OnDisk::new();
+    drop(store);
+    let (tells, short) = (Arc::clone(&told), Duration::from_millis(30));
+    let folder = folder.with_patience(short, short);
+    let folder = folder.on_stall(move |stalled| tells.lock().unwrap().push(stalled.pid));
+    let store = offshoot_store::SqliteStore::open(&folder).unwrap();
+    let mut script = crate::sample::Script::new();
+    let event = script.many(1);
+    let own = Some(std::process::id());
+    for name in ["writing", "values"] {
+        let lock = folder.path().join("locks").join(name);
+        let held = File::options().create(true).append(true).open(lock).unwrap();
+        flock(&held, FlockOperation::LockExclusive).unwrap();
+        let error = match name {
+            "writing" => store.append(event.clone()).wait().unwrap_err(),
+            _ => folder.hold(RootId::new(new_run())).unwrap_err(),
+        };
+        assert!(matches!(error, StoreError::Stalled { pid, .. } if pid == own), "{error:?}");
+        assert!(error.hint().unwrap().contains("kill -CONT"));
+        assert_eq!(std::mem::take(&mut *told.lock().unwrap()), [own]);
+        flock(&held, FlockOperation::Unlock).unwrap();
+    }
+    // As if nothing had happened.
+    store.append(event).wait().unwrap();
+    folder.hold(RootId::new(new_run())).unwrap();
+    assert!(told.lock().unwrap().is_empty());
+}
+
+#[test]
 fn a_folder_with_something_in_it_is_not_hidden_from_version_control() {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("main.rs"), "fn main() {}").unwrap();

@@ -110,40 +110,95 @@ fn what_is_fresh_and_what_may_be_in_use_is_left_alone() {
     put(&disk.store, "[1]");
     assert!(std::fs::metadata(&path).unwrap().modified().unwrap() > old);
 
-    let held = disk.folder.hold(Script::new().root).unwrap();
-    let swept = disk.store.sweep(&[], LATER, false).unwrap();
-    assert_eq!(swept, Swept { busy: true, ..Swept::default() });
-    assert!(disk.store.read(&value).is_ok());
-    drop(held);
     assert_eq!(disk.store.sweep(&[], LATER, false).unwrap().values, 1);
 }
 
 #[test]
-fn who_opens_a_tree_while_it_is_swept_keeps_its_values() {
+fn what_trees_leave_goes_beside_those_that_run() {
     let disk = OnDisk::new();
+    let (gone, runs) = (tree(&disk, put(&disk.store, "[1]")), tree(&disk, put(&disk.store, "[2]")));
+    disk.store.remove_tree(gone.root).unwrap();
+    let held = disk.folder.hold(runs.root).unwrap();
+    let spool = disk.folder.spool_folder();
+    let output = |script: &Script| spool.join(format!("output-{}-2", script.root.run()));
+    for script in [&gone, &runs] {
+        std::fs::write(output(script), "printed").unwrap();
+    }
+    let (_open, path) = disk.folder.spool_file().unwrap();
+    drop(disk.folder.spool_file().unwrap());
+    let tasks = disk.folder.path().join("runs/tasks");
+    std::fs::create_dir(&tasks).unwrap();
+    std::fs::write(tasks.join("0123"), "a task").unwrap();
+
+    let expected = disk.store.sweep(&[], LATER, true).unwrap();
+    let swept = disk.store.sweep(&[], LATER, false).unwrap();
+    assert_eq!(swept, expected);
+    // A value and its wrapped form, a folder, what one run has printed, and a file that nobody has open.
+    let counts = (swept.busy, swept.values, swept.folders, swept.files);
+    assert_eq!(counts, (true, 2, 1, 2), "{swept:?}");
+    assert!(context(&disk, &runs).join("data.json").exists() && !context(&disk, &gone).exists());
+    assert!(output(&runs).exists() && !output(&gone).exists());
+    assert!(path.exists() && tasks.join("0123").exists());
+    drop(held);
+    assert_eq!(disk.store.sweep(&[], LATER, false).unwrap().files, 2);
+}
+
+#[test]
+fn a_value_that_is_stored_again_while_it_is_swept_is_there() {
+    use std::time::{Duration, SystemTime, UNIX_EPOCH};
+    let disk = OnDisk::new();
+    let old = UNIX_EPOCH + Duration::from_secs(1);
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "files are as old as the clock of the system says"
+    )]
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as u64;
+    let now = Timestamp::from_micros(now);
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let sweep = || disk.store.sweep(&[], now, false).unwrap().values;
     std::thread::scope(|scope| {
-        let sweeps = scope.spawn(|| {
-            (0..200).map(|_| disk.store.sweep(&[], LATER, false).unwrap().values).sum::<u64>()
-        });
         scope.spawn(|| {
-            for number in 0..200 {
-                // Whoever holds a tree first, as resuming does, may count on every value.
-                let mut script = Script::new();
-                let _held = disk.folder.hold(script.root).unwrap();
-                let value = put(&disk.store, &format!("[{}]", number % 7));
-                let result = Ending::completed(Payload::Stored(value));
-                let end = EventKind::Ended(Box::new(result));
-                disk.store.append(vec![script.next(end)]).wait().unwrap();
-                assert!(disk.store.read(&value).is_ok(), "value of tree {number}");
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                sweep();
             }
         });
-        sweeps.join().unwrap();
+        for number in 0..100 {
+            let value = put(&disk.store, &format!("[{}]", number % 7));
+            let script = tree_of(&disk, value);
+            assert!(disk.store.read(&value).is_ok(), "value of tree {number}");
+            disk.store.remove_tree(script.root).unwrap();
+            // Nothing names it now, and nothing has for long.
+            let file = std::fs::File::open(disk.store.path(&value).unwrap());
+            let _ = file.and_then(|file| file.set_modified(old));
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
     });
-    for root in disk.store.roots().unwrap() {
-        let ending = disk.store.ending(root.root, root.root.run()).unwrap().unwrap();
-        let Some(Payload::Stored(value)) = ending.output else { panic!("{ending:?}") };
-        disk.store.verify(&value).unwrap();
-    }
+    sweep();
+    assert_eq!(sweep(), 0, "all of them went in the end");
+    assert_eq!(disk.store.roots().unwrap(), []);
+}
+
+/// A tree whose result is this value.
+fn tree_of(disk: &OnDisk, value: VariableRef) -> Script {
+    let mut script = Script::new();
+    let end = EventKind::Ended(Box::new(Ending::completed(Payload::Stored(value))));
+    disk.store.append(vec![script.next(end)]).wait().unwrap();
+    script
+}
+
+#[test]
+fn a_tree_that_cannot_be_removed_is_still_known_as_one_that_was_held() {
+    let disk = OnDisk::new();
+    let script = tree(&disk, put(&disk.store, "[1]"));
+    let mark = disk.folder.path().join("locks").join(script.root.to_string());
+    // What a supervisor leaves that was killed.
+    std::fs::write(&mark, "1\n").unwrap();
+    disk.database().execute_batch("ALTER TABLE roots RENAME TO elsewhere").unwrap();
+    disk.store.remove_tree(script.root).unwrap_err();
+    assert!(mark.exists());
+    disk.database().execute_batch("ALTER TABLE elsewhere RENAME TO roots").unwrap();
+    assert_eq!(disk.store.remove_tree(script.root).unwrap(), 2);
+    assert!(!mark.exists());
 }
 
 #[test]

@@ -9,8 +9,11 @@ use offshoot_test_support::scenario;
 use crate::tmpfs::Tmpfs;
 
 /// The scenario in which everything happens, written by each earlier version when that was the latest.
-const EARLIER: &[(u32, &[u8])] =
-    &[(1, include_bytes!("../versions/1.db")), (2, include_bytes!("../versions/2.db"))];
+const EARLIER: &[(u32, &[u8])] = &[
+    (1, include_bytes!("../versions/1.db")),
+    (2, include_bytes!("../versions/2.db")),
+    (3, include_bytes!("../versions/3.db")),
+];
 
 fn with(database: &[u8]) -> (tempfile::TempDir, DataFolder) {
     let home = tempfile::tempdir().unwrap();

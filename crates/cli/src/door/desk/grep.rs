@@ -1,7 +1,6 @@
 //! The lines of a value in which something stands. One line at a time is in memory, and those around it.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 use regex::bytes::Regex;
@@ -40,7 +39,7 @@ struct Line {
 }
 
 /// How many lines end before this byte. The file stands there afterwards.
-pub(super) fn lines_before(file: &mut File, offset: u64) -> io::Result<u64> {
+pub(super) fn lines_before(file: &mut (impl Read + Seek), offset: u64) -> io::Result<u64> {
     let mut before = BufReader::new(Read::by_ref(file).take(offset));
     let mut count = 0;
     loop {

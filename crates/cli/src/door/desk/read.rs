@@ -1,11 +1,11 @@
 //! Reading values: whole, in parts, or by their lines.
 
-use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 
 use data_encoding::BASE64;
 use offshoot_door::{CallError, ContextGet, ContextRead, Value};
 use offshoot_model::{JsonText, RunId, ValueKind, VariableRef};
+use offshoot_store::ValueReader;
 use regex::bytes::RegexBuilder;
 
 use super::grep::{self, Grep};
@@ -89,7 +89,12 @@ fn all(bytes: Vec<u8>, value: VariableRef) -> Value {
 }
 
 /// About so many bytes from here. Text is cut between characters, and at least one of these comes.
-fn part(mut file: File, value: VariableRef, offset: u64, bound: u64) -> std::io::Result<Part> {
+fn part(
+    mut file: ValueReader,
+    value: VariableRef,
+    offset: u64,
+    bound: u64,
+) -> std::io::Result<Part> {
     let is_text = value.kind != ValueKind::Bytes;
     file.seek(SeekFrom::Start(offset))?;
     let mut bytes = Vec::new();
@@ -136,7 +141,7 @@ fn characters(bytes: &[u8], bound: usize, is_last: bool) -> (usize, usize) {
 
 /// The lines in which a pattern is found.
 fn lines(
-    mut file: File,
+    mut file: ValueReader,
     pattern: &str,
     around: usize,
     offset: u64,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use offshoot_model::{Admitted, Ending, Event, RootId, RunId, VariableRef};
 use offshoot_store::{
-    Commit, Events, Found, MemoryStore, NewValue, RootSummary, Store, StoreError,
+    Commit, Events, Found, MemoryStore, NewValue, RootSummary, Store, StoreError, ValueReader,
 };
 
 /// Hands everything on but `append`.
@@ -33,6 +33,10 @@ where
 
     fn read(&self, reference: &VariableRef) -> Result<Vec<u8>, StoreError> {
         self.inner.read(reference)
+    }
+
+    fn open(&self, reference: &VariableRef) -> Result<ValueReader, StoreError> {
+        self.inner.open(reference)
     }
 
     fn verify(&self, reference: &VariableRef) -> Result<(), StoreError> {

@@ -1,0 +1,435 @@
+//! Files below a folder that is held open.
+//!
+//! Agents may write into parts of the data folder. A path that goes through such a part may lead anywhere by the time it is
+//! opened: a folder was replaced by a link. So nothing below the data folder is opened by its whole path. Every step is taken
+//! from a descriptor, and a link on the way is an error.
+//!
+//! The database is the exception: SQLite opens its files by their paths. They stand in the data folder itself.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use offshoot_model::Timestamp;
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, ResolveFlags, Stat, flock, fstat,
+    fsync, mkdirat, openat, openat2, renameat, statat, unlinkat,
+};
+use rustix::io::{Errno, retry_on_intr};
+
+/// What the names of files begin with that are written aside, outside of the folder that holds nothing else.
+pub(crate) const PREFIX: &str = ".new-";
+
+/// A folder that is held open, and by what path it was found. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Below {
+    folder: Arc<OwnedFd>,
+    path: Arc<PathBuf>,
+}
+
+/// A file that is written before it gets its name. Removed when dropped, unless it was named.
+///
+/// Its writer holds a lock on it, which the kernel lets go of with the process. So a file without a lock is one that will
+/// never be finished: it can go at once, however young it is.
+#[derive(Debug)]
+pub(crate) struct NewFile {
+    folder: Below,
+    name: String,
+    file: File,
+    is_named: bool,
+}
+
+/// What stands under a name. Links are not followed.
+#[derive(Clone, Copy)]
+pub(crate) struct There(Stat);
+
+const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::RDONLY).union(OFlags::CLOEXEC);
+
+/// Nothing is waited for: where a pipe stands instead of a file, opening it must not hang.
+const FILE: OFlags = OFlags::CLOEXEC.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
+
+/// Whether the kernel resolves whole paths as we want it. Older ones do not, and some sandboxes forbid the call.
+static RESOLVES: AtomicBool = AtomicBool::new(true);
+
+impl Below {
+    /// Opens a folder by its path, which the user has named: links in it are followed.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let folder = openat(CWD, path, FOLDER, Mode::empty())?;
+        Ok(Self { folder: folder.into(), path: Arc::new(path.to_owned()) })
+    }
+
+    /// By what path it was found: for messages, and for those who are handed a path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The open folder.
+    pub(crate) fn descriptor(&self) -> &OwnedFd {
+        &self.folder
+    }
+
+    /// A folder below this one.
+    pub(crate) fn folder(&self, name: impl AsRef<Path>) -> io::Result<Self> {
+        let name = name.as_ref();
+        let folder = self.resolve(name, FOLDER)?;
+        Ok(Self { folder: folder.into(), path: Arc::new(self.path.join(name)) })
+    }
+
+    /// A folder below this one, made where it is missing, with those on the way to it. Only its owner may enter it.
+    pub(crate) fn make_folder(&self, name: impl AsRef<Path>) -> io::Result<Self> {
+        match self.folder(name.as_ref()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            found => return found,
+        }
+        name.as_ref().components().try_fold(self.clone(), |at, part| {
+            match mkdirat(&at.folder, part.as_os_str(), Mode::RWXU) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+            at.folder(part)
+        })
+    }
+
+    /// A file, to be read. What is no regular file is an error.
+    pub(crate) fn read(&self, name: impl AsRef<Path>) -> io::Result<File> {
+        regular(self.resolve(name.as_ref(), FILE | OFlags::RDONLY)?)
+    }
+
+    /// The whole text of a small file.
+    pub(crate) fn read_text(&self, name: impl AsRef<Path>) -> io::Result<String> {
+        io::read_to_string(self.read(name)?)
+    }
+
+    /// A file directly in this folder, to be read and written; made with mode 0600 where it is missing.
+    pub(crate) fn open_or_make(&self, name: &str) -> io::Result<File> {
+        let flags = FILE | OFlags::RDWR | OFlags::CREATE;
+        regular(openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR)?)
+    }
+
+    /// A file directly in this folder that was not there before, with mode 0600.
+    pub(crate) fn create_new(&self, name: &str) -> io::Result<File> {
+        let flags = FILE | OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        Ok(openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR)?.into())
+    }
+
+    /// A new, empty file directly in this folder, locked and still without its name.
+    pub(crate) fn new_file(&self, prefix: &str) -> io::Result<NewFile> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        loop {
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let name = format!("{prefix}{}-{count}", std::process::id());
+            let file = match self.create_new(&name) {
+                // Left by another process of the same number.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                file => file?,
+            };
+            let new = NewFile { folder: self.clone(), name, file, is_named: false };
+            retry_on_intr(|| flock(&new.file, FlockOperation::LockExclusive))?;
+            // Somebody who clears up may have come between the two.
+            if fstat(&new.file)?.st_nlink > 0 {
+                return Ok(new);
+            }
+        }
+    }
+
+    /// Writes a whole file or none under its name in `to`. Until then it stands in this folder.
+    pub(crate) fn write_whole(
+        &self,
+        to: &Self,
+        name: &str,
+        write: impl FnOnce(&mut io::BufWriter<&File>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let new = self.new_file(PREFIX)?;
+        let mut buffered = io::BufWriter::new(&new.file);
+        write(&mut buffered)?;
+        io::Write::flush(&mut buffered)?;
+        drop(buffered);
+        new.name(to, name).map(drop)
+    }
+
+    /// Gives something directly in this folder another name. Whatever stood there is replaced.
+    pub(crate) fn rename(&self, name: &str, to: &Self, new: &str) -> io::Result<()> {
+        Ok(renameat(&self.folder, name, &to.folder, new)?)
+    }
+
+    /// Removes a file directly in this folder.
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        Ok(unlinkat(&self.folder, name, AtFlags::empty())?)
+    }
+
+    /// Removes something directly in this folder with all that is in it. Links in it are removed, not followed.
+    pub(crate) fn remove_all(&self, name: &str) -> io::Result<()> {
+        match unlinkat(&self.folder, name, AtFlags::empty()) {
+            Ok(()) => return Ok(()),
+            // The second is the answer that the standard allows.
+            Err(Errno::ISDIR | Errno::PERM) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let folder = self.folder(name)?;
+        for (name, _) in folder.entries()? {
+            match name.to_str() {
+                Some(name) => folder.remove_all(name)?,
+                None => unlinkat(&folder.folder, &name, AtFlags::empty())?,
+            }
+        }
+        Ok(unlinkat(&self.folder, name, AtFlags::REMOVEDIR)?)
+    }
+
+    /// What stands under a name directly in this folder.
+    pub(crate) fn there(&self, name: &str) -> io::Result<There> {
+        Ok(There(statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW)?))
+    }
+
+    /// What is in this folder.
+    pub(crate) fn entries(&self) -> io::Result<Vec<(OsString, There)>> {
+        let mut found = Vec::new();
+        for entry in Dir::read_from(&self.folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
+            match statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(there) => {
+                    found.push((OsString::from_vec(name.to_bytes().to_vec()), There(there)));
+                }
+                // Somebody else was faster.
+                Err(Errno::NOENT) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Makes the names in this folder durable.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        Ok(fsync(&self.folder)?)
+    }
+
+    /// Lets only the owner enter this folder, or use a file in it. Answers whether others still can.
+    pub(crate) fn close_to_others(&self, name: Option<&str>) -> io::Result<bool> {
+        let file = match name {
+            Some(name) => match openat(&self.folder, name, FILE | OFlags::RDONLY, Mode::empty()) {
+                Err(Errno::NOENT) => return Ok(false),
+                file => &file?,
+            },
+            None => &*self.folder,
+        };
+        let others = Mode::RWXG | Mode::RWXO;
+        let mode = |stat: Stat| Mode::from_raw_mode(stat.st_mode);
+        let now = mode(fstat(file)?);
+        if !now.intersects(others) {
+            return Ok(false);
+        }
+        // Where it is somebody else's, or the file system has no modes, it stays as it is.
+        let _ = rustix::fs::fchmod(file, now.difference(others));
+        Ok(mode(fstat(file)?).intersects(others))
+    }
+
+    /// Opens something below this folder, which neither leaves it nor goes over a link.
+    fn resolve(&self, name: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+        const STRICT: ResolveFlags = ResolveFlags::BENEATH
+            .union(ResolveFlags::NO_SYMLINKS)
+            .union(ResolveFlags::NO_MAGICLINKS);
+        while RESOLVES.load(Ordering::Relaxed) {
+            match openat2(&self.folder, name, flags, Mode::empty(), STRICT) {
+                Err(Errno::NOSYS | Errno::PERM) => RESOLVES.store(false, Ordering::Relaxed),
+                // Something was renamed meanwhile, so that the kernel is not sure.
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                opened => return Ok(opened?),
+            }
+        }
+        self.walk(name, flags)
+    }
+
+    /// The same, one step after the other.
+    fn walk(&self, name: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+        let mut steps = name.components().peekable();
+        let mut at: Option<OwnedFd> = None;
+        while let Some(Component::Normal(step)) = steps.next() {
+            let flags = if steps.peek().is_some() { FOLDER } else { flags };
+            let from = at.as_ref().unwrap_or(&self.folder);
+            at = Some(openat(from, step, flags | OFlags::NOFOLLOW, Mode::empty())?);
+        }
+        match (at, steps.next()) {
+            (Some(at), None) => Ok(at),
+            // The rest of it would lead upwards, or away.
+            _ => Err(Errno::XDEV.into()),
+        }
+    }
+}
+
+impl NewFile {
+    /// Its content.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Where it stands.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path.join(&self.name)
+    }
+
+    /// Gives it its name. Whatever stood there is replaced.
+    pub(crate) fn name(mut self, to: &Below, name: &str) -> io::Result<()> {
+        self.folder.rename(&self.name, to, name)?;
+        self.is_named = true;
+        Ok(())
+    }
+
+    /// Leaves it where it is, to whoever removes it.
+    pub(crate) fn keep(mut self) -> io::Result<(File, PathBuf)> {
+        let file = self.file.try_clone()?;
+        self.is_named = true;
+        Ok((file, self.path()))
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if !self.is_named {
+            // A file that stays is found by the next start.
+            let _ = self.folder.remove(&self.name);
+        }
+    }
+}
+
+impl There {
+    /// Of an open file.
+    pub(crate) fn of(file: &File) -> io::Result<Self> {
+        Ok(Self(fstat(file)?))
+    }
+
+    pub(crate) fn is_folder(&self) -> bool {
+        FileType::from_raw_mode(self.0.st_mode) == FileType::Directory
+    }
+
+    /// Its length in bytes.
+    pub(crate) fn length(&self) -> u64 {
+        self.0.st_size.try_into().unwrap_or(0)
+    }
+
+    /// Whether it has more than one name.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.0.st_nlink > 1
+    }
+
+    /// Whether both are the same file.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        (self.0.st_dev, self.0.st_ino) == (other.0.st_dev, other.0.st_ino)
+    }
+
+    /// When it was last written to; none before 1970.
+    pub(crate) fn modified(&self) -> Option<Timestamp> {
+        let seconds = u64::try_from(self.0.st_mtime).ok()?;
+        let micros = self.0.st_mtime_nsec / 1000;
+        Some(Timestamp::from_micros(seconds.checked_mul(1_000_000)?.checked_add(micros)?))
+    }
+}
+
+fn regular(opened: OwnedFd) -> io::Result<File> {
+    let file = File::from(opened);
+    match FileType::from_raw_mode(fstat(&file)?.st_mode) {
+        FileType::RegularFile => Ok(file),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    /// A folder with a file, links and a pipe in it, and one beside it.
+    fn place() -> (tempfile::TempDir, Below) {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path();
+        std::fs::create_dir_all(path.join("in/a/b")).unwrap();
+        std::fs::write(path.join("in/a/b/file"), "inside").unwrap();
+        std::fs::write(path.join("outside"), "outside").unwrap();
+        symlink("../../../outside", path.join("in/a/b/link")).unwrap();
+        symlink("a", path.join("in/also-a")).unwrap();
+        symlink(path, path.join("in/up")).unwrap();
+        rustix::fs::mknodat(CWD, path.join("in/pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let below = Below::open(&path.join("in")).unwrap();
+        (home, below)
+    }
+
+    #[test]
+    fn no_path_leads_out_or_over_a_link() {
+        let (_home, below) = place();
+        let walk = |name: &str| below.walk(Path::new(name), FILE | OFlags::RDONLY);
+        let resolve = |name: &str| below.resolve(Path::new(name), FILE | OFlags::RDONLY);
+        type Open<'a> = &'a dyn Fn(&str) -> io::Result<OwnedFd>;
+        for open in [&walk as Open<'_>, &resolve] {
+            let file = open("a/b/file").and_then(regular).unwrap();
+            assert_eq!(io::read_to_string(file).unwrap(), "inside");
+            for name in [
+                "a/b/link",
+                "also-a/b/file",
+                "up/outside",
+                "../outside",
+                "a/../../outside",
+                "/etc/passwd",
+                "a/b/missing",
+            ] {
+                assert!(open(name).is_err(), "{name}");
+            }
+            // It neither hangs nor is read.
+            assert!(open("pipe").and_then(regular).is_err());
+        }
+        assert!(below.make_folder("up/made").is_err());
+        assert!(below.make_folder("also-a/made").is_err());
+        assert!(below.open_or_make("up").is_err());
+        below.make_folder("a/b/made/too").unwrap();
+    }
+
+    #[test]
+    fn what_is_removed_takes_no_link_along() {
+        let (home, below) = place();
+        below.remove_all("a").unwrap();
+        below.remove_all("up").unwrap();
+        below.remove_all("pipe").unwrap();
+        assert!(!home.path().join("in/a").exists());
+        assert_eq!(std::fs::read_to_string(home.path().join("outside")).unwrap(), "outside");
+        assert!(below.remove_all("missing").is_err());
+    }
+
+    #[test]
+    fn others_are_kept_out() {
+        let (home, below) = place();
+        let mode = |name: &str| {
+            std::fs::metadata(home.path().join(name)).unwrap().permissions().mode() & 0o777
+        };
+        for (name, before, after) in [("in/a", 0o755, 0o700), ("in/a/b/file", 0o664, 0o600)] {
+            let permissions = std::fs::Permissions::from_mode(before);
+            std::fs::set_permissions(home.path().join(name), permissions).unwrap();
+            let exposed = match name {
+                "in/a" => below.folder("a").unwrap().close_to_others(None),
+                _ => below.folder("a/b").unwrap().close_to_others(Some("file")),
+            };
+            assert!(!exposed.unwrap());
+            assert_eq!(mode(name), after);
+        }
+    }
+
+    #[test]
+    fn a_new_file_has_a_name_of_its_own_until_it_is_named() {
+        let (home, below) = place();
+        let (one, two) = (below.new_file("x-").unwrap(), below.new_file("x-").unwrap());
+        assert_ne!(one.path(), two.path());
+        let aside = two.path();
+        one.name(&below.folder("a").unwrap(), "named").unwrap();
+        assert!(home.path().join("in/a/named").exists());
+        drop(two);
+        assert!(!aside.exists());
+        let (_, path) = below.new_file("x-").unwrap().keep().unwrap();
+        assert!(path.exists());
+    }
+}

@@ -1,0 +1,350 @@
+//! Reading a part of a value, and nothing that is not of the value.
+//!
+//! A BLAKE3 hash is the root of a tree over the content. The hashes of its subtrees of [`GROUP`] bytes are enough to verify
+//! each of these by itself, and together they give the hash of the whole:
+//!
+//! ```text
+//!            hash of the value
+//!           /                 \
+//!       ·                       ·
+//!     /   \                   /   \
+//!  group   group           group   group      each is compared before a byte of it is handed out
+//! ```
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use blake3::hazmat::{
+    ChainingValue, HasherExt, Mode, left_subtree_len, merge_subtrees_non_root, merge_subtrees_root,
+};
+use offshoot_model::{ContentHash, VariableRef};
+
+/// What is read and verified at once: large enough to be hashed fast, small enough to be read for a few bytes of it. A power
+/// of two, as the tree demands.
+pub(crate) const GROUP: u64 = 256 << 10;
+
+/// What hashing a file reads at once.
+const BUFFER: usize = 256 << 10;
+
+/// The hashes of so many large values are remembered. Each takes an eight-thousandth of its value.
+const REMEMBERED: usize = 64;
+
+/// The hashes of the groups of a value, in order. None where the value is a single group: its hash is that of the value.
+pub(crate) type Groups = Option<Arc<[ChainingValue]>>;
+
+/// Reads a value from any place. Bytes that are not those that were stored are an error
+/// ([`InvalidData`](io::ErrorKind::InvalidData)) and are not handed out.
+///
+/// A large value that this process has neither written nor read before is read once as a whole at the first reading.
+#[derive(Debug)]
+pub struct ValueReader {
+    file: File,
+    value: VariableRef,
+    known: Known,
+    /// None until the first reading.
+    groups: Option<Groups>,
+    at: u64,
+    /// The group that was read last, and its number.
+    group: Vec<u8>,
+    number: Option<u64>,
+}
+
+/// Hashes content, and each group of it.
+pub(crate) struct GroupHasher {
+    done: Vec<ChainingValue>,
+    group: blake3::Hasher,
+    /// How many bytes of the group there were.
+    filled: u64,
+}
+
+/// The hashes of groups, of values that were read or written as a whole not long ago.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known(Arc<Mutex<VecDeque<Remembered>>>);
+
+/// A value, and the hashes of its groups.
+type Remembered = (ContentHash, Arc<[ChainingValue]>);
+
+impl ValueReader {
+    /// Reads a value from this file.
+    pub(crate) fn new(file: File, value: VariableRef, known: Known) -> Self {
+        Self { file, value, known, groups: None, at: 0, group: Vec::new(), number: None }
+    }
+
+    /// The file itself, of which nothing is verified.
+    pub(crate) fn into_file(self) -> File {
+        self.file
+    }
+
+    /// The value.
+    pub fn value(&self) -> &VariableRef {
+        &self.value
+    }
+
+    /// Reads the group of this number, and compares it with its hash.
+    fn load(&mut self, number: u64) -> io::Result<()> {
+        if self.number == Some(number) {
+            return Ok(());
+        }
+        self.number = None;
+        let groups = match &self.groups {
+            Some(groups) => groups.clone(),
+            None => self.groups.insert(self.find_groups()?).clone(),
+        };
+        let from = number * GROUP;
+        self.group.resize(GROUP.min(self.value.size - from) as usize, 0);
+        match self.file.read_exact_at(&mut self.group, from) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(changed()),
+            read => read?,
+        }
+        let mut hasher = blake3::Hasher::new();
+        hasher.set_input_offset(from).update(&self.group);
+        let holds = match &groups {
+            Some(groups) => groups[number as usize] == hasher.finalize_non_root(),
+            None => hasher.finalize() == *self.value.hash.as_bytes(),
+        };
+        if !holds {
+            return Err(changed());
+        }
+        self.number = Some(number);
+        Ok(())
+    }
+
+    /// The hashes of the groups: of which values they are known, or the whole is read for them.
+    fn find_groups(&self) -> io::Result<Groups> {
+        let VariableRef { hash, size, .. } = self.value;
+        let known = self.known.get(hash);
+        if known.is_some() || size <= GROUP {
+            return Ok(known);
+        }
+        let (found, length, groups) = hash_file(&self.file)?;
+        if found != hash || length != size {
+            return Err(changed());
+        }
+        self.known.remember(hash, &groups);
+        Ok(groups)
+    }
+}
+
+fn changed() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the value has been changed")
+}
+
+/// Hashes a file from its beginning, by position: whoever writes it is not disturbed.
+pub(crate) fn hash_file(file: &File) -> io::Result<(ContentHash, u64, Groups)> {
+    let mut hasher = FileHasher::new(file);
+    hasher.take_in(u64::MAX)?;
+    Ok(hasher.finish())
+}
+
+impl Read for ValueReader {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.at >= self.value.size || into.is_empty() {
+            return Ok(0);
+        }
+        self.load(self.at / GROUP)?;
+        let rest = &self.group[(self.at % GROUP) as usize..];
+        let read = rest.len().min(into.len());
+        into[..read].copy_from_slice(&rest[..read]);
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+impl Seek for ValueReader {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::End(by) => self.value.size.checked_add_signed(by),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+        };
+        let before = || io::Error::new(io::ErrorKind::InvalidInput, "before the beginning");
+        self.at = at.ok_or_else(before)?;
+        Ok(self.at)
+    }
+}
+
+impl GroupHasher {
+    pub(crate) fn new() -> Self {
+        Self { done: Vec::new(), group: blake3::Hasher::new(), filled: 0 }
+    }
+
+    /// Takes in the next bytes.
+    pub(crate) fn update(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            // A group is closed when another follows: the only one is hashed in another way.
+            if self.filled == GROUP {
+                self.done.push(self.group.finalize_non_root());
+                self.group = blake3::Hasher::new();
+                self.group.set_input_offset(self.done.len() as u64 * GROUP);
+                self.filled = 0;
+            }
+            let room = usize::try_from(GROUP - self.filled).unwrap_or(usize::MAX);
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            self.group.update(now);
+            self.filled += now.len() as u64;
+            bytes = later;
+        }
+    }
+
+    /// The hash of all of it, its size, and the hashes of its groups.
+    pub(crate) fn finish(mut self) -> (ContentHash, u64, Groups) {
+        let size = self.done.len() as u64 * GROUP + self.filled;
+        if self.done.is_empty() {
+            return (ContentHash::from_bytes(*self.group.finalize().as_bytes()), size, None);
+        }
+        self.done.push(self.group.finalize_non_root());
+        let (left, right) = halves(&self.done, size);
+        let hash = merge_subtrees_root(&left, &right, Mode::Hash);
+        (ContentHash::from_bytes(*hash.as_bytes()), size, Some(self.done.into()))
+    }
+}
+
+/// Hashes a file from its beginning, by position: whoever writes it is not disturbed.
+pub(crate) struct FileHasher<'a> {
+    file: &'a File,
+    at: u64,
+    state: GroupHasher,
+    buffer: Box<[u8]>,
+}
+
+impl<'a> FileHasher<'a> {
+    pub(crate) fn new(file: &'a File) -> Self {
+        Self { file, at: 0, state: GroupHasher::new(), buffer: vec![0; BUFFER].into() }
+    }
+
+    /// Takes in the next bytes, at most so many and not beyond the end.
+    pub(crate) fn take_in(&mut self, mut bytes: u64) -> io::Result<()> {
+        while bytes > 0 {
+            let wanted = bytes.min(self.buffer.len() as u64) as usize;
+            match self.file.read_at(&mut self.buffer[..wanted], self.at) {
+                Ok(0) => break,
+                Ok(read) => {
+                    self.state.update(&self.buffer[..read]);
+                    self.at += read as u64;
+                    bytes -= read as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> (ContentHash, u64, Groups) {
+        self.state.finish()
+    }
+}
+
+/// The two subtrees of a tree over so many bytes, of which there is more than one group.
+fn halves(groups: &[ChainingValue], size: u64) -> (ChainingValue, ChainingValue) {
+    let left = left_subtree_len(size);
+    let (before, after) = groups.split_at((left / GROUP) as usize);
+    (subtree(before, left), subtree(after, size - left))
+}
+
+fn subtree(groups: &[ChainingValue], size: u64) -> ChainingValue {
+    if let [only] = groups {
+        return *only;
+    }
+    let (left, right) = halves(groups, size);
+    merge_subtrees_non_root(&left, &right, Mode::Hash)
+}
+
+impl Known {
+    pub(crate) fn get(&self, hash: ContentHash) -> Groups {
+        let known = self.lock();
+        known.iter().find(|(known, _)| *known == hash).map(|(_, groups)| Arc::clone(groups))
+    }
+
+    pub(crate) fn remember(&self, hash: ContentHash, groups: &Groups) {
+        let Some(groups) = groups else { return };
+        let mut known = self.lock();
+        known.retain(|(known, _)| *known != hash);
+        known.truncate(REMEMBERED - 1);
+        known.push_front((hash, Arc::clone(groups)));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Remembered>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use offshoot_model::ValueKind;
+
+    use super::*;
+
+    fn content(size: u64) -> Vec<u8> {
+        (0..size).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 13) as u8).collect()
+    }
+
+    fn hashed(bytes: &[u8], portion: usize) -> (ContentHash, u64, Groups) {
+        let mut hasher = GroupHasher::new();
+        bytes.chunks(portion).for_each(|part| hasher.update(part));
+        hasher.finish()
+    }
+
+    #[test]
+    fn the_hash_is_that_of_the_whole_whatever_its_size() {
+        for size in [0, 1, 1023, GROUP - 1, GROUP, GROUP + 1, 2 * GROUP, 3 * GROUP, 5 * GROUP + 7] {
+            let bytes = content(size);
+            for portion in [1000, 64 << 10, 3 << 20] {
+                let (hash, length, groups) = hashed(&bytes, portion);
+                assert_eq!((hash, length), (ContentHash::of(&bytes), size));
+                let many = size.div_ceil(GROUP).max(1);
+                assert_eq!(groups.map_or(1, |groups| groups.len() as u64), many, "{size}");
+            }
+        }
+    }
+
+    /// A reader of these bytes of a value that was stored as those.
+    fn reader(stored: &[u8], there: &[u8]) -> ValueReader {
+        let (hash, size, groups) = hashed(stored, 1 << 20);
+        let known = Known::default();
+        known.remember(hash, &groups);
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(there).unwrap();
+        ValueReader::new(file, VariableRef { hash, size, kind: ValueKind::Bytes }, known)
+    }
+
+    #[test]
+    fn any_part_is_read_as_it_was_stored() {
+        let bytes = content(3 * GROUP + 99);
+        let mut reader = reader(&bytes, &bytes);
+        for (from, length) in [(0, 10), (GROUP - 3, 6), (2 * GROUP, GROUP + 99), (5, 3 * GROUP)] {
+            let mut part = vec![0; length as usize];
+            reader.seek(SeekFrom::Start(from)).unwrap();
+            reader.read_exact(&mut part).unwrap();
+            assert!(part == bytes[from as usize..][..length as usize], "{from} {length}");
+        }
+        assert_eq!(reader.seek(SeekFrom::End(-1)).unwrap(), 3 * GROUP + 98);
+        assert_eq!(reader.read(&mut [0; 8]).unwrap(), 1);
+        assert_eq!(reader.read(&mut [0; 8]).unwrap(), 0);
+        assert!(reader.seek(SeekFrom::Current(-4 * GROUP.cast_signed())).is_err());
+    }
+
+    #[test]
+    fn what_was_changed_is_not_handed_out_and_the_rest_is() {
+        for size in [900, 4 * GROUP] {
+            let bytes = content(size);
+            let mut changed = bytes.clone();
+            let at = size as usize - 700;
+            changed[at] ^= 1;
+            let mut one = reader(&bytes, &changed);
+            one.seek(SeekFrom::Start(size - 1)).unwrap();
+            let error = one.read(&mut [0]).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+            one.seek(SeekFrom::Start(0)).unwrap();
+            assert_eq!(one.read(&mut [0]).is_ok(), size > GROUP);
+            // Cut off.
+            let error = reader(&bytes, &bytes[..at]).read_to_end(&mut Vec::new()).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        }
+    }
+}
