@@ -11,6 +11,11 @@
 //!     │ write, flush, rename, link, creation, removal
 //!     ▼
 //!  a filter of the kernel ──▶ the n-th one fails, or the command dies there
+//!
+//!  the real command on a file system of ours
+//!     │ sync
+//!     ▼
+//!  what a power cut leaves before the n-th one ──▶ compared with what somebody was told by then
 //! ```
 //!
 //! In the ordinary tests a sample is tried, chosen by a seed; `cargo xtask soak` tries every point. What came of them is
@@ -18,12 +23,14 @@
 
 mod gate;
 mod points;
+mod power;
 mod script;
 mod shim;
 mod tree;
 
 pub use gate::{Ambush, Call, Failure, Passed, run};
 pub use points::Points;
+pub use power::{Cut, Image, Left, Power, TOLD, restore};
 pub use script::{Acknowledged, append_all, check_record, deeds};
 pub use shim::{Fault, Operation, install, remove, seen, set};
 pub use tree::{Expected, Fate, Place};

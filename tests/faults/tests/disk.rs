@@ -1,5 +1,7 @@
 //! A disk on which so much is left and no more, for every page of it.
 
+mod power;
+
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;

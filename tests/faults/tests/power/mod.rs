@@ -1,0 +1,240 @@
+//! The power fails before each sync of a tree: what was told by then is there afterwards.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use offshoot_faults::{Cut, Image, Points, Power, TOLD, restore};
+use offshoot_model::{EventKind, Payload, RunStatus, Tree, ValueKind, VariableRef};
+use offshoot_store::{DataFolder, NewValue, SqliteStore, Store};
+use offshoot_test_support::{offshoot_at_home, skip};
+
+/// A file system without power for long, or a word why there is none.
+fn power(test: &str) -> Option<Power> {
+    match Power::mount() {
+        Ok(power) => Some(power),
+        Err(error) => {
+            skip(test, &format!("no file system can be mounted on /dev/fuse: {error}"));
+            None
+        }
+    }
+}
+
+/// A command whose data are on the file system, and whose home is not.
+fn command(power: &Path, home: &Path, arguments: &[&str]) -> Command {
+    let mut command = offshoot_at_home(home, arguments);
+    command.env("XDG_RUNTIME_DIR", home).env("OFFSHOOT_DATA_DIR", power.join("project/data"));
+    let told = File::create(power.join(TOLD).join("operator")).expect("there is room");
+    command.stdout(told).stderr(File::create(home.join("stderr")).expect("there is room"));
+    command
+}
+
+fn run(mut command: Command, home: &Path) {
+    let status = command.status().expect("it was built for this test");
+    let said = fs::read_to_string(home.join("stderr")).unwrap_or_default();
+    assert!(status.success(), "{status}: {said}");
+}
+
+/// What a run of each label answers. The operator hears the last word of the root.
+fn answers() -> BTreeMap<&'static str, Vec<u8>> {
+    let repeated = |letter: u8, times: usize| vec![letter; times];
+    BTreeMap::from([
+        ("small", b"a few words".to_vec()),
+        ("large", repeated(b'x', 300_000)),
+        ("again", repeated(b'x', 300_000)),
+        ("gone", repeated(b'g', 20_000)),
+        ("one", repeated(b'1', 9_000)),
+        ("two", repeated(b'2', 9_000)),
+    ])
+}
+
+/// An agent that asks for children, keeps values, and writes down each word that it was told.
+const AGENT: &str = r#"
+    tell() { printf '%s\n' "$*" >> "$TOLD/agent"; }
+    print() { printf 'head -c %s /dev/zero | tr "\\0" %s' "$1" "$2"; }
+    ask() {
+        label=$1; shift
+        "$OFFSHOOT" -q spawn --wait --label "$label" "$@" >/dev/null && tell "ended $label"
+    }
+    ask small x -- printf 'a few words'
+    ask large x -- sh -c "$(print 300000 x)"
+    printf 'a value' | "$OFFSHOOT" -q context put first - >/dev/null && tell "kept first"
+    ask again x -- sh -c "$(print 300000 x)"
+    ask gone --cleanup delete x -- sh -c "$(print 20000 g)"
+    one=$("$OFFSHOOT" -q spawn --label one x -- sh -c "$(print 9000 1)")
+    two=$("$OFFSHOOT" -q spawn --label two x -- sh -c "$(print 9000 2)")
+    "$OFFSHOOT" -q wait "$one" "$two" >/dev/null && tell "ended one" && tell "ended two"
+    head -c 70000 /dev/zero | tr '\0' v | "$OFFSHOOT" -q context put second - >/dev/null && tell "kept second"
+    echo done
+"#;
+
+/// The values that the agent keeps.
+fn kept() -> BTreeMap<&'static str, Vec<u8>> {
+    BTreeMap::from([("first", b"a value".to_vec()), ("second", vec![b'v'; 70_000])])
+}
+
+/// What was told by a moment, word by word.
+fn told(cut: &Cut) -> Vec<String> {
+    let lines = |(path, bytes): (&PathBuf, &std::sync::Arc<Vec<u8>>)| {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        let from = path.to_string_lossy().into_owned();
+        text.lines().map(|line| format!("{from} {line}")).collect::<Vec<_>>()
+    };
+    cut.told.iter().flat_map(lines).collect()
+}
+
+/// Whether everything that was told is there, in what is left.
+fn check(image: &Image, told: &[String]) {
+    let disk = tempfile::tempdir().expect("there is room");
+    restore(image, disk.path()).expect("there is room");
+    let path = disk.path().join("project/data");
+    let folder = DataFolder::existing(&path).expect("it can be looked at");
+    let Some(folder) = folder else {
+        assert!(told.is_empty(), "there is no record, and {told:?}");
+        return;
+    };
+    let store = SqliteStore::open(&folder).expect("it can be opened");
+    let roots = store.roots().expect("it can be read");
+    let mut tree = Tree::new();
+    let mut values: BTreeMap<String, VariableRef> = BTreeMap::new();
+    for root in &roots {
+        store.verify_record(root.root).expect("the chain holds");
+        for event in store.events(root.root, 0) {
+            let event = event.expect("it can be read");
+            tree.apply(&event);
+            if let EventKind::Kept { name, value } = &event.kind {
+                values.insert(name.to_string(), *value);
+            }
+        }
+    }
+    let read = |payload: &Payload| match payload {
+        Payload::Text(text) => text.as_bytes().to_vec(),
+        Payload::Json(json) => json.as_str().as_bytes().to_vec(),
+        Payload::Stored(value) => store.read(value).expect("a value that is named is there"),
+    };
+    let answers = answers();
+    let answered = |node: &offshoot_model::Node| {
+        let ending = store.ending(node.root, node.run).expect("it can be read")?;
+        ending.output.as_ref().map(read)
+    };
+    // Whatever is on record is whole, told or not.
+    let mut found = BTreeMap::new();
+    for node in tree.nodes().filter(|node| node.status == RunStatus::Completed) {
+        let label = node.label.as_deref().unwrap_or("root");
+        let answer = answered(node).unwrap_or_default();
+        assert!(answers.get(label).is_none_or(|expected| *expected == answer), "{label}");
+        found.insert(label, answer);
+    }
+    let kept = kept();
+    for (name, value) in &values {
+        assert!(store.read(value).expect("it is there") == kept[name.as_str()], "{name}");
+    }
+    for word in told {
+        let is_there = match word.split(' ').collect::<Vec<_>>()[..] {
+            ["agent", "ended", label] => found.contains_key(label),
+            ["agent", "kept", name] => values.contains_key(name),
+            ["operator", ..] => found.get("root").is_some_and(|answer| answer.starts_with(b"done")),
+            _ => panic!("{word}"),
+        };
+        assert!(is_there, "told, and lost: {word}");
+    }
+}
+
+#[test]
+fn what_was_told_survives_a_power_cut_at_any_moment() {
+    let Some(power) = power("a tree without power") else { return };
+    let home = tempfile::tempdir().expect("there is room");
+    fs::create_dir(power.path().join("project")).expect("there is room");
+    File::open(power.path()).and_then(|folder| folder.sync_all()).expect("it can be synced");
+    let script = format!("TOLD='{}'\n{AGENT}", power.path().join(TOLD).display());
+    let words = ["-q", "run", "--allow-recursive-spawn", "x", "--", "sh", "-c", &script];
+    run(command(&power.path(), home.path(), &words), home.path());
+    let cuts = power.cuts();
+    let last = told(cuts.last().expect("there is an end"));
+    assert_eq!(last.len(), answers().len() + kept().len() + 1, "{last:?}");
+    let many = cuts.len() as u64;
+    assert!(many > 40, "{many} syncs");
+    for (what, of) in [
+        (
+            "the power fails before the n-th sync of a tree",
+            (|cut| &cut.dropped) as fn(&Cut) -> &Image,
+        ),
+        ("the same, on a disk that keeps names and loses contents", |cut| &cut.renamed),
+    ] {
+        let mut points = Points::of(what);
+        for (at, cut) in (0..).zip(&cuts) {
+            // The last ones tell of most.
+            if at + 1 == many || Points::wants(at, many, 60) {
+                points.try_one(|| check(of(cut), &told(cut)));
+            }
+        }
+        points.report();
+    }
+}
+
+#[test]
+fn a_tree_that_lost_its_power_is_resumed_to_the_same_answer() {
+    let Some(power) = power("a map without power") else { return };
+    let home = tempfile::tempdir().expect("there is room");
+    fs::create_dir(power.path().join("project")).expect("there is room");
+    File::open(power.path()).and_then(|folder| folder.sync_all()).expect("it can be synced");
+    fs::write(home.path().join("in"), "a\nb\nc\n").expect("there is room");
+    let work = "read letter; head -c 9000 /dev/zero | tr '\\0' \"$letter\"";
+    let words = ["-q", "map", "--split", "lines:1", "in", "--", "sh", "-c", work];
+    run(command(&power.path(), home.path(), &words), home.path());
+    let cuts = power.cuts();
+    let answer = fs::read(power.path().join(TOLD).join("operator")).expect("it is there");
+    let many = cuts.len() as u64;
+    let mut points = Points::of("the power fails before the n-th sync of a map, which is resumed");
+    for (at, cut) in (0..).zip(&cuts) {
+        if !Points::wants(at, many, 4) {
+            continue;
+        }
+        points.try_one(|| {
+            let disk = tempfile::tempdir().expect("there is room");
+            restore(&cut.dropped, disk.path()).expect("there is room");
+            let path = disk.path().join("project/data");
+            let folder = DataFolder::existing(&path).expect("it can be looked at");
+            let root = folder.and_then(|folder| {
+                let store = SqliteStore::open(&folder).expect("it can be opened");
+                store.roots().expect("it can be read").pop()
+            });
+            // Where nothing is on record, nothing was begun.
+            let Some(root) = root else { return };
+            let root = root.root.to_string();
+            fs::create_dir_all(disk.path().join(TOLD)).expect("there is room");
+            let words = ["-q", "resume", &root];
+            run(command(disk.path(), home.path(), &words), home.path());
+            let resumed = fs::read(disk.path().join(TOLD).join("operator"));
+            assert!(resumed.expect("it is there") == answer, "before {}", cut.before.display());
+        });
+    }
+    points.report();
+}
+
+#[test]
+fn a_value_that_is_used_again_is_durable_whoever_wrote_it() {
+    let Some(power) = power("a value used again") else { return };
+    let folder = DataFolder::open(power.path().join("data")).expect("there is room");
+    let store = SqliteStore::open(&folder).expect("there is room");
+    let bytes = vec![b'v'; 100_000];
+    let value = VariableRef {
+        hash: offshoot_model::ContentHash::of(&bytes),
+        size: bytes.len() as u64,
+        kind: ValueKind::Text,
+    };
+    // What one leaves that dies after it has given the value its name.
+    let path = store.path(&value).expect("a path");
+    fs::create_dir(path.parent().expect("a folder")).expect("there is room");
+    fs::write(&path, &bytes).expect("there is room");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let put = runtime.block_on(store.put(NewValue::bytes(ValueKind::Text, bytes.as_slice())));
+    assert_eq!(put.expect("there is room"), value);
+    let cuts = power.cuts();
+    let disk = tempfile::tempdir().expect("there is room");
+    restore(&cuts.last().expect("there is an end").dropped, disk.path()).expect("there is room");
+    let folder = DataFolder::open(disk.path().join("data")).expect("there is room");
+    let store = SqliteStore::open(&folder).expect("there is room");
+    assert!(store.read(&value).expect("it is there") == bytes);
+}
