@@ -60,6 +60,7 @@ pub struct Fan {
     fold: Fold,
     /// The merge that makes the answer, where the fold only counts.
     job: Option<CustomJob>,
+    on_failure: OnFailure,
     max_fail: Option<u32>,
 }
 
@@ -83,6 +84,10 @@ pub struct FanAnswer {
     pub refused: Vec<Refused>,
     /// Why the rest was cancelled, if it was.
     pub cut_short: Option<CancelledBy>,
+    /// Whether the answer stood before all pieces were over, so that no other piece is needed for it.
+    pub early: bool,
+    /// What was to become of pieces that did not complete.
+    pub on_failure: OnFailure,
 }
 
 /// A piece that was not admitted.
@@ -246,7 +251,7 @@ impl Fan {
             Some(custom) => (custom.to_string(), Fold::elsewhere(on_failure)),
             None => (strategy.to_string(), Fold::new(strategy, on_failure)),
         };
-        Ok(Self { id, sender, state, events, keys, strategy, fold, job, max_fail })
+        Ok(Self { id, sender, state, events, keys, strategy, fold, job, on_failure, max_fail })
     }
 
     /// Waits for the pieces and merges them as they end. Dropping the future leaves the pieces running: cancel them,
@@ -279,7 +284,7 @@ impl Fan {
                         cut_short = Some(self.cut_short(CancelledBy::EarlyAnswer));
                     }
                 }
-                // Nobody needs it any more: that is no failure of its own.
+                // A piece that was cancelled because the answer stands without it did not fail.
                 FanEvent::Ended { envelope, .. }
                     if cut_short == Some(CancelledBy::EarlyAnswer)
                         && envelope.status == RunStatus::Cancelled => {}
@@ -312,6 +317,7 @@ impl Fan {
             Some(job) => job.finish(&mut self.fold).await,
             None => Ok(()),
         };
+        let early = self.fold.stands();
         Ok(FanAnswer {
             strategy: self.strategy,
             verdict: made.and_then(|()| self.fold.check(admitted)),
@@ -321,6 +327,8 @@ impl Fan {
             failures,
             refused,
             cut_short,
+            early,
+            on_failure: self.on_failure,
         })
     }
 
@@ -338,17 +346,36 @@ impl Fan {
 }
 
 impl FanAnswer {
+    /// Whether this is the answer to what was asked. An answer that stood early needs no other piece, so it does not
+    /// matter what became of the others, or whether they were admitted. What was cut short for its failures did not do
+    /// what it was asked, whatever may be left out of the answer.
+    pub fn is_success(&self) -> bool {
+        let nothing_missing = match self.on_failure {
+            OnFailure::Fail => self.refused.is_empty(),
+            OnFailure::Skip => self.completed > 0 || self.missing() == 0,
+            OnFailure::Include => true,
+        };
+        self.cut_short != Some(CancelledBy::MaxFail)
+            && self.verdict.is_ok()
+            && (self.early || nothing_missing)
+    }
+
+    /// How many pieces did not complete, or were not admitted. Those that were cancelled because the answer stands
+    /// without them do not count.
+    pub fn missing(&self) -> u32 {
+        let missing = self.failures.len() + self.refused.len();
+        u32::try_from(missing).expect("no more than there are pieces")
+    }
+
     /// How the root that held the pieces ends, but for its output: [`Session::conclude`](crate::Session::conclude) keeps
     /// that.
     pub fn ending(&self) -> Ending {
-        let failed = self.failures.len() + self.refused.len();
-        // What was cut short for its failures did not do what it was asked, whatever may be left out of the answer.
         let reason = if self.cut_short == Some(CancelledBy::MaxFail) {
             Reason::Cancelled { by: CancelledBy::MaxFail }
-        } else if self.verdict.is_ok() && self.refused.is_empty() {
+        } else if self.is_success() {
             Reason::Completed { exit_code: None }
         } else {
-            Reason::PiecesFailed { failed: failed as u32, total: self.total }
+            Reason::PiecesFailed { failed: self.missing(), total: self.total }
         };
         Ending::of(reason)
     }

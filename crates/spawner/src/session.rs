@@ -181,7 +181,7 @@ impl Session {
         let summary = MergeSummary {
             strategy: outcome.strategy.to_string(),
             merged: outcome.answer.merged(),
-            failed: outcome.total - outcome.completed,
+            failed: outcome.missing(),
             output,
         };
         // A tree that is over cannot be concluded; `close` says so.

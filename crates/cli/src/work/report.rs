@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use offshoot_merge::{MergeError, OnFailure};
+use offshoot_merge::MergeError;
 use offshoot_model::{
     AgentId, CancelledBy, Cost, Envelope, EnvelopeError, Refusal, RefusalCode, RootId, RunId,
     RunStatus, SessionKey, TreeNode, Usage,
@@ -70,7 +70,7 @@ pub(crate) fn pieces(
 ) -> Result<Exit, Failure> {
     let tree = tree(engine, root)?;
     let values = StoredValues::new(Arc::clone(&engine.store));
-    let exit = exit(answer, terms, interrupted);
+    let exit = exit(answer, interrupted);
     let has_answer = match &answer.verdict {
         Ok(()) => exit == Exit::Done || answer.completed > 0,
         // Nothing at all is no partial answer: a sum of no piece would look like one.
@@ -259,18 +259,11 @@ fn tell_how_to_go_on(
     }
 }
 
-fn exit(answer: &FanAnswer, terms: &Terms, interrupted: Interrupted) -> Exit {
+fn exit(answer: &FanAnswer, interrupted: Interrupted) -> Exit {
     if interrupted == Interrupted::Yes {
         return Exit::Interrupted;
     }
-    let failed = !answer.failures.is_empty() || !answer.refused.is_empty();
-    let fine = match terms.on_failure {
-        // An answer that stands, as the first one does, needs no other piece.
-        OnFailure::Fail => answer.refused.is_empty(),
-        OnFailure::Skip => answer.completed > 0 || !failed,
-        OnFailure::Include => true,
-    };
-    if fine && answer.verdict.is_ok() && answer.cut_short != Some(CancelledBy::MaxFail) {
+    if answer.is_success() {
         return Exit::Done;
     }
     let codes: HashSet<Exit> = answer

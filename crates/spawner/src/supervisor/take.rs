@@ -166,15 +166,16 @@ impl Supervisor {
         if self.recorded.is_empty() {
             return asks;
         }
-        let mut others = Vec::new();
+        let (mut others, mut failed) = (Vec::new(), Vec::new());
         for ask in asks {
             let place = ask.place;
             match ask.number.and_then(|number| self.recorded.remove(&number)) {
                 None => others.push(ask),
-                Some(Recorded::Ended(envelope)) => {
+                Some(Recorded::Ended(envelope)) if envelope.status.is_success() => {
                     // Whoever asked may have gone.
                     let _ = told.send(FanEvent::Ended { place, envelope });
                 }
+                Some(Recorded::Ended(envelope)) => failed.push((place, envelope)),
                 Some(Recorded::Lives(run)) => {
                     let follower = Some(Follower { fan, place, told: told.clone() });
                     let entry = Entry::of(ask.prepared(), 1, follower);
@@ -182,6 +183,10 @@ impl Supervisor {
                     self.step(Input::Claimed { run }, effects);
                 }
             }
+        }
+        // After what completed: where that is an early answer, those that were cancelled for it did not fail.
+        for (place, envelope) in failed {
+            let _ = told.send(FanEvent::Ended { place, envelope });
         }
         others
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use offshoot_config::{Config, Loader};
 use offshoot_merge::{NothingStored, OnFailure, Values};
-use offshoot_model::{CancelledBy, Ending, Payload, Reason, RunStatus, SpawnRequest};
+use offshoot_model::{CancelledBy, Ending, EventKind, Payload, Reason, RunStatus, SpawnRequest};
 use offshoot_runtime::{Finished, FnRuntime, WaitFor};
 use offshoot_spawner::{FanAnswer, FanOut, Piece, RootSpec, Spawner, TestClock};
 
@@ -144,6 +144,49 @@ async fn the_first_answer_cancels_the_rest() {
         tree.nodes().filter(|node| node.status == RunStatus::Cancelled).count()
     };
     assert_eq!(cancelled(&spawner.tree().expect("a record")), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_missing_is_a_failure_unless_the_answer_stands_without_it() {
+    let runtime = FnRuntime::new("race", |launch, _cx| async move {
+        match &*launch.task {
+            "bad" => Finished::of(Reason::ExitCode { code: 1 }),
+            "hang" => std::future::pending().await,
+            task => Finished::text(task),
+        }
+    });
+    let spawner = Spawner::builder().runtime(runtime).build().expect("a spawner");
+    // Strategy, what becomes of failures, tasks, whether it succeeds, how many did not complete.
+    for (strategy, on_failure, tasks, succeeds, missing) in [
+        ("first", OnFailure::Fail, &["refused", "good", "hang"][..], true, 1),
+        ("first", OnFailure::Fail, &["bad", "good"], true, 1),
+        ("quorum:2", OnFailure::Fail, &["good", "good", "refused", "hang", "hang"], true, 1),
+        ("quorum:2", OnFailure::Fail, &["good", "refused"], false, 1),
+        ("concatenate", OnFailure::Fail, &["good", "refused"], false, 1),
+        ("concatenate", OnFailure::Skip, &["good", "refused", "bad"], true, 2),
+        ("concatenate", OnFailure::Skip, &["refused", "bad"], false, 2),
+        ("concatenate", OnFailure::Include, &["good", "refused"], true, 1),
+    ] {
+        let row = format!("{strategy} {on_failure:?} {tasks:?}");
+        let session = spawner.open(RootSpec::new("race")).await.expect("a root");
+        let piece = |task: &&str| match *task {
+            // Without a label of at least one character it is not admitted.
+            "refused" => Piece::task("refused").label(" "),
+            task => Piece::task(task),
+        };
+        let order = FanOut::new(tasks.iter().map(piece)).merge(strategy.parse().expect(strategy));
+        let fan = session.fan_out(order.on_failure(on_failure)).await.expect("pieces");
+        let answer = fan.answer().await.expect("an answer");
+        assert_eq!((answer.is_success(), answer.missing()), (succeeds, missing), "{row}");
+        let mut events = session.events();
+        let ending = session.conclude(&answer).await.expect("a whole record");
+        assert_eq!(ending.status().is_success(), succeeds, "{row}");
+        while let Some(event) = events.next().await {
+            if let EventKind::Merged(summary) = &event.expect("a record that can be read").kind {
+                assert_eq!(summary.failed, missing, "{row}");
+            }
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

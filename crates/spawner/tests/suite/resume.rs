@@ -8,7 +8,8 @@ use std::time::Duration;
 use offshoot_audit::Audit;
 use offshoot_config::Loader;
 use offshoot_model::{
-    Event, EventKind, Payload, Reason, RootId, RunId, RunStatus, SpawnRequest, Timestamp,
+    CancelledBy, Event, EventKind, Payload, Reason, RootId, RunId, RunStatus, SpawnRequest,
+    Timestamp,
 };
 use offshoot_runtime::{Finished, FnRuntime, Launch};
 use offshoot_spawner::{Clock, FanOut, Piece, RootSpec, Spawner, SpawnerError, SystemClock};
@@ -125,6 +126,41 @@ fn pieces_that_had_ended_are_not_run_again_and_the_answer_is_the_same() {
     assert_eq!(times, [1, 1, 2, 2, 1, 1, 1, 1], "only what was interrupted runs twice");
     let resumed = |kind: &&EventKind| matches!(kind, EventKind::Resumed { attempt: 2, .. });
     assert_eq!(kinds(home.path(), root).iter().filter(resumed).count(), 2);
+}
+
+#[test]
+fn the_losers_of_an_early_answer_are_no_failures_to_a_later_supervisor() {
+    let home = tempfile::tempdir().expect("a folder for the test");
+    let runs = Runs::default();
+    let order = || FanOut { max_fail: Some(0), ..order(3).merge("first".parse().expect("first")) };
+    let hangs = |launch: &Launch| &*launch.task != "piece 1";
+    let first = world();
+    let (root, session) = first.block_on(async {
+        let (told, _) = mpsc::unbounded_channel();
+        let spawner = spawner(home.path(), &[], worker(&runs, told, hangs));
+        let session = spawner.open(RootSpec::new("all")).await.expect("a root");
+        let fan = session.fan_out(order()).await.expect("pieces");
+        let answer = fan.answer().await.expect("an answer");
+        assert_eq!(answer.cut_short, Some(CancelledBy::EarlyAnswer));
+        (session.root(), session)
+    });
+    drop(first);
+    drop(session);
+
+    world().block_on(async {
+        let (told, _) = mpsc::unbounded_channel();
+        let spawner = spawner(home.path(), &[], worker(&runs, told, |_| false));
+        let session = spawner.resume(root, RootSpec::new("all")).await.expect("it is taken over");
+        let fan = session.fan_out(order()).await.expect("pieces");
+        let answer = fan.answer().await.expect("an answer");
+        assert!(answer.is_success() && answer.failures.is_empty(), "{answer:?}");
+        session.conclude(&answer).await.expect("a whole record");
+    });
+    let failed = kinds(home.path(), root).into_iter().find_map(|kind| match kind {
+        EventKind::Merged(summary) => Some(summary.failed),
+        _ => None,
+    });
+    assert_eq!(failed, Some(0));
 }
 
 #[test]
