@@ -24,6 +24,8 @@ pub const RUN_TIMEOUT_SECONDS: u64 = 1_800;
 pub const IDLE_TIMEOUT_SECONDS: u64 = 600;
 /// What a program needs to write down where it stands.
 pub const GRACE_SECONDS: u64 = 5;
+/// A gibibyte: more than any answer that is read, and little enough that one run in a loop does not fill the disk.
+pub const MAX_OUTPUT_BYTES: u64 = 1 << 30;
 /// An hour in view after the end.
 pub const ARCHIVE_AFTER_MINUTES: u64 = 60;
 /// Two minutes for one attempt to hand over a result: a parent between two turns answers well within it.

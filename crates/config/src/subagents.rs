@@ -60,6 +60,9 @@ section! {
         /// Seconds between the request to stop and the kill.
         pub grace_seconds: Option<Valued<u64>> = "graceSeconds",
             built_in built_in::GRACE_SECONDS, bound count();
+        /// Bytes that a run may answer with; one that exceeds them is ended. 0 is no limit.
+        pub max_output_bytes: Option<Valued<u64>> = "maxOutputBytes",
+            built_in built_in::MAX_OUTPUT_BYTES, bound zero_is_endless();
         /// Minutes until an ended run is hidden; 0 is never.
         pub archive_after_minutes: Option<Valued<u64>> = "archiveAfterMinutes",
             built_in built_in::ARCHIVE_AFTER_MINUTES, bound zero_is_endless();

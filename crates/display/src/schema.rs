@@ -150,7 +150,8 @@ fn definitions() -> Value {
                 "budget": object(&["tokens", "usd"], json!({ "tokens": tokens(), "usd": { "type": ["number", "null"] } })),
                 "runTimeoutSeconds": count(),
                 "idleTimeoutSeconds": count(),
-                "graceSeconds": count()
+                "graceSeconds": count(),
+                "maxOutputBytes": count()
             }),
         ),
         "rules": object(
@@ -211,7 +212,8 @@ fn definitions() -> Value {
             "properties": {
                 "kind": { "enum": [
                     "completed", "exit_code", "signal", "cannot_start", "runtime_error", "plugin_panic",
-                    "turn_limit", "budget", "timeout", "idle", "deadline", "cancelled", "pieces_failed",
+                    "turn_limit", "budget", "timeout", "idle", "output_limit", "deadline", "cancelled",
+                    "pieces_failed",
                     "not_recorded", "interrupted"
                 ] }
             }

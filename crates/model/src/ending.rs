@@ -81,6 +81,11 @@ pub enum Reason {
         /// The limit.
         seconds: u64,
     },
+    /// It answered with more than it may.
+    OutputLimit {
+        /// The limit.
+        bytes: u64,
+    },
     /// The deadline of the whole tree.
     Deadline,
     /// Somebody asked.
@@ -159,6 +164,7 @@ impl Reason {
             | Self::TurnLimit
             | Self::Budget { .. }
             | Self::PiecesFailed { .. }
+            | Self::OutputLimit { .. }
             | Self::NotRecorded { .. } => RunStatus::Failed,
             Self::Timeout { .. } | Self::Idle { .. } | Self::Deadline => RunStatus::TimedOut,
             Self::Cancelled { .. } => RunStatus::Cancelled,
@@ -179,6 +185,7 @@ impl Reason {
             Self::Budget { .. } => "budget",
             Self::Timeout { .. } => "timeout",
             Self::Idle { .. } => "idle",
+            Self::OutputLimit { .. } => "output_limit",
             Self::Deadline => "deadline",
             Self::Cancelled { .. } => "cancelled",
             Self::PiecesFailed { .. } => "pieces_failed",
@@ -209,6 +216,9 @@ impl Reason {
             Self::Idle { .. } => {
                 Some("raise subagents.idleTimeoutSeconds if silence is normal here")
             }
+            Self::OutputLimit { .. } => {
+                Some("raise subagents.maxOutputBytes if so much output is meant")
+            }
             Self::Deadline => Some("raise subagents.deadlineSeconds"),
             Self::Budget { .. } => Some("raise the budget, or ask for less"),
             Self::PiecesFailed { .. } => Some(
@@ -233,6 +243,9 @@ impl fmt::Display for Reason {
             Self::Budget { unit } => write!(f, "out of budget ({unit})"),
             Self::Timeout { seconds } => write!(f, "timed out after {seconds} s"),
             Self::Idle { seconds } => write!(f, "no sign of life for {seconds} s"),
+            Self::OutputLimit { bytes } => {
+                write!(f, "answered with more than the {bytes} bytes that it may")
+            }
             Self::Deadline => f.write_str("the tree's deadline has passed"),
             Self::Cancelled { by } => write!(f, "cancelled by {by}"),
             Self::PiecesFailed { failed, total } => {

@@ -35,6 +35,13 @@ pub struct Grant {
     pub idle_timeout_seconds: u64,
     /// Between the request to stop and the kill.
     pub grace_seconds: u64,
+    /// Bytes that it may answer with; 0 = no limit, as in records that do not say it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub max_output_bytes: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Grant {
@@ -49,6 +56,7 @@ impl Grant {
             run_timeout_seconds: 0,
             idle_timeout_seconds: 0,
             grace_seconds: 5,
+            max_output_bytes: 0,
         }
     }
 }

@@ -56,6 +56,7 @@ fn the_status_follows_from_the_reason() {
         (Reason::NotRecorded { message: text() }, RunStatus::Failed, false),
         (Reason::Timeout { seconds: 1 }, RunStatus::TimedOut, false),
         (Reason::Idle { seconds: 1 }, RunStatus::TimedOut, false),
+        (Reason::OutputLimit { bytes: 1 }, RunStatus::Failed, false),
         (Reason::Deadline, RunStatus::TimedOut, false),
         (Reason::Cancelled { by: CancelledBy::Operator }, RunStatus::Cancelled, false),
         (Reason::Interrupted, RunStatus::Lost, false),

@@ -207,6 +207,7 @@ fn grant(
         run_timeout_seconds: shorter(over.run_timeout_seconds(), request.run_timeout_seconds),
         idle_timeout_seconds: over.idle_timeout_seconds(),
         grace_seconds: over.grace_seconds(),
+        max_output_bytes: over.max_output_bytes(),
     }
 }
 

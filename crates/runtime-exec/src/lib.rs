@@ -29,6 +29,7 @@
 
 mod answer;
 mod environment;
+mod output_limit;
 mod recent;
 mod runtime;
 mod signs;

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -18,6 +19,7 @@ use offshoot_runtime::{
 };
 
 use crate::environment::{self, Variable};
+use crate::output_limit::OutputLimit;
 use crate::recent::Recent;
 use crate::task_file::task_file;
 use crate::{answer, signs, verdict};
@@ -117,13 +119,18 @@ impl ExecRuntime {
     /// One run; an error is the reason why nothing was started.
     async fn run(&self, launch: Launch, cx: RunContext) -> Result<Finished, Reason> {
         let secrets = self.secrets(&launch);
-        let program = self.program(&launch, &cx.host, &secrets)?;
+        let limit = OutputLimit::new(launch.grant.max_output_bytes);
+        let program = self.program(&launch, &cx.host, &secrets, &limit)?;
         let child = self.inner.processes.spawn(program).map_err(|error| cannot_start(&error))?;
         let Identity { pid, start_time } = child.identity();
         cx.host.started(Some(ProcessIdentity { pid, start_time }));
 
-        let finished = child.wait(Ear(cx.stop)).await;
-        let mut reason = verdict::reason(&finished, &launch.ok_exit);
+        let grace = Duration::from_secs(launch.grant.grace_seconds);
+        let finished = child.wait(Ear { run: cx.stop, limit: limit.clone(), grace }).await;
+        let mut reason = match limit.broken() {
+            Some(bytes) => Reason::OutputLimit { bytes },
+            None => verdict::reason(&finished, &launch.ok_exit),
+        };
         let diagnostics = match &finished.stderr.kept {
             Kept::Memory(stderr) if !reason.status().is_success() => {
                 let text = verdict::diagnostics(stderr);
@@ -159,6 +166,7 @@ impl ExecRuntime {
         launch: &Launch,
         host: &RunHost,
         secrets: &Secrets,
+        limit: &OutputLimit,
     ) -> Result<Program, Reason> {
         let Inner { inherited, wrap, offshoot, tasks, .. } = &*self.inner;
         let message = || "no command was given".to_owned();
@@ -183,9 +191,9 @@ impl ExecRuntime {
                 keep: Keep::Whole {
                     memory: OUTPUT_BYTES,
                     file: launch.spool_folder.join(format!("output-{}", launch.run)),
-                    limit: None,
+                    limit: limit.bytes(),
                 },
-                tap: Some(signs::of_answer(host.clone())),
+                tap: Some(limit.watch(signs::of_answer(host.clone()))),
             },
             stderr: Capture {
                 keep: Keep::Last(DIAGNOSTIC_BYTES),
@@ -222,14 +230,22 @@ fn stdin(launch: &Launch) -> Stdin {
     }
 }
 
-/// Requests to stop, in the words of processes.
-struct Ear(RunStop);
+/// Requests to stop, in the words of processes: from the engine, and from the limit of the output.
+struct Ear {
+    run: RunStop,
+    limit: OutputLimit,
+    grace: Duration,
+}
 
 impl StopSignal for Ear {
     async fn heard(&mut self) -> Stop {
-        match self.0.heard().await {
-            offshoot_runtime::Stop::Soft { grace } => Stop::Soft { grace },
-            offshoot_runtime::Stop::Firm => Stop::Firm,
+        tokio::select! {
+            biased;
+            stop = self.run.heard() => match stop {
+                offshoot_runtime::Stop::Soft { grace } => Stop::Soft { grace },
+                offshoot_runtime::Stop::Firm => Stop::Firm,
+            },
+            () = self.limit.exceeded() => Stop::Soft { grace: self.grace },
         }
     }
 }

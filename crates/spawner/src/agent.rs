@@ -27,6 +27,7 @@ pub(crate) async fn run(
     cx: RunContext,
 ) -> Ending {
     let runtime = Arc::clone(&prepared.runtime);
+    let limit = session.grant.max_output_bytes;
     let _given = Given::to(&shared, run, &prepared.context);
     let launch = match launch(&shared, run, session, prepared).await {
         Ok(launch) => launch,
@@ -42,7 +43,13 @@ pub(crate) async fn run(
     }
     let Finished { mut reason, output, diagnostics, usage, cost } = finished;
     let output = match keep(&shared, output).await {
-        Ok(output) => output,
+        Ok(output) => {
+            let size = output.as_ref().map_or(0, Payload::size);
+            if limit > 0 && size > limit && reason.status().is_success() {
+                reason = Reason::OutputLimit { bytes: limit };
+            }
+            output
+        }
         Err(error) => {
             reason = Reason::NotRecorded { message: chain(&error) };
             None

@@ -273,7 +273,7 @@ impl Plan {
 
 /// The keys that bound a tree, of those that configure one.
 fn is_limit(key: &str) -> bool {
-    const LIMITS: [&str; 11] = [
+    const LIMITS: [&str; 12] = [
         "allowRecursiveSpawn",
         "maxDepth",
         "maxConcurrent",
@@ -282,6 +282,7 @@ fn is_limit(key: &str) -> bool {
         "runTimeoutSeconds",
         "idleTimeoutSeconds",
         "graceSeconds",
+        "maxOutputBytes",
         "budget.tokens",
         "budget.usd",
         "deadlineSeconds",

@@ -125,6 +125,8 @@ mod terms {
         #[serde(default, skip_serializing_if = "is_none")]
         idle_timeout_seconds: u64,
         grace_seconds: u64,
+        #[serde(default, skip_serializing_if = "is_none")]
+        max_output_bytes: u64,
     }
 
     fn permits_all(tools: &Rights) -> bool {

@@ -85,6 +85,7 @@ fn what_says_nothing_is_left_out_or_null_and_means_the_same() {
         budget: BudgetGrant { tokens: Some(0), usd: None },
         run_timeout_seconds: 1,
         idle_timeout_seconds: 2,
+        max_output_bytes: 3,
         ..Grant::unbounded()
     };
     let bound = Launch { grant: Arc::new(bound), ..Launch::bare("x") };

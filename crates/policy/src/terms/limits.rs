@@ -101,6 +101,9 @@ limits! {
     /// Seconds between the request to stop and the kill.
     grace_seconds: u64 = "graceSeconds" at grace_seconds,
         stricter fewer, built_in Some(built_in::GRACE_SECONDS);
+    /// Bytes of an answer; 0 is no limit.
+    max_output_bytes: u64 = "maxOutputBytes" at max_output_bytes,
+        stricter fewer_but_zero_is_none, built_in Some(built_in::MAX_OUTPUT_BYTES);
     /// Milliseconds for one delivery attempt.
     announce_timeout_ms: NonZeroU64 = "announceTimeoutMs" at announce_timeout_ms,
         stricter fewer, built_in Some(built_in::ANNOUNCE_TIMEOUT_MS);
@@ -266,6 +269,11 @@ impl Limits {
     /// Seconds between the request to stop and the kill.
     pub fn grace_seconds(&self) -> u64 {
         or(&self.grace_seconds, built_in::GRACE_SECONDS)
+    }
+
+    /// Bytes that a run may answer with; 0 is no limit.
+    pub fn max_output_bytes(&self) -> u64 {
+        or(&self.max_output_bytes, built_in::MAX_OUTPUT_BYTES)
     }
 
     /// Milliseconds for one delivery attempt.
