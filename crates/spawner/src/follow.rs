@@ -10,15 +10,8 @@ use tokio::sync::broadcast;
 /// they are read back. Progress is.
 pub(crate) const FOLLOW_BUFFER: usize = 4096;
 
-/// What followers are told.
-#[derive(Clone, Debug)]
-pub(crate) enum News {
-    /// This has happened, and is durable where it is kept.
-    Event(Arc<Event>),
-    /// The record has reached this number. Said instead of the events themselves where nobody followed when they
-    /// happened: whoever has joined meanwhile reads them there.
-    Recorded { seq: u64 },
-}
+/// What followers are told: what has happened, and is durable where it is kept.
+pub(crate) type News = Arc<Event>;
 
 /// How many events are read back at a time, so that one who joins late does not hold the whole record.
 const PAGE: usize = 1024;
@@ -55,10 +48,8 @@ impl Onlooker {
     /// What happens next; none once the tree is over. Safe to drop and to call again.
     pub async fn next(&mut self) -> Option<Sight> {
         match self.0.recv().await {
-            Ok(News::Event(event)) => Some(Sight::Event(event)),
-            Ok(News::Recorded { .. }) | Err(broadcast::error::RecvError::Lagged(_)) => {
-                Some(Sight::Recorded)
-            }
+            Ok(event) => Some(Sight::Event(event)),
+            Err(broadcast::error::RecvError::Lagged(_)) => Some(Sight::Recorded),
             Err(broadcast::error::RecvError::Closed) => None,
         }
     }
@@ -108,15 +99,14 @@ impl EventStream {
                     }
                 },
                 At::Live => match self.live.recv().await {
-                    Ok(News::Event(event)) if event.kind.class() == EventClass::Progress => {
+                    Ok(event) if event.kind.class() == EventClass::Progress => {
                         return Some(Ok(event));
                     }
-                    Ok(News::Event(event)) if event.seq == self.seen + 1 => {
+                    Ok(event) if event.seq == self.seen + 1 => {
                         self.seen = event.seq;
                         return Some(Ok(event));
                     }
-                    Ok(News::Event(event)) if event.seq <= self.seen => {}
-                    Ok(News::Recorded { seq }) if seq <= self.seen => {}
+                    Ok(event) if event.seq <= self.seen => {}
                     // Fell behind: the record has what is missing, for nothing is sent before it is durable.
                     Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => self.at = At::Behind,
                     Err(broadcast::error::RecvError::Closed) => self.at = At::Closed,

@@ -75,7 +75,7 @@ pub use follow::{EventStream, Onlooker, Sight};
 pub use machine::Unknown;
 pub use names::Kept;
 pub use root_kind::RootKind;
-pub use session::{Session, Stopper};
+pub use session::{Session, Stopper, Trouble};
 pub use spawner::{RootSpec, Spawner, SpawnerBuilder};
 pub use supervisor::Counts;
 pub use values::StoredValues;

@@ -38,7 +38,7 @@ use std::sync::Arc;
 use offshoot_config::Config;
 use offshoot_model::{
     AgentId, BudgetGrant, CancelledBy, Cleanup, Ending, Envelope, Event, EventKind, Grant,
-    InputRange, JsonText, MergeSummary, Origin, Payload, Refusal, RootId, RunId, SessionKey,
+    InputRange, JsonText, MergeSummary, Origin, Payload, Reason, Refusal, RootId, RunId, SessionKey,
     SpawnRequest, Timestamp, VariableRef,
 };
 use offshoot_policy::{Books, RuntimeFacts, Terms};
@@ -93,6 +93,10 @@ pub(crate) enum Input {
     Close { ending: Box<Ending> },
     /// No admission and no start until further notice; what runs goes on.
     Pause(bool),
+    /// No start until further notice. What is admitted meanwhile stands in line.
+    Hold(bool),
+    /// The whole tree is to stop, for this reason.
+    Stop { reason: Reason },
     /// The folder of a run was removed, or could not be.
     Removed { run: RunId, error: Option<Arc<str>> },
     /// The operator adds to a budget that [`Machine::may_raise`] found.
@@ -229,18 +233,22 @@ pub(crate) struct Machine {
     /// Pieces that were read back from the record and stand in no line yet.
     unclaimed: BTreeSet<RunIndex>,
     paused: bool,
+    /// Whether nothing starts, although it is not paused.
+    held: bool,
     /// Those that hold a slot, in no order.
     holders: Vec<RunIndex>,
     /// When it is looked at next who is silent.
     stall_looked_for: Option<Timestamp>,
     /// Set once the whole tree is to stop: what is queued ends, nothing is admitted.
     closing: bool,
+    root_grace_seconds: u64,
 }
 
 impl Machine {
     /// An empty tree; [`Machine::open`] puts its root in.
     pub(crate) fn new(config: Config, root: RootId, agent: &AgentId) -> Self {
         let terms = Terms::root(&config, agent);
+        let root_grace_seconds = terms.grace_seconds();
         Self {
             root,
             runs: Vec::new(),
@@ -257,9 +265,11 @@ impl Machine {
             held_back: Vec::new(),
             unclaimed: BTreeSet::new(),
             paused: false,
+            held: false,
             holders: Vec::new(),
             stall_looked_for: None,
             closing: false,
+            root_grace_seconds,
         }
     }
 
@@ -289,6 +299,8 @@ impl Machine {
             Input::StopAll { firm } => self.stop_all(now, firm, out),
             Input::Close { ending } => self.close(now, *ending, out),
             Input::Pause(paused) => self.paused = paused,
+            Input::Hold(held) => self.held = held,
+            Input::Stop { reason } => self.stop_for(now, &reason, out),
             Input::Removed { run, error } => self.removed(now, run, error, out),
             Input::Raise { run, more } => self.raise(now, run, more, out),
             Input::Time => self.time(now, out),
@@ -315,6 +327,17 @@ impl Machine {
     /// Runs that are not over.
     pub(crate) fn live(&self) -> usize {
         self.live
+    }
+
+    /// Runs that are not over, but for a root that only holds pieces.
+    pub(crate) fn works(&self) -> usize {
+        let root = self.runs.first().and_then(Run::live);
+        self.live - usize::from(root.is_some_and(|root| root.phase == Phase::Holder))
+    }
+
+    /// How long whatever runs is given to end: the time that its root is given.
+    pub(crate) fn grace_seconds(&self) -> u64 {
+        self.root_grace_seconds
     }
 
     /// What a run that starts has to be told of itself; none of one that is over.
@@ -373,7 +396,7 @@ impl Machine {
                 Due::Again(run) => self.again(run),
                 Due::Wait(wait) => self.give_up_wait(now, wait, out),
                 Due::Stall => self.look_for_stall(now, out),
-                Due::Deadline => self.deadline(now, out),
+                Due::Deadline => self.stop_for(now, &Reason::Deadline, out),
                 Due::Reconsider => self.reconsider(),
             }
         }

@@ -38,6 +38,22 @@ pub struct Session {
     closed: bool,
 }
 
+/// Tells when the record of a tree cannot be written for a while, as on a full disk, and when it can again.
+#[derive(Debug)]
+pub struct Trouble(watch::Receiver<TreeState>);
+
+impl Trouble {
+    /// What comes next: why the record cannot be written, or none once it can again. Nothing more once the tree is over.
+    pub async fn next(&mut self) -> Option<Option<Arc<StoreError>>> {
+        self.0.changed().await.ok()?;
+        match &*self.0.borrow_and_update() {
+            TreeState::Live => Some(None),
+            TreeState::Unwritten(error) => Some(Some(Arc::clone(error))),
+            TreeState::Ended | TreeState::Broken(_) => None,
+        }
+    }
+}
+
 /// A handle that can only stop a tree, for signal handlers.
 #[derive(Clone)]
 pub struct Stopper {
@@ -138,6 +154,11 @@ impl Session {
         EventStream::new(self.shared.root, Arc::clone(&self.shared.store), live)
     }
 
+    /// Whether the record can be written, for people: what runs waits while it cannot.
+    pub fn trouble(&self) -> Trouble {
+        Trouble(self.state.clone())
+    }
+
     /// The results that are too large to travel, for whoever writes an answer.
     pub fn values(&self) -> StoredValues {
         StoredValues::new(Arc::clone(&self.shared.store))
@@ -224,12 +245,13 @@ impl Session {
     /// Waits until everything is over and recorded.
     pub async fn ended(&mut self) -> Result<(), SpawnerError> {
         let mut state = self.state.clone();
-        let over = state.wait_for(|state| !matches!(state, TreeState::Live)).await;
+        let is_over = |state: &TreeState| matches!(state, TreeState::Ended | TreeState::Broken(_));
+        let over = state.wait_for(is_over).await;
         self.closed = true;
         match over.as_deref() {
             Ok(TreeState::Broken(error)) => Err(SpawnerError::Record(Arc::clone(error))),
             Ok(TreeState::Ended) => Ok(()),
-            Ok(TreeState::Live) | Err(_) => Err(SpawnerError::Over),
+            Ok(TreeState::Live | TreeState::Unwritten(_)) | Err(_) => Err(SpawnerError::Over),
         }
     }
 }
@@ -270,7 +292,7 @@ pub(crate) async fn broken(state: &mut watch::Receiver<TreeState>) -> SpawnerErr
 pub(crate) fn over(state: &watch::Receiver<TreeState>) -> SpawnerError {
     match &*state.borrow() {
         TreeState::Broken(error) => SpawnerError::Record(Arc::clone(error)),
-        TreeState::Live | TreeState::Ended => SpawnerError::Over,
+        TreeState::Live | TreeState::Unwritten(_) | TreeState::Ended => SpawnerError::Over,
     }
 }
 

@@ -16,6 +16,7 @@ mod message;
 mod outbox;
 mod perform;
 mod take;
+mod unwritten;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -37,6 +38,7 @@ use alarm::Alarm;
 use entries::{Entries, Entry, Follower};
 pub(crate) use message::{Ask, FanEvent, FanId, Message, Prepared, SpawnReply, Waited};
 use outbox::Outbox;
+use unwritten::Unwritten;
 
 /// How many messages are taken before the effects of all of them are recorded together. Large enough that a
 /// thousand endings at once become few transactions, small enough that a stop is never far behind.
@@ -58,6 +60,8 @@ pub struct Counts {
 pub(crate) enum TreeState {
     /// Something lives.
     Live,
+    /// Something lives, and the record cannot be written at the moment: nothing starts, and nothing is told.
+    Unwritten(Arc<StoreError>),
     /// Everything is over and recorded.
     Ended,
     /// The record broke. What runs was killed; what was not recorded is not told.
@@ -87,6 +91,8 @@ pub(crate) struct Supervisor {
     /// Pieces that stand in the record of an earlier supervisor, by their place, until their owner asks for them.
     recorded: HashMap<u32, Recorded>,
     outbox: Outbox,
+    /// While the record cannot be written.
+    unwritten: Option<Unwritten>,
     events: broadcast::Sender<News>,
     state: watch::Sender<TreeState>,
     next_reply: u64,
@@ -165,6 +171,7 @@ impl Supervisor {
             raises: VecDeque::new(),
             recorded: HashMap::new(),
             outbox: Outbox::default(),
+            unwritten: None,
             events,
             state,
             next_reply: 0,
@@ -194,7 +201,7 @@ impl Supervisor {
     pub(crate) async fn run(mut self, opening: Vec<Effect>, lock: RootLock) {
         let mut effects = opening;
         let mut batch = Vec::with_capacity(BATCH);
-        let mut alarm = Alarm::default();
+        let (mut alarm, mut retry) = (Alarm::default(), Alarm::default());
         loop {
             while !effects.is_empty() {
                 self.perform(&mut effects);
@@ -209,7 +216,7 @@ impl Supervisor {
                 // Whoever hears that the tree is over may take it over at once.
                 drop(lock);
                 self.state.send_if_modified(|state| match state {
-                    TreeState::Live => {
+                    TreeState::Live | TreeState::Unwritten(_) => {
                         *state = TreeState::Ended;
                         true
                     }
@@ -228,8 +235,11 @@ impl Supervisor {
             // Every arm is an event; there is no other way to wake up.
             tokio::select! {
                 biased;
-                committed = self.outbox.committed(), if !self.outbox.is_empty() => {
+                committed = self.outbox.committed() => {
                     self.told_of_commit(committed, &mut effects);
+                }
+                () = retry.rings(self.unwritten.as_ref().and_then(Unwritten::next), &self.shared) => {
+                    self.write_again();
                 }
                 _ = self.messages.recv_many(&mut batch, BATCH) => {
                     for message in batch.drain(..) {

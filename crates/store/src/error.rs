@@ -245,6 +245,13 @@ impl StoreError {
         }
     }
 
+    /// Whether the same write may succeed later, as on a disk that is full now.
+    pub fn may_pass(&self) -> bool {
+        let of_the_disk =
+            matches!(self, Self::Io { .. } | Self::Database { .. } | Self::Overloaded { .. });
+        of_the_disk && !self.is_damaged()
+    }
+
     /// Whether what is stored is not what was written.
     pub fn is_damaged(&self) -> bool {
         match self {

@@ -82,7 +82,9 @@ impl Place {
         let mut command = offshoot_at_home(&self.path(), arguments);
         command
             .env("XDG_RUNTIME_DIR", self.path().join("kept/run"))
-            .env("OFFSHOOT_DATA_DIR", self.path().join("kept/data"));
+            .env("OFFSHOOT_DATA_DIR", self.path().join("kept/data"))
+            // So long a tree waits for a disk that is full to have space again.
+            .env("OFFSHOOT__AGENTS__DEFAULTS__SUBAGENTS__GRACESECONDS", "0");
         command
     }
 

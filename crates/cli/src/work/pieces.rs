@@ -91,7 +91,7 @@ pub(crate) async fn run(
     let door = engine.listen(&session)?;
     let root = session.root();
     let stopper = session.stopper();
-    let follow = progress::follow(session.events(), pieces.len(), cx.output);
+    let follow = progress::follow(&session, pieces.len(), cx.output);
     let work = async {
         let order = FanOut {
             work: None,

@@ -1,24 +1,62 @@
 //! How the work goes, on standard error, while it goes.
 
+use std::error::Error;
+
 use offshoot_display::{Style, line};
-use offshoot_spawner::EventStream;
+use offshoot_spawner::Session;
+use offshoot_store::StoreError;
 
 use crate::output::Output;
 
-/// Shows a tree's events until the tree is over.
-pub(crate) async fn follow(mut events: EventStream, expected: usize, output: Output) {
+/// Shows a tree's events until the tree is over, and says when its record cannot be written.
+pub(crate) fn follow(
+    session: &Session,
+    expected: usize,
+    output: Output,
+) -> impl Future<Output = ()> + use<> {
     let mut progress = output.progress(expected as u64);
-    if progress.is_none() && !output.wants_details() {
-        return;
-    }
-    // A record that cannot be read any more is reported by whoever waits for the answer.
-    while let Some(Ok(event)) = events.next().await {
-        match &mut progress {
-            Some(progress) => progress.apply(&event),
-            None => output.detail(line(&event).style(Style::Colour)),
+    let shows_events = progress.is_some() || output.wants_details();
+    let mut events = shows_events.then(|| session.events());
+    let mut trouble = Some(session.trouble());
+    async move {
+        while events.is_some() || trouble.is_some() {
+            tokio::select! {
+                biased;
+                next = async { trouble.as_mut()?.next().await }, if trouble.is_some() => {
+                    let Some(error) = next else {
+                        trouble = None;
+                        continue;
+                    };
+                    let text = words(error.as_deref());
+                    match &mut progress {
+                        Some(progress) => progress.note(&text),
+                        None => output.warning(text),
+                    }
+                }
+                event = async { events.as_mut()?.next().await }, if events.is_some() => {
+                    match (event, &mut progress) {
+                        (Some(Ok(event)), Some(progress)) => progress.apply(&event),
+                        (Some(Ok(event)), None) => output.detail(line(&event).style(Style::Colour)),
+                        // A record that cannot be read any more is reported by what waits for the answer.
+                        (Some(Err(_)) | None, _) => events = None,
+                    }
+                }
+            }
+        }
+        if let Some(progress) = progress {
+            progress.finish();
         }
     }
-    if let Some(progress) = progress {
-        progress.finish();
+}
+
+/// What is to be said of a record that cannot be written; of one that can be again where there is no error.
+fn words(error: Option<&StoreError>) -> String {
+    let Some(error) = error else { return "the record can be written again".to_owned() };
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
     }
+    format!("{text}; until it can be written nothing is started, and nothing is told")
 }

@@ -27,7 +27,7 @@ pub(crate) async fn run(
     let mut session = session.map_err(|error| broken(&error))?;
     let door = engine.listen(&session)?;
     let (root, stopper) = (session.root(), session.stopper());
-    let follow = progress::follow(session.events(), 1, cx.output);
+    let follow = progress::follow(&session, 1, cx.output);
     let work = async {
         // One that is taken over may have answered before, and only what is below it goes on.
         let envelope = match recorded(engine, root)? {

@@ -1,6 +1,9 @@
 //! Data folders that cannot be used.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::command::{Place, check};
 use crate::tmpfs::Tmpfs;
@@ -34,7 +37,10 @@ fn a_full_disk_is_an_honest_outcome_and_no_lasting_one() {
     place.file("in", "x");
     let folder = disk.path().join("data");
     let folder = folder.to_str().expect("a plain name");
-    let map = || place.run(&["-q", "map", "--data-dir", folder, "in", "--", "cat"]);
+    // A tree that has begun waits as long as this for space.
+    place.file("c.toml", "[agents.defaults.subagents]\ngraceSeconds = 0\n");
+    let map = ["-q", "map", "--config", "c.toml", "--data-dir", folder, "in", "--", "cat"];
+    let map = || place.run(&map);
     assert_eq!(map().expect_code(0).stdout(), "x\n");
     let ballast = disk.fill();
     let full = map();
@@ -44,6 +50,88 @@ fn a_full_disk_is_an_honest_outcome_and_no_lasting_one() {
     assert_eq!(map().expect_code(0).stdout(), "x\n");
 }
 
+/// A disk that is full while an agent works, and what became of its tree: the test goes on when the agent has said `up`.
+fn full_while_it_works(
+    free: bool,
+    script: &str,
+) -> Option<(Place, String, crate::command::Outcome)> {
+    let disk = Tmpfs::mount(8 << 20)?;
+    let place = Place::new();
+    place.file("c.toml", "[agents.defaults.subagents]\ngraceSeconds = 1\n");
+    let pipe = |name: &str| {
+        let path = place.path().join(name);
+        mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).expect("there is room for a pipe");
+        // Open at both ends, so that neither side waits for the other to open it.
+        File::options().read(true).write(true).open(path).expect("a pipe")
+    };
+    let (up, mut hold) = (pipe("up"), pipe("hold"));
+    place.file("agent.sh", script);
+    let folder = disk.path().join("data");
+    let folder = folder.to_str().expect("a plain name");
+    let run = ["run", "--data-dir", folder, "--config", "c.toml", "--allow-recursive-spawn", "x"];
+    let mut command = place.command(&[&run[..], &["--", "sh", "agent.sh"]].concat());
+    let mut child = command.spawn().expect("it starts");
+    let mut stderr = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+    let mut word = String::new();
+    BufReader::new(up).read_line(&mut word).expect("the agent says that it works");
+    let ballast = disk.fill();
+    hold.write_all(b"go\n").expect("it is read");
+    let told = stderr.find(|line| line.as_ref().is_ok_and(|line| line.contains("until it can be")));
+    let told = told.expect("it says that the record cannot be written").expect("it is text");
+    if free {
+        fs::remove_file(ballast).expect("it is ours");
+        hold.write_all(b"on\n").expect("it is read");
+    }
+    let outcome = place.finish(child, &command, &[]);
+    if free {
+        let events = place.run(&["events", "--data-dir", folder, "--json", &root(&place, folder)]);
+        assert!(events.expect_code(0).stdout().contains("\"reported\""), "what was said is kept");
+    }
+    Some((place, told, outcome))
+}
+
+fn root(place: &Place, folder: &str) -> String {
+    let list = place.run(&["list", "--data-dir", folder, "--json"]).expect_code(0).json();
+    list[0]["runId"].as_str().expect("a root").to_owned()
+}
+
+#[test]
+fn a_disk_that_is_full_for_a_moment_costs_a_tree_nothing() {
+    let script = r#"exec 3< hold; echo up > up; read -r go <&3
+                    "$OFFSHOOT" report 'said while the disk was full'
+                    read -r go <&3; "$OFFSHOOT" -q run child -- echo done"#;
+    let Some((_place, told, outcome)) = full_while_it_works(true, script) else { return };
+    assert!(told.contains("nothing is started"), "{told}");
+    assert_eq!(outcome.expect_code(0).stdout(), "done\n");
+}
+
+#[test]
+fn a_disk_that_stays_full_asks_what_runs_to_stop() {
+    // Its process, not its disk, is what must have time: it writes elsewhere.
+    let script = r#"trap 'echo asked > asked; exit 0' TERM
+                    exec 3< hold; echo up > up; read -r go <&3
+                    "$OFFSHOOT" report 'said while the disk was full'
+                    while :; do read -r go <&3; done"#;
+    let Some((place, _, outcome)) = full_while_it_works(false, script) else { return };
+    assert_eq!(outcome.code, 1, "{}", outcome.text());
+    let asked = fs::read_to_string(place.path().join("asked")).expect("it was asked, not killed");
+    assert_eq!(asked, "asked\n");
+}
+
+#[test]
+fn a_run_that_prints_without_end_is_ended_by_name() {
+    let place = Place::new();
+    place.file("c.toml", "[agents.defaults.subagents]\nmaxOutputBytes = 100000\n");
+    let tasks = ["--task", "loops", "--task", "prints"];
+    let fanout = [&["-q", "fanout", "--json", "--config", "c.toml"][..], &tasks, &["--"]].concat();
+    let script =
+        r#"read -r task; if [ "$task" = loops ]; then yes; else head -c 99999 /dev/zero; fi"#;
+    let report = place.run(&[&fanout[..], &["sh", "-c", script]].concat()).expect_code(1).json();
+    assert_eq!(report["failures"].as_array().map(Vec::len), Some(1), "its neighbour completed");
+    let failure = &report["failures"][0];
+    assert_eq!(failure["envelope"]["error"]["code"], "output_limit", "{failure}");
+}
+
 #[test]
 fn an_answer_larger_than_the_disk_is_a_failure() {
     let Some(disk) = Tmpfs::mount(4 << 20) else { return };
@@ -51,8 +139,10 @@ fn an_answer_larger_than_the_disk_is_a_failure() {
     place.file("in", "x");
     let folder = disk.path().join("data");
     let folder = folder.to_str().expect("a plain name");
+    place.file("c.toml", "[agents.defaults.subagents]\ngraceSeconds = 0\n");
     let agent = ["--", "head", "-c", "8388608", "/dev/zero"];
-    let outcome = place.run(&[&["-q", "map", "--data-dir", folder, "in"][..], &agent].concat());
+    let map = ["-q", "map", "--config", "c.toml", "--data-dir", folder, "in"];
+    let outcome = place.run(&[&map[..], &agent].concat());
     assert!(outcome.code == 1 && outcome.stdout.is_empty(), "{}", outcome.text());
     assert!(outcome.stderr.contains("hint: free space"), "{}", outcome.stderr);
 }

@@ -14,7 +14,7 @@ impl Machine {
     pub(super) fn schedule(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
         while self.slots.any_free() {
             let has_room = |depth| self.slots.free_at(depth);
-            let next = match self.paused {
+            let next = match self.paused || self.held {
                 true => self.queue.pop_returning(has_room).map(Next::Returning),
                 false => self.queue.pop(has_room),
             };

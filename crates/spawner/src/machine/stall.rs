@@ -35,7 +35,7 @@ impl Machine {
             }
             return;
         }
-        if self.stall_looked_for.is_some() || self.paused {
+        if self.stall_looked_for.is_some() || self.paused || self.held {
             return;
         }
         if let Some(silence) = self.silence() {

@@ -57,12 +57,12 @@ impl Machine {
         }
     }
 
-    /// The deadline of the tree has passed.
-    pub(super) fn deadline(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
+    /// The whole tree is to stop for this reason, leaves first.
+    pub(super) fn stop_for(&mut self, now: Timestamp, reason: &Reason, out: &mut Vec<Effect>) {
         self.closing = true;
         self.cut_off();
         for run in (0..self.runs.len()).rev().map(RunIndex::new) {
-            self.stop(now, run, Reason::Deadline, out);
+            self.stop(now, run, reason.clone(), out);
         }
     }
 

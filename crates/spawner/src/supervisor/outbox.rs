@@ -1,10 +1,11 @@
 //! What is told once the record of it is durable.
 
-use offshoot_store::{Commit, StoreError};
 use std::collections::VecDeque;
 
+use offshoot_model::Event;
+use offshoot_store::{Commit, Store, StoreError};
+
 use super::Answered;
-use crate::follow::News;
 use crate::machine::Effect;
 
 /// Batches in the order in which they were given to the store, which is the order in which they become durable.
@@ -17,16 +18,16 @@ pub(super) struct Outbox {
 
 /// One append and what waits for it.
 struct Batch {
-    commit: Commit,
-    last: u64,
+    /// None while the record cannot be written: then it is appended with all others, in their order.
+    commit: Option<Commit>,
+    /// Kept until they are durable, because a store forgets what it could not write. Never empty.
+    events: Vec<Event>,
     told: Told,
 }
 
-/// What a durable batch sets free.
+/// What a durable batch sets free, beside its events.
 #[derive(Default)]
 pub(super) struct Told {
-    /// For those who follow the tree.
-    pub(super) news: Vec<News>,
     /// For those who asked for children.
     pub(super) answers: Vec<Answered>,
     /// For everybody else.
@@ -51,28 +52,42 @@ impl Outbox {
         seq <= self.durable
     }
 
-    pub(super) fn push(&mut self, commit: Commit, last: u64, told: Told) {
-        self.batches.push_back(Batch { commit, last, told });
+    /// Events that were given to the store, or wait until it takes any.
+    pub(super) fn push(&mut self, commit: Option<Commit>, events: Vec<Event>, told: Told) {
+        self.batches.push_back(Batch { commit, events, told });
+    }
+
+    /// Gives everything that is not durable to the store again, in its order.
+    pub(super) fn append_again(&mut self, store: &dyn Store) {
+        for batch in &mut self.batches {
+            batch.commit = Some(store.append(batch.events.clone()));
+        }
     }
 
     /// What has nothing of its own to record waits for what was recorded before it.
     /// Handed back where nothing is on its way.
     pub(super) fn push_behind(&mut self, told: Told) -> Option<Told> {
         let Some(batch) = self.batches.back_mut() else { return Some(told) };
-        batch.told.news.extend(told.news);
         batch.told.answers.extend(told.answers);
         batch.told.effects.extend(told.effects);
         None
     }
 
-    /// Waits for the oldest batch. Safe to drop and to call again. Must not be called on an empty outbox.
-    pub(super) async fn committed(&mut self) -> Result<Told, StoreError> {
-        let oldest = self.batches.front_mut().expect("an empty outbox waits for nothing");
-        let outcome = (&mut oldest.commit).await;
-        let batch = self.batches.pop_front().expect("it was there before the wait");
-        outcome?;
-        self.durable = batch.last;
-        Ok(batch.told)
+    /// Waits for the oldest batch; for ever where nothing is on its way. Safe to drop and to call again.
+    ///
+    /// # Errors
+    ///
+    /// The batch stays, and nothing behind it can become durable before it is appended again.
+    pub(super) async fn committed(&mut self) -> Result<(Vec<Event>, Told), StoreError> {
+        let commit = self.batches.front_mut().and_then(|oldest| oldest.commit.as_mut());
+        let Some(commit) = commit else { return std::future::pending().await };
+        if let Err(error) = commit.await {
+            self.batches.iter_mut().for_each(|batch| batch.commit = None);
+            return Err(error);
+        }
+        let Batch { events, told, .. } = self.batches.pop_front().expect("it was just waited for");
+        self.durable = events.last().expect("a batch has events").seq;
+        Ok((events, told))
     }
 
     /// Forgets everything that waits: after the record broke, nothing of it may be told.

@@ -13,7 +13,6 @@ use super::{
     Answered, Asked, Asker, FanEvent, Message, Naming, Supervisor, TreeState, Waited, Written,
 };
 use crate::agent;
-use crate::follow::News;
 use crate::machine::{Effect, Input, ReplyId, RunIndex};
 use crate::names::Kept;
 
@@ -24,7 +23,6 @@ const APPEND_EVENTS: usize = 1024;
 impl Supervisor {
     /// Performs what need not wait, records the rest, and leaves the telling in the outbox.
     pub(super) fn perform(&mut self, effects: &mut Vec<Effect>) {
-        let followed = self.events.receiver_count() > 0;
         let mut record = Vec::new();
         let mut told = Told::default();
         let mut performing = std::mem::take(&mut self.performing);
@@ -35,14 +33,11 @@ impl Supervisor {
                     if record.len() >= APPEND_EVENTS {
                         self.keep(std::mem::take(&mut record), std::mem::take(&mut told), effects);
                     }
-                    if followed {
-                        told.news.push(News::Event(Arc::new(event.clone())));
-                    }
                     record.push(event);
                 }
                 Effect::Show(event) => {
                     // Without a follower there is nobody to show it to.
-                    let _ = self.events.send(News::Event(Arc::from(event)));
+                    let _ = self.events.send(Arc::from(event));
                 }
                 Effect::Stop { run, how } => self.stop(run, how),
                 Effect::Again { run, continues } => {
@@ -75,43 +70,50 @@ impl Supervisor {
         self.keep(record, told, effects);
     }
 
-    /// The record of a batch is durable, or the record is broken.
+    /// The record of a batch is durable, or could not be written.
     pub(super) fn told_of_commit(
         &mut self,
-        committed: Result<Told, StoreError>,
+        committed: Result<(Vec<Event>, Told), StoreError>,
         effects: &mut Vec<Effect>,
     ) {
         match committed {
-            Ok(told) => self.tell(told, effects),
-            Err(error) => self.broken(error, effects),
+            Ok((events, told)) => {
+                self.written(effects);
+                if self.events.receiver_count() > 0 {
+                    for event in events {
+                        // Followers may come and go.
+                        let _ = self.events.send(Arc::new(event));
+                    }
+                }
+                self.tell(told, effects);
+            }
+            Err(error) => self.not_written(error, effects),
         }
     }
 
     /// Gives events to the store. Once the record is broken nothing more is kept or told.
-    fn keep(&mut self, record: Vec<Event>, mut told: Told, effects: &mut Vec<Effect>) {
+    fn keep(&mut self, record: Vec<Event>, told: Told, effects: &mut Vec<Effect>) {
         if matches!(*self.state.borrow(), TreeState::Broken(_)) {
             return;
         }
-        if let Some(last) = record.last().map(|event| event.seq) {
-            if told.news.is_empty() {
-                told.news.push(News::Recorded { seq: last });
-            }
-            // Where more runs hold slots, more is about to be recorded.
-            let commit = match told.can_wait() && self.machine.active() > 0 {
-                true => self.shared.store.append_soon(record),
-                false => self.shared.store.append(record),
+        if !record.is_empty() {
+            let store = &self.shared.store;
+            let commit = match self.unwritten {
+                // The store would refuse what follows a gap.
+                Some(_) => None,
+                // Where more runs hold slots, more is about to be recorded.
+                None if told.can_wait() && self.machine.active() > 0 => {
+                    Some(store.append_soon(record.clone()))
+                }
+                None => Some(store.append(record.clone())),
             };
-            self.outbox.push(commit, last, told);
+            self.outbox.push(commit, record, told);
         } else if let Some(told) = self.outbox.push_behind(told) {
             self.tell(told, effects);
         }
     }
 
     fn tell(&mut self, told: Told, effects: &mut Vec<Effect>) {
-        for news in told.news {
-            // Followers may come and go.
-            let _ = self.events.send(news);
-        }
         for answered in told.answers {
             answered.tell();
         }
@@ -250,6 +252,7 @@ impl Supervisor {
     /// Nothing more can be recorded: so nothing more is started or told, and what runs is killed.
     pub(super) fn broken(&mut self, error: StoreError, effects: &mut Vec<Effect>) {
         self.state.send_replace(TreeState::Broken(Arc::new(error)));
+        self.unwritten = None;
         self.outbox.clear();
         self.waits.clear();
         self.letters.clear();

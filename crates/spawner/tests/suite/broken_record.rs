@@ -1,5 +1,6 @@
 //! A record that breaks at any write: nothing is told that is not recorded, nothing hangs, nothing goes on.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,8 +10,8 @@ use offshoot_model::{Ending, Event, Reason, SpawnRequest};
 use offshoot_runtime::{
     Abilities, Finished, FnRuntime, Launch, RunContext, Runtime, Stop, WaitFor, WaitMode,
 };
-use offshoot_spawner::{RootSpec, Spawner, SpawnerError};
-use offshoot_store::{MemoryStore, Store};
+use offshoot_spawner::{Clock, RootSpec, Spawner, SpawnerError, TestClock};
+use offshoot_store::{Commit, MemoryStore, Store, StoreError};
 
 use crate::intercept::Intercept;
 
@@ -170,4 +171,85 @@ async fn a_tree_whose_record_broke_can_be_closed_while_something_still_ends() {
     assert!(matches!(closed, Err(SpawnerError::Record(_))), "{closed:?}");
     while events.next().await.is_some() {}
     assert_eq!(spawner.active_count(), 0, "the supervisor went on until all was gone");
+}
+
+/// A disk that has no space for some writes, from the n-th one on.
+fn full(write: i64, writes: i64) -> Arc<impl Store> {
+    let done = AtomicI64::new(0);
+    let append = move |inner: &MemoryStore, events: Vec<Event>| {
+        if (write..write + writes).contains(&done.fetch_add(1, Ordering::SeqCst)) {
+            return Commit::ready(Err(StoreError::Io {
+                doing: "write",
+                path: "record".into(),
+                source: Arc::new(io::ErrorKind::StorageFull.into()),
+            }));
+        }
+        inner.append(events)
+    };
+    Arc::new(Intercept { inner: Arc::new(MemoryStore::new()), append })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_is_full_for_a_while_costs_nothing() {
+    for write in 0..20 {
+        let live = Arc::new(AtomicUsize::new(0));
+        let store: Arc<dyn Store> = full(write, 3);
+        let spawner = Spawner::builder()
+            .store(Arc::clone(&store))
+            .clock(Arc::new(TestClock::new()))
+            .runtime(runtime(&live))
+            .build()
+            .expect("a spawner");
+        let session = spawner.open(RootSpec::new("root")).await.expect("a root");
+        let (mut events, mut trouble) = (session.events(), session.trouble());
+        tree(&session, &store).await.expect("all of it is told in the end");
+        let done = session.close(Ending::of(Reason::Completed { exit_code: None })).await;
+        done.expect("the record is whole");
+        let mut seq = 0;
+        while let Some(event) = events.next().await {
+            let event = event.expect("the record can be read");
+            assert!(recorded(&store, &event), "recorded before told: {event:?}");
+            seq = event.seq;
+        }
+        assert!(seq > 10, "{seq} events are no tree");
+        assert!(trouble.next().await.is_none(), "the tree is over");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_stays_full_stops_the_tree_softly() {
+    let saved = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&saved);
+    let runtime = FnRuntime::new("saves", move |_launch, mut cx| {
+        let count = Arc::clone(&count);
+        async move {
+            if matches!(cx.stop.heard().await, Stop::Soft { .. }) {
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+            Finished::text("saved")
+        }
+    });
+    let clock = Arc::new(TestClock::new());
+    let spawner = Spawner::builder()
+        .store(full(4, i64::MAX / 2))
+        .clock(Arc::<TestClock>::clone(&clock))
+        .runtime(runtime)
+        .build()
+        .expect("a spawner");
+    let session = spawner.open(RootSpec::new("root")).await.expect("a root");
+    let mut trouble = session.trouble();
+    let begun = clock.now();
+    let ask = |task: &str| SpawnRequest { task: task.into(), ..SpawnRequest::default() };
+    let mut asked = 0;
+    while session.spawn(ask("work")).await.is_ok() {
+        asked += 1;
+    }
+    assert!(asked >= 1, "some were admitted before the disk was full");
+    assert!(matches!(trouble.next().await, Some(Some(_)) | None), "it is told");
+    let closed = session.close(Ending::of(Reason::Interrupted)).await;
+    assert!(matches!(closed, Err(SpawnerError::Record(_))), "{closed:?}");
+    assert_eq!(saved.load(Ordering::SeqCst), asked, "each was asked before it was ended");
+    let seconds = clock.now().since(begun).as_secs();
+    assert!((5..=6).contains(&seconds), "graceSeconds are 5, and it took {seconds} s");
+    assert_eq!(spawner.active_count(), 0, "nothing is left");
 }

@@ -1,0 +1,86 @@
+//! A record that cannot be written at the moment, as on a full disk.
+//!
+//! ```text
+//!   a write fails ──▶ nothing starts, nothing is told ──▶ it is tried again ──▶ written: on as before
+//!                                                              │ for graceSeconds
+//!                                                              ▼
+//!                     all that runs is asked to stop ──▶ it is tried again ──▶ written: the tree ends with its record
+//!                                                              │ until nothing runs
+//!                                                              ▼
+//!                                                         the record is broken
+//! ```
+//!
+//! What runs goes on meanwhile, and what it does waits in the outbox. So no result is lost by a disk that is full for a
+//! few seconds, and what is lost by one that stays full was told to nobody.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use offshoot_model::{Reason, Timestamp};
+use offshoot_store::StoreError;
+
+use super::{Supervisor, TreeState};
+use crate::agent::chain;
+use crate::machine::{Effect, Input};
+
+/// The time between two attempts. Nothing tells when a disk has space again; four attempts a second cost nothing beside
+/// what waits for them.
+const EVERY: Duration = Duration::from_millis(250);
+
+/// Since when the record cannot be written.
+#[derive(Debug)]
+pub(super) struct Unwritten {
+    since: Timestamp,
+    /// The moment of the next attempt; none while one is on its way.
+    next: Option<Timestamp>,
+    /// Whether all that runs was asked to stop.
+    stopping: bool,
+}
+
+impl Unwritten {
+    /// When it is tried again.
+    pub(super) fn next(&self) -> Option<Timestamp> {
+        self.next
+    }
+}
+
+impl Supervisor {
+    /// Events could not be written. Where that may pass, they are tried again.
+    pub(super) fn not_written(&mut self, error: StoreError, effects: &mut Vec<Effect>) {
+        if !error.may_pass() {
+            return self.broken(error, effects);
+        }
+        let now = self.shared.clock.now();
+        let next = Some(now.plus(EVERY));
+        let Some(unwritten) = &mut self.unwritten else {
+            self.unwritten = Some(Unwritten { since: now, next, stopping: false });
+            self.state.send_replace(TreeState::Unwritten(Arc::new(error)));
+            return self.step(Input::Hold(true), effects);
+        };
+        unwritten.next = next;
+        let patience = Duration::from_secs(self.machine.grace_seconds());
+        if unwritten.stopping && self.machine.works() == 0 {
+            self.broken(error, effects);
+        } else if !unwritten.stopping && now.since(unwritten.since) >= patience {
+            unwritten.stopping = true;
+            let reason = Reason::NotRecorded { message: chain(&error) };
+            self.step(Input::Stop { reason }, effects);
+        }
+    }
+
+    /// Tries again.
+    pub(super) fn write_again(&mut self) {
+        if let Some(unwritten) = &mut self.unwritten {
+            unwritten.next = None;
+            self.outbox.append_again(&*self.shared.store);
+        }
+    }
+
+    /// Events were written.
+    pub(super) fn written(&mut self, effects: &mut Vec<Effect>) {
+        if self.unwritten.take().is_some() {
+            self.state.send_replace(TreeState::Live);
+            self.step(Input::Hold(false), effects);
+        }
+    }
+}
