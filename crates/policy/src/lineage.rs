@@ -1,16 +1,26 @@
 //! Who stands above whom, and with what task: the chain of delegations from the root down to one session.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use offshoot_config::AgentId;
-use offshoot_model::{ContentHash, SpawnRequest};
+use offshoot_model::{ContentHash, ContextEntry, SpawnRequest};
 
 /// One delegation and everything above it. Children share what is above them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lineage {
     agent: AgentId,
-    task: ContentHash,
+    task: Task,
     above: Option<Arc<Lineage>>,
+}
+
+/// What a session was asked, compared by a hash that is made when it is needed first: the pieces of a map are compared
+/// with nothing.
+#[derive(Clone, Debug)]
+struct Task {
+    task: Arc<str>,
+    command: Option<Arc<[String]>>,
+    context: Box<[ContextEntry]>,
+    digest: OnceLock<ContentHash>,
 }
 
 /// A chain that returns to an agent with another in between.
@@ -25,12 +35,12 @@ pub(crate) struct Cycle {
 impl Lineage {
     /// The top of a chain.
     pub fn root(agent: AgentId, request: &SpawnRequest) -> Arc<Self> {
-        Arc::new(Self { agent, task: digest(request), above: None })
+        Arc::new(Self { agent, task: Task::of(request), above: None })
     }
 
     /// One further down.
     pub fn child(self: &Arc<Self>, agent: AgentId, request: &SpawnRequest) -> Arc<Self> {
-        Arc::new(Self { agent, task: digest(request), above: Some(Arc::clone(self)) })
+        Arc::new(Self { agent, task: Task::of(request), above: Some(Arc::clone(self)) })
     }
 
     /// The agent of this session.
@@ -81,26 +91,47 @@ fn count(items: impl Iterator) -> u32 {
     u32::try_from(items.count()).expect("a chain is at most as long as the greatest depth")
 }
 
-/// What is asked for, apart from who asks and under which limits. Parts are prefixed with their length, so that no two
-/// requests read the same; the order of the context says nothing.
-fn digest(request: &SpawnRequest) -> ContentHash {
-    let mut bytes = Vec::with_capacity(request.task.len() + 64);
-    let mut part = |text: &[u8]| {
-        bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
-        bytes.extend_from_slice(text);
-    };
-    part(request.task.as_bytes());
-    let command = request.command.as_deref().unwrap_or_default();
-    part(&(command.len() as u64).to_le_bytes());
-    command.iter().for_each(|word| part(word.as_bytes()));
-    let mut context: Vec<_> = request.context.iter().collect();
-    context.sort_by(|a, b| a.name.cmp(&b.name));
-    for entry in context {
-        part(entry.name.as_bytes());
-        part(entry.value.hash.as_bytes());
+impl Task {
+    fn of(request: &SpawnRequest) -> Self {
+        Self {
+            task: Arc::clone(&request.task),
+            command: request.command.clone(),
+            context: request.context.as_slice().into(),
+            digest: OnceLock::new(),
+        }
     }
-    ContentHash::of(&bytes)
+
+    /// What is asked for, apart from who asks and under which limits. Parts are prefixed with their length, so that no
+    /// two requests read the same; the order of the context says nothing.
+    fn digest(&self) -> ContentHash {
+        *self.digest.get_or_init(|| {
+            let mut bytes = Vec::with_capacity(self.task.len() + 64);
+            let mut part = |text: &[u8]| {
+                bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
+                bytes.extend_from_slice(text);
+            };
+            part(self.task.as_bytes());
+            let command = self.command.as_deref().unwrap_or_default();
+            part(&(command.len() as u64).to_le_bytes());
+            command.iter().for_each(|word| part(word.as_bytes()));
+            let mut context: Vec<_> = self.context.iter().collect();
+            context.sort_by(|a, b| a.name.cmp(&b.name));
+            for entry in context {
+                part(entry.name.as_bytes());
+                part(entry.value.hash.as_bytes());
+            }
+            ContentHash::of(&bytes)
+        })
+    }
 }
+
+impl PartialEq for Task {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest() == other.digest()
+    }
+}
+
+impl Eq for Task {}
 
 #[cfg(test)]
 mod tests {
@@ -137,6 +168,15 @@ mod tests {
         check(&["a", "b", "a", "b", "a"], Some(("a b a", 2)));
         check(&["a", "b", "a", "b", "b"], None);
         check(&["a", "b", "a", "c", "a", "a", "b", "a"], Some(("a b a", 3)));
+    }
+
+    #[test]
+    fn what_is_compared_with_nothing_is_not_hashed() {
+        let request = SpawnRequest { task: "count".into(), ..SpawnRequest::default() };
+        let chain = Lineage::root(agent("a"), &request).child(agent("b"), &request);
+        let chain = chain.child(agent("c"), &request);
+        assert_eq!((chain.cycle(), chain.repeats()), (None, 0));
+        assert!(chain.upwards().all(|at| at.task.digest.get().is_none()));
     }
 
     #[test]
