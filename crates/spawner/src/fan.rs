@@ -1,5 +1,7 @@
 //! Many pieces, one answer: fan-out, and the fold that merges as pieces end.
 
+mod asking;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -217,18 +219,11 @@ impl Fan {
         let first = shared.mint_places(pieces.len());
         let mut keys = Vec::with_capacity(pieces.len());
         let mut asks = Vec::with_capacity(pieces.len());
-        // The pieces of a map share their task, so that it is kept once for all of them.
-        let mut kept: Option<(Arc<str>, Payload)> = None;
         for (place, piece) in (0_u32..).zip(pieces) {
             let Piece { request, input, key } = piece;
             keys.push(key.or_else(|| request.label.clone()));
-            let task = match &kept {
-                Some((task, payload)) if Arc::ptr_eq(task, &request.task) => payload.clone(),
-                _ => {
-                    let payload = shared.task_for_record(&request.task).await?;
-                    kept.insert((Arc::clone(&request.task), payload)).1.clone()
-                }
-            };
+            // Kept below, once it is known that each piece can be asked for.
+            let task = Payload::Text(Arc::clone(&request.task));
             let unresolved = Unresolved {
                 caller: RunIndex::ROOT,
                 agent: &shared.agent,
@@ -244,9 +239,16 @@ impl Fan {
         }
         // Unbounded, because the supervisor must not wait for a merge; each piece is told of once.
         let (follower, events) = mpsc::unbounded_channel();
-        sender
-            .send(Message::Fan { id, caller: RunIndex::ROOT, asks, follower })
-            .map_err(|_| SpawnerError::Over)?;
+        let asked = asking::all(asks, shared, |asks| {
+            let follower = follower.clone();
+            let message = Message::Fan { id, caller: RunIndex::ROOT, asks, follower };
+            sender.send(message).map_err(|_| SpawnerError::Over)
+        });
+        if let Err(error) = asked.await {
+            // Nothing follows those that were asked for already.
+            let _ = sender.send(Message::CancelPieces { fan: id, by: CancelledBy::Operator });
+            return Err(error);
+        }
         let (strategy, fold) = match &custom {
             Some(custom) => (custom.to_string(), Fold::elsewhere(on_failure)),
             None => (strategy.to_string(), Fold::new(strategy, on_failure)),

@@ -13,6 +13,7 @@ use offshoot_store::{DataFolder, NewValue, Store, StoreError};
 
 use tokio::sync::Semaphore;
 
+use crate::agent::INLINE_BYTES;
 use crate::announce::Announced;
 use crate::clock::Clock;
 use crate::custom::Threads;
@@ -24,9 +25,9 @@ use crate::runtimes::Runtimes;
 use crate::supervisor::FanId;
 use crate::work::Work;
 
-/// Tasks up to this size stand in the record as they are. Pieces of a map repeat theirs, so longer ones are kept once
-/// and named.
-const INLINE_TASK_BYTES: usize = 256;
+/// Of a task that several runs have in common, this much stands in the record of each. A longer one is kept once and
+/// named.
+const COMMON_TASK_BYTES: usize = 256;
 
 /// One tree's surroundings.
 pub(crate) struct Shared {
@@ -141,9 +142,24 @@ impl Shared {
         FanId(self.minted.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The task as the record keeps it: itself while it is short, else stored once and named.
+    /// A task of one run, or a letter, as the record keeps it: itself while it is short, else stored once and named. A
+    /// file of its own costs two flushes, and so more than the text in the record.
     pub(crate) async fn task_for_record(&self, task: &Arc<str>) -> Result<Payload, StoreError> {
-        if task.len() <= INLINE_TASK_BYTES {
+        self.task_up_to(task, INLINE_BYTES).await
+    }
+
+    /// Whether a task of one run is too long for the record.
+    pub(crate) fn is_kept_as_file(&self, task: &str) -> bool {
+        task.len() > INLINE_BYTES
+    }
+
+    /// A task that several runs have in common, as the record keeps it.
+    pub(crate) async fn common_task(&self, task: &Arc<str>) -> Result<Payload, StoreError> {
+        self.task_up_to(task, COMMON_TASK_BYTES).await
+    }
+
+    async fn task_up_to(&self, task: &Arc<str>, inline: usize) -> Result<Payload, StoreError> {
+        if task.len() <= inline {
             return Ok(Payload::Text(Arc::clone(task)));
         }
         let bytes: Arc<[u8]> = Arc::from(Arc::clone(task));

@@ -25,7 +25,7 @@ fn breaking(write: i64) -> Arc<impl Store> {
         }
         inner.append(events)
     };
-    Arc::new(Intercept { inner: Arc::new(MemoryStore::new()), append })
+    Arc::new(Intercept::new(Arc::new(MemoryStore::new()), append))
 }
 
 /// Counts those that run; the last one hangs until it is killed.
@@ -186,7 +186,7 @@ fn full(write: i64, writes: i64) -> Arc<impl Store> {
         }
         inner.append(events)
     };
-    Arc::new(Intercept { inner: Arc::new(MemoryStore::new()), append })
+    Arc::new(Intercept::new(Arc::new(MemoryStore::new()), append))
 }
 
 #[tokio::test(start_paused = true)]

@@ -46,7 +46,7 @@ fn dying(inner: Arc<MemoryStore>, write: i64, last: Last, dead: Arc<Notify>) -> 
         }
         _ => silence(),
     };
-    Arc::new(Intercept { inner, append })
+    Arc::new(Intercept::new(inner, append))
 }
 
 /// How often each run was started.

@@ -6,6 +6,7 @@
 mod agents;
 mod broken_record;
 mod custom_merge;
+mod fanning;
 mod intercept;
 mod killed;
 mod library;

@@ -9,10 +9,24 @@ use offshoot_store::{
     Commit, Events, Found, MemoryStore, NewValue, RootSummary, Store, StoreError, ValueReader,
 };
 
-/// Hands everything on but `append`.
+/// Hands everything on but `append`, and `put` where something is to happen before it.
 pub(crate) struct Intercept<A> {
-    pub(crate) inner: Arc<MemoryStore>,
-    pub(crate) append: A,
+    inner: Arc<MemoryStore>,
+    append: A,
+    before_put: Option<BeforePut>,
+}
+
+/// What a value waits for.
+pub(crate) type BeforePut = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
+
+impl<A> Intercept<A> {
+    pub(crate) fn new(inner: Arc<MemoryStore>, append: A) -> Self {
+        Self { inner, append, before_put: None }
+    }
+
+    pub(crate) fn before_put(self, before_put: BeforePut) -> Self {
+        Self { before_put: Some(before_put), ..self }
+    }
 }
 
 impl<A> Store for Intercept<A>
@@ -24,7 +38,13 @@ where
     }
 
     fn put(&self, value: NewValue) -> BoxFuture<'static, Result<VariableRef, StoreError>> {
-        self.inner.put(value)
+        let (inner, before) = (Arc::clone(&self.inner), self.before_put.as_ref().map(|it| it()));
+        Box::pin(async move {
+            if let Some(before) = before {
+                before.await;
+            }
+            inner.put(value).await
+        })
     }
 
     fn path(&self, reference: &VariableRef) -> Result<PathBuf, StoreError> {

@@ -1,0 +1,87 @@
+//! Asking for pieces: their tasks are kept in groups, and the first pieces run while the tasks of the last are kept.
+
+use std::sync::Arc;
+
+use futures_util::future::try_join_all;
+use offshoot_model::Payload;
+use offshoot_policy::Terms;
+use offshoot_store::StoreError;
+
+use crate::error::SpawnerError;
+use crate::shared::Shared;
+use crate::supervisor::Ask;
+
+/// So many pieces are handed on at once.
+const PIECES: usize = 1024;
+
+/// So many tasks are kept at once, where each is too long for the record and so a file: a file system flushes together
+/// what is asked for together. More would take threads that others wait for.
+const FILES: usize = 64;
+
+/// A task, and how many pieces of a group have it.
+struct Task {
+    text: Arc<str>,
+    pieces: usize,
+}
+
+/// Hands on the pieces in their order, as their tasks are kept. Where a budget is to be divided, all at once: each gets
+/// its part of what there is when they are asked for.
+pub(super) async fn all(
+    asks: Vec<Ask>,
+    shared: &Shared,
+    mut hand_on: impl FnMut(Vec<Ask>) -> Result<(), SpawnerError>,
+) -> Result<(), SpawnerError> {
+    let terms = Terms::root(&shared.config, &shared.agent);
+    let divides = terms.budget_tokens.is_some() || terms.budget_usd.is_some();
+    // The pieces of a map have one task, which is kept once.
+    let mut last: Option<(Arc<str>, Payload)> = None;
+    let mut asks = asks.into_iter().peekable();
+    let mut together = Vec::new();
+    while asks.peek().is_some() {
+        let (mut group, mut tasks): (Vec<Ask>, Vec<Task>) = (Vec::new(), Vec::new());
+        let mut files = 0;
+        while group.len() < PIECES
+            && files < FILES
+            && let Some(ask) = asks.next()
+        {
+            match tasks.last_mut() {
+                Some(task) if Arc::ptr_eq(&task.text, &ask.request.task) => task.pieces += 1,
+                _ => {
+                    files += usize::from(shared.is_kept_as_file(&ask.request.task));
+                    tasks.push(Task { text: Arc::clone(&ask.request.task), pieces: 1 });
+                }
+            }
+            group.push(ask);
+        }
+        let known = last.take();
+        let keep = |task| keep(task, known.as_ref(), shared);
+        let kept = try_join_all(tasks.iter().map(keep)).await?;
+        let each = tasks.iter().zip(&kept);
+        let payloads = each.flat_map(|(task, kept)| std::iter::repeat_n(kept, task.pieces));
+        for (ask, payload) in group.iter_mut().zip(payloads) {
+            ask.task = payload.clone();
+        }
+        last = tasks.pop().map(|task| task.text).zip(kept.into_iter().last());
+        match divides {
+            true => together.append(&mut group),
+            false => hand_on(group)?,
+        }
+    }
+    match together.is_empty() {
+        true => Ok(()),
+        false => hand_on(together),
+    }
+}
+
+/// A task as the record keeps it.
+async fn keep(
+    task: &Task,
+    known: Option<&(Arc<str>, Payload)>,
+    shared: &Shared,
+) -> Result<Payload, StoreError> {
+    match known {
+        Some((text, kept)) if Arc::ptr_eq(text, &task.text) => Ok(kept.clone()),
+        _ if task.pieces > 1 => shared.common_task(&task.text).await,
+        _ => shared.task_for_record(&task.text).await,
+    }
+}

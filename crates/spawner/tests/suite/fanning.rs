@@ -1,0 +1,70 @@
+//! How many pieces are asked for.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use offshoot_model::Event;
+use offshoot_runtime::{Finished, FnRuntime};
+use offshoot_spawner::{FanOut, Piece, RootSpec, Spawner};
+use offshoot_store::{DataFolder, MemoryStore, SqliteStore, Store};
+use tokio::sync::Semaphore;
+
+use crate::intercept::Intercept;
+
+#[tokio::test(start_paused = true)]
+async fn the_first_pieces_run_while_the_tasks_of_the_last_are_kept() {
+    const PIECES: usize = 300;
+    // The tasks of the second half are not kept before the first piece has started.
+    let started = Arc::new(Semaphore::new(0));
+    let (gate, kept) = (Arc::clone(&started), Arc::new(AtomicUsize::new(0)));
+    let count = Arc::clone(&kept);
+    let before_put = Box::new(move || {
+        let (gate, number) = (Arc::clone(&gate), count.fetch_add(1, Ordering::SeqCst));
+        async move {
+            if number >= PIECES / 2 {
+                let _ = gate.acquire().await.expect("it is never closed");
+            }
+        }
+        .boxed()
+    });
+    let append = |inner: &MemoryStore, events: Vec<Event>| inner.append(events);
+    let store = Intercept::new(Arc::new(MemoryStore::new()), append).before_put(before_put);
+    let runtime = FnRuntime::new("counts", move |launch, _cx| {
+        started.add_permits(1);
+        async move { Finished::text(launch.task.len().to_string()) }
+    });
+    let builder = Spawner::builder().store(Arc::new(store)).runtime(runtime);
+    let session = builder.build().expect("a spawner").open(RootSpec::new("all")).await;
+    let session = session.expect("a root");
+    let task = |number: usize| Piece::task(format!("{number:>5000}"));
+    let order = FanOut::new((0..PIECES).map(task)).merge("sum".parse().expect("sum"));
+    let fan = tokio::time::timeout(Duration::from_secs(60), session.fan_out(order)).await;
+    let answer = fan.expect("no piece waits for all tasks").expect("pieces").answer().await;
+    let answer = answer.expect("an answer");
+    assert_eq!((answer.completed, kept.load(Ordering::SeqCst)), (300, 300));
+    session.conclude(&answer).await.expect("a whole record");
+}
+
+#[tokio::test]
+async fn tasks_of_a_kibibyte_cost_no_file_each() {
+    let home = tempfile::tempdir().expect("a folder for the test");
+    let folder = Arc::new(DataFolder::open(home.path()).expect("a data folder"));
+    let store = Arc::new(SqliteStore::open(&folder).expect("a record"));
+    let runtime = FnRuntime::new("counts", |launch, _cx| async move {
+        Finished::text(launch.task.len().to_string())
+    });
+    let builder = Spawner::builder().folder(folder).store(Arc::clone(&store) as Arc<dyn Store>);
+    let spawner = builder.runtime(runtime).build().expect("a spawner");
+    let session = spawner.open(RootSpec::new("all")).await.expect("a root");
+    let task = |number: usize| Piece::task(format!("{number:>1024}"));
+    let order = FanOut::new((0..2000).map(task)).merge("sum".parse().expect("sum"));
+    let answer = session.fan_out(order).await.expect("pieces").answer().await.expect("an answer");
+    assert_eq!(answer.completed, 2000);
+    session.conclude(&answer).await.expect("a whole record");
+    let blobs = std::fs::read_dir(home.path().join("blobs"));
+    assert_eq!(blobs.map_or(0, Iterator::count), 0, "each task stands in the record");
+    // Thousands of starts and ends, and a flush for groups of them.
+    assert!(store.commits() < 1000, "{} flushes", store.commits());
+}
