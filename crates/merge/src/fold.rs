@@ -15,7 +15,7 @@ mod vote;
 
 use std::sync::Arc;
 
-use offshoot_model::{Envelope, JsonText, Payload};
+use offshoot_model::{Envelope, JsonText, Payload, VariableRef};
 
 use crate::{Answer, Failure, MergeError, OnFailure, Strategy};
 use seen::Seen;
@@ -121,6 +121,26 @@ impl Fold {
         self.answer.merged += 1;
         self.answer.state.push(index, key, value);
         if self.stands() { Step::Early } else { Step::More }
+    }
+
+    /// The stored value that has to be [learned](Self::learn) before this result is pushed, if there is one: a vote compares
+    /// JSON by value, and nothing in here reads the store.
+    pub fn unread(&self, result: &Payload) -> Option<VariableRef> {
+        match &self.answer.state {
+            State::Vote(vote) => vote.unread(result),
+            State::Quorum(quorum) => quorum.unread(result),
+            _ => None,
+        }
+    }
+
+    /// What a stored value says that [`unread`](Self::unread) has named. One that is not learned, as it cannot be read at the
+    /// moment, counts as it is written.
+    pub fn learn(&mut self, reference: &VariableRef, bytes: &[u8]) {
+        match &mut self.answer.state {
+            State::Vote(vote) => vote.learn(reference, bytes),
+            State::Quorum(quorum) => quorum.learn(reference, bytes),
+            _ => {}
+        }
     }
 
     /// Whether the envelope of what did not complete is a result like any other.

@@ -18,6 +18,7 @@ use crate::machine::RunIndex;
 use crate::resolve::Unresolved;
 use crate::session::{broken, over};
 use crate::shared::Shared;
+use crate::values::StoredValues;
 use crate::supervisor::{Ask, FanEvent, FanId, Message, TreeState};
 use crate::work::Work;
 
@@ -60,6 +61,7 @@ pub struct Fan {
     keys: Vec<Option<Arc<str>>>,
     strategy: String,
     fold: Fold,
+    values: StoredValues,
     /// The merge that makes the answer, where the fold only counts.
     job: Option<CustomJob>,
     on_failure: OnFailure,
@@ -253,7 +255,8 @@ impl Fan {
             Some(custom) => (custom.to_string(), Fold::elsewhere(on_failure)),
             None => (strategy.to_string(), Fold::new(strategy, on_failure)),
         };
-        Ok(Self { id, sender, state, events, keys, strategy, fold, job, on_failure, max_fail })
+        let values = StoredValues::new(Arc::clone(&shared.store));
+        Ok(Self { id, sender, state, events, keys, strategy, fold, values, job, on_failure, max_fail })
     }
 
     /// Waits for the pieces and merges them as they end. Dropping the future leaves the pieces running: cancel them,
@@ -280,6 +283,7 @@ impl Fan {
                     if let Some(job) = &mut self.job {
                         job.push(place, Arc::clone(&key), Ok(answer.clone()), &mut self.fold).await;
                     }
+                    self.values.learn(&mut self.fold, &answer).await;
                     let step = self.fold.push(place, key, Ok(answer));
                     let fails = self.job.as_ref().is_some_and(CustomJob::has_failed);
                     if (step == Step::Early || fails) && cut_short.is_none() {

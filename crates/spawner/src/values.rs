@@ -4,8 +4,8 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use offshoot_merge::Values;
-use offshoot_model::VariableRef;
+use offshoot_merge::{Fold, Values};
+use offshoot_model::{Payload, VariableRef};
 use offshoot_store::Store;
 
 /// The values of a store, as a merge wants them.
@@ -16,6 +16,17 @@ impl StoredValues {
     /// The values of this store.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self(store)
+    }
+
+    /// Lets a fold know what a result says that it is about to get, where it has to. What cannot be read at the moment is
+    /// an error when the answer is written.
+    pub async fn learn(&self, fold: &mut Fold, result: &Payload) {
+        let Some(reference) = fold.unread(result) else { return };
+        let store = Arc::clone(&self.0);
+        let read = tokio::task::spawn_blocking(move || store.read(&reference)).await;
+        if let Ok(bytes) = read.expect("reading a value does not panic") {
+            fold.learn(&reference, &bytes);
+        }
     }
 }
 

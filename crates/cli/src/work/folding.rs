@@ -66,6 +66,10 @@ impl Folding {
                 self.fold.give(CustomMerge::payload(answer), true);
             }
         }
+        if let (Some(reference), Some(store)) = (self.fold.unread(&value), store) {
+            let bytes = store.read(&reference).map_err(|error| failed(&error))?;
+            self.fold.learn(&reference, &bytes);
+        }
         self.fold.push(place, key, Ok(value));
         Ok(())
     }

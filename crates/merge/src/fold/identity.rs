@@ -3,9 +3,11 @@
 //! Equal by JSON value: a text and a JSON string that says the same, objects whatever the order of their keys, numbers
 //! whatever their notation (`1`, `1.0` and `10e-1` are one number, and so are `0` and `-0`). Numbers are compared
 //! as decimals, so that 2^53 and 2^53 + 1 stay apart. Of a key that an object repeats the last value counts.
-//! Values in the store are equal where kind and content are: they are not read for a vote.
+//! What is long stands in its identity by its hash, so that a vote holds little of it. JSON in the store has to be read
+//! for that ([`unread`] says which value), because equal values are rarely written alike; beyond [`LONGEST_READ`] it counts
+//! as it is written.
 
-use offshoot_model::{Payload, ValueKind};
+use offshoot_model::{ContentHash, Payload, ValueKind, VariableRef};
 
 use crate::number::Decimal;
 use crate::text;
@@ -13,21 +15,11 @@ use crate::text;
 /// Appends bytes that are the same exactly for equal values.
 pub(super) fn write(value: &Payload, out: &mut Vec<u8>) {
     match value {
-        Payload::Text(text) => {
-            out.push(STRING);
-            out.extend_from_slice(text.as_bytes());
-        }
-        Payload::Json(json) => match json.as_str().as_bytes() {
-            // As a text, which needs no end: nothing follows it.
-            [b'"', ..] => {
-                out.push(STRING);
-                text::decode_into(json.as_str(), out);
-            }
-            _ => Cursor { rest: json.as_str() }.value(0, out),
-        },
+        Payload::Text(text) => string(text.as_bytes(), out),
+        Payload::Json(json) => write_json(json.as_str(), out),
         Payload::Stored(reference) => {
             out.push(match reference.kind {
-                ValueKind::Text => STORED_TEXT,
+                ValueKind::Text => LONG_STRING,
                 ValueKind::Json | ValueKind::Result => STORED_JSON,
                 ValueKind::Bytes => STORED_BYTES,
             });
@@ -36,10 +28,69 @@ pub(super) fn write(value: &Payload, out: &mut Vec<u8>) {
     }
 }
 
+/// The stored value that has to be read before its identity is known, if this is one.
+pub(super) fn unread(value: &Payload) -> Option<VariableRef> {
+    let Payload::Stored(reference) = value else { return None };
+    let has_to_be = match reference.kind {
+        ValueKind::Json | ValueKind::Result => reference.size <= LONGEST_READ,
+        // A longer one is known by its hash.
+        ValueKind::Text => reference.size <= LONG as u64,
+        ValueKind::Bytes => false,
+    };
+    has_to_be.then_some(*reference)
+}
+
+/// The same for a stored value that was read; none where that is not what its kind says.
+pub(super) fn of_read(kind: ValueKind, bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    match kind {
+        ValueKind::Text => string(bytes, &mut out),
+        ValueKind::Json | ValueKind::Result => {
+            let json = str::from_utf8(bytes).ok()?;
+            serde_json::from_str::<serde::de::IgnoredAny>(json).ok()?;
+            write_json(json.trim_ascii(), &mut out);
+        }
+        ValueKind::Bytes => return None,
+    }
+    Some(out)
+}
+
+fn write_json(json: &str, out: &mut Vec<u8>) {
+    if json.starts_with('"') {
+        // As a text, which needs no end: nothing follows it.
+        return string(&text::decoded(json), out);
+    }
+    let start = out.len();
+    Cursor { rest: json }.value(0, out);
+    if out.len() - start > LONG {
+        let hash = ContentHash::of(&out[start..]);
+        out.truncate(start);
+        out.push(LONG_JSON);
+        out.extend_from_slice(hash.as_bytes());
+    }
+}
+
+fn string(content: &[u8], out: &mut Vec<u8>) {
+    if content.len() <= LONG {
+        out.push(STRING);
+        out.extend_from_slice(content);
+    } else {
+        out.push(LONG_STRING);
+        out.extend_from_slice(ContentHash::of(content).as_bytes());
+    }
+}
+
+/// What is longer than this stands in its identity by its hash.
+const LONG: usize = 1024;
+
+/// Longer JSON is compared as it is written: to read it would take several times as much memory.
+const LONGEST_READ: u64 = 16 << 20;
+
 const STRING: u8 = b's';
 const NESTED_STRING: u8 = b't';
 const NUMBER: u8 = b'#';
-const STORED_TEXT: u8 = b'T';
+const LONG_STRING: u8 = b'T';
+const LONG_JSON: u8 = b'L';
 const STORED_JSON: u8 = b'J';
 const STORED_BYTES: u8 = b'B';
 const AS_WRITTEN: u8 = b'w';
@@ -279,6 +330,34 @@ mod tests {
     fn a_text_is_a_string() {
         assert_eq!(identity(&Payload::text("a\nb")), identity(&json(r#""a\nb""#)));
         assert_ne!(identity(&Payload::text("1")), identity(&json("1")));
+    }
+
+    #[test]
+    fn what_is_long_is_compared_by_value_too() {
+        let words = |count: usize| (0..count).map(|n| format!("\"{n}\"")).collect::<Vec<_>>();
+        let (array, text) = (words(2000), "ä".repeat(2000));
+        let compact = format!("[{}]", array.join(","));
+        let spaced = format!(" [ {} ]\n", array.join(" ,\t"));
+        let read = |kind, bytes: &str| of_read(kind, bytes.as_bytes()).expect("what its kind says");
+        let (json_kind, text_kind) = (ValueKind::Result, ValueKind::Text);
+        assert_eq!(read(json_kind, &spaced), identity(&json(&compact)));
+        assert!(identity(&json(&compact)).len() < 64, "it is not held");
+        assert_ne!(
+            identity(&json(&compact)),
+            identity(&json(&format!("[{}]", words(2001).join(","))))
+        );
+        let escaped = format!("\"{}\"", "\\u00e4".repeat(2000));
+        assert_eq!(read(json_kind, &escaped), identity(&Payload::text(text.as_str())));
+        let stored = |kind, text: &str| {
+            let (hash, size) = (ContentHash::of(text.as_bytes()), text.len() as u64);
+            Payload::Stored(VariableRef { hash, size, kind })
+        };
+        assert_eq!(identity(&stored(text_kind, &text)), identity(&Payload::text(text.as_str())));
+        assert_eq!(unread(&stored(text_kind, &text)), None, "its hash says it");
+        assert!(unread(&stored(text_kind, "short")).is_some());
+        assert!(unread(&stored(json_kind, &compact)).is_some());
+        assert_eq!(unread(&Payload::text("here")), None);
+        assert_eq!(of_read(json_kind, b"{"), None);
     }
 
     #[test]

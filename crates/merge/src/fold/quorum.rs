@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use offshoot_model::Payload;
+use offshoot_model::{Payload, VariableRef};
 
 use super::vote::Vote;
 use crate::MergeError;
@@ -25,6 +25,16 @@ impl Quorum {
         if candidate.count >= u64::from(self.needed.get()) {
             self.reached = Some(candidate.value.clone());
         }
+    }
+
+    /// As [`Vote::unread`].
+    pub(super) fn unread(&self, value: &Payload) -> Option<VariableRef> {
+        self.vote.unread(value)
+    }
+
+    /// As [`Vote::learn`].
+    pub(super) fn learn(&mut self, reference: &VariableRef, bytes: &[u8]) {
+        self.vote.learn(reference, bytes);
     }
 
     pub(super) fn stands(&self) -> bool {

@@ -342,3 +342,36 @@ fn an_answer_from_elsewhere_is_counted_here() {
     let answer = fold.finish(3).expect("none is missing");
     assert_eq!((answer.merged(), answer.to_payload()), (3, Some(Payload::text("all"))));
 }
+
+#[test]
+fn stored_json_votes_by_value() {
+    let mut map = Map::default();
+    let long = |space: &str| format!("[{}]", ["\"yes\""; 2000].join(&format!(",{space}")));
+    let values = [
+        map.store(long(" ").as_bytes(), ValueKind::Result),
+        map.store(b"\"no\"", ValueKind::Text),
+        map.store(long("\n").as_bytes(), ValueKind::Result),
+        map.store(long(" ").as_bytes(), ValueKind::Result),
+    ];
+    for (strategy, expected) in [("vote", [3_u64, 1].as_slice()), ("quorum:3", [].as_slice())] {
+        let mut fold = Fold::new(strategy.parse().expect(strategy), OnFailure::Fail);
+        let mut read = 0;
+        for (place, value) in values.iter().enumerate() {
+            if let Some(reference) = fold.unread(value) {
+                fold.learn(&reference, &map.0[&reference.hash]);
+                read += 1;
+            }
+            fold.push(place as u32, "key".into(), Ok(value.clone()));
+        }
+        assert_eq!(read, 3, "what was read is not read again");
+        let answer = fold.finish(4).expect("a winner");
+        let written = text_of(&answer, &map);
+        let written: serde_json::Value = serde_json::from_str(&written).expect("JSON");
+        let winner = written.get("winner").unwrap_or(&written);
+        assert_eq!(winner.as_array().map(Vec::len), Some(2000), "{strategy}");
+        let counts = written.get("votes").and_then(serde_json::Value::as_object);
+        let counts = counts.map(|votes| votes.values().map(|vote| vote["count"].as_u64()).collect());
+        let counts: Vec<_> = counts.unwrap_or_default();
+        assert_eq!(counts, expected.iter().map(|count| Some(*count)).collect::<Vec<_>>());
+    }
+}

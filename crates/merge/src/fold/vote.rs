@@ -1,10 +1,11 @@
 //! How often each value was given.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use indexmap::IndexMap;
-use offshoot_model::Payload;
+use offshoot_model::{ContentHash, Payload, VariableRef};
 
 use super::identity;
 use crate::text;
@@ -18,6 +19,10 @@ pub(crate) struct Vote {
     candidates: IndexMap<Box<[u8]>, Candidate>,
     /// Kept between pushes, so that a value that was given before costs no memory.
     identity: Vec<u8>,
+    /// Stored values that were read: which candidate each is.
+    read: HashMap<ContentHash, usize>,
+    /// The one that was read last, with its identity, until it is voted for.
+    learned: Option<(ContentHash, Vec<u8>)>,
 }
 
 /// One distinct value.
@@ -32,23 +37,48 @@ pub(crate) struct Candidate {
 impl Vote {
     /// Gives the candidate that was voted for.
     pub(super) fn push(&mut self, index: u32, value: Payload) -> &Candidate {
-        self.identity.clear();
-        identity::write(&value, &mut self.identity);
-        match self.candidates.get_index_of(self.identity.as_slice()) {
+        let stored = match &value {
+            Payload::Stored(reference) => Some(reference.hash),
+            Payload::Text(_) | Payload::Json(_) => None,
+        };
+        let known = stored.and_then(|hash| self.read.get(&hash).copied());
+        let at = known.or_else(|| {
+            self.identity.clear();
+            match self.learned.take_if(|(hash, _)| Some(*hash) == stored) {
+                Some((_, identity)) => self.identity = identity,
+                None => identity::write(&value, &mut self.identity),
+            }
+            self.candidates.get_index_of(self.identity.as_slice())
+        });
+        let at = match at {
             Some(at) => {
                 let candidate = &mut self.candidates[at];
                 candidate.count += 1;
                 if index < candidate.first {
                     (candidate.first, candidate.value) = (index, value);
                 }
-                &self.candidates[at]
+                at
             }
             None => {
-                let identity = self.identity.as_slice().into();
                 let candidate = Candidate { value, count: 1, first: index };
-                self.candidates.entry(identity).or_insert(candidate)
+                self.candidates.insert_full(self.identity.as_slice().into(), candidate).0
             }
+        };
+        if let Some(hash) = stored {
+            self.read.insert(hash, at);
         }
+        &self.candidates[at]
+    }
+
+    /// The stored value that has to be read before it is voted for, if this is one.
+    pub(super) fn unread(&self, value: &Payload) -> Option<VariableRef> {
+        identity::unread(value).filter(|reference| !self.read.contains_key(&reference.hash))
+    }
+
+    /// What a stored value says, which is voted for next.
+    pub(super) fn learn(&mut self, reference: &VariableRef, bytes: &[u8]) {
+        let identity = identity::of_read(reference.kind, bytes);
+        self.learned = identity.map(|identity| (reference.hash, identity));
     }
 
     /// The most frequent value; among equals the one that stands first in the request, so that the answer does not

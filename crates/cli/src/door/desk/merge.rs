@@ -28,13 +28,14 @@ pub(super) struct Gathering {
     handed: HashSet<u32>,
     /// Whether a plugin is still to give the answer.
     owed: bool,
+    values: StoredValues,
 }
 
 impl Gathering {
-    fn new(order: Order, keys: Vec<Arc<str>>, runs: Vec<RunId>) -> Self {
+    fn new(order: Order, keys: Vec<Arc<str>>, runs: Vec<RunId>, values: StoredValues) -> Self {
         let places = (0..).zip(&runs).map(|(place, run)| (*run, place)).collect();
         let owed = order.job.is_some();
-        Self { order, keys, runs, places, handed: HashSet::new(), owed }
+        Self { order, keys, runs, places, handed: HashSet::new(), owed, values }
     }
 
     /// Takes in what came of a run. Whoever takes the same in again changes nothing.
@@ -57,6 +58,9 @@ impl Gathering {
             && self.handed.insert(place)
         {
             job.push(place, Arc::clone(key), result.clone(), fold).await;
+        }
+        if let Ok(value) = &result {
+            self.values.learn(fold, value).await;
         }
         fold.push(place, Arc::clone(key), result);
     }
@@ -162,7 +166,7 @@ impl Desk {
                 let label = admitted.and_then(|admitted| admitted.label);
                 keys.push(label.unwrap_or_else(|| number.to_string().into()));
             }
-            Ok(Gathering::new(order, keys, runs))
+            Ok(Gathering::new(order, keys, runs, StoredValues::new(store)))
         })
         .await
     }
