@@ -343,8 +343,8 @@ impl Audit {
                 None
             }
             (EventKind::Ended(ending), _) => return self.ended(event, ending),
-            (EventKind::Refused { .. }, _) => {
-                self.refusals += 1;
+            (EventKind::Refused { times, .. }, _) => {
+                self.refusals = self.refusals.saturating_add(times.unwrap_or(1));
                 None
             }
             (EventKind::TurnEnded { .. }, State::Holding | State::Lent) => None,

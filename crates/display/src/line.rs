@@ -111,8 +111,9 @@ fn detail(kind: &EventKind) -> String {
             };
             format!("{name} (depth {}), {who}", admitted.depth)
         }
-        EventKind::Refused { refusal } => {
-            format!("{}: {}", refusal.code, neutral::line(&refusal.message))
+        EventKind::Refused { refusal, times } => {
+            let message = neutral::line(&refusal.message);
+            format!("{}: {message}{}", refusal.code, number::times(*times))
         }
         EventKind::Started { process: Some(process) } => format!("process {}", process.pid),
         EventKind::Progress { text } | EventKind::Reported { text } => {

@@ -17,6 +17,11 @@ pub fn count(number: u64) -> String {
     text
 }
 
+/// ` (12,340 times)`; nothing where something happened once.
+pub(crate) fn times(times: Option<u64>) -> String {
+    times.map_or_else(String::new, |times| format!(" ({} times)", count(times)))
+}
+
 /// `12 ms`, `4.1 s`, `1 min 5 s`, `2 h 3 min`, `3 d 4 h`. Never rounded up: nothing looks longer than it was.
 pub fn duration(time: Duration) -> String {
     let seconds = time.as_secs();

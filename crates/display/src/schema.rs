@@ -30,7 +30,13 @@ fn kinds() -> Value {
     let mut kinds = vec![json!({ "enum": words })];
     let tagged = [
         ("admitted", json!({ "$ref": "#/$defs/admitted" })),
-        ("refused", object(&["refusal"], json!({ "refusal": { "$ref": "#/$defs/refusal" } }))),
+        (
+            "refused",
+            object(
+                &["refusal"],
+                json!({ "refusal": { "$ref": "#/$defs/refusal" }, "times": count() }),
+            ),
+        ),
         ("started", object(&["process"], json!({ "process": nullable("process") }))),
         ("progress", object(&["text"], json!({ "text": { "type": "string" } }))),
         ("reported", object(&["text"], json!({ "text": { "type": "string" } }))),

@@ -24,7 +24,7 @@ pub struct Show {
     admitted: Option<Box<Admitted>>,
     stopping: Option<Reason>,
     ending: Option<Box<Ending>>,
-    refusals: Vec<Refusal>,
+    refusals: Vec<(Refusal, Option<u64>)>,
     /// How many reports the run has made, and the last one.
     reports: u64,
     report: Option<Arc<str>>,
@@ -66,7 +66,9 @@ impl Show {
         }
         match &event.kind {
             EventKind::Admitted(admitted) => self.admitted = Some(admitted.clone()),
-            EventKind::Refused { refusal } => self.refusals.push((**refusal).clone()),
+            EventKind::Refused { refusal, times } => {
+                self.refusals.push(((**refusal).clone(), *times));
+            }
             EventKind::Reported { text } => {
                 (self.reports, self.report) = (self.reports + 1, Some(Arc::clone(text)));
             }
@@ -165,8 +167,8 @@ impl Show {
         let with_below = used(&usage, &cost).filter(|_| below > 0);
         row("with all below", with_below);
         row("children", (below > 0).then(|| self.children(node)));
-        for refusal in &self.refusals {
-            row("refused", Some(refused(refusal)));
+        for (refusal, times) in &self.refusals {
+            row("refused", Some(refused(refusal, *times)));
         }
         row("reported", self.report.as_deref().map(|text| reported(text, self.reports)));
         for note in &self.notes {
@@ -323,8 +325,9 @@ fn reported(text: &str, reports: u64) -> String {
     }
 }
 
-fn refused(refusal: &Refusal) -> String {
-    let mut text = format!("{}: {}", refusal.code, neutral::line(&refusal.message));
+fn refused(refusal: &Refusal, times: Option<u64>) -> String {
+    let message = neutral::line(&refusal.message);
+    let mut text = format!("{}: {message}{}", refusal.code, number::times(times));
     if let Some(setting) = &refusal.governed_by {
         let (key, value) = (neutral::line(&setting.key), neutral::line(setting.value.as_str()));
         text.push_str(&format!("\n{key} is {value} ({})", neutral::line(&setting.origin)));

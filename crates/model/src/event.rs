@@ -38,6 +38,10 @@ pub enum EventKind {
     Refused {
         /// The answer it got.
         refusal: Box<Refusal>,
+        /// How often, where several of the same code are one event: beyond a hundred refusals of one run, further ones are
+        /// counted, and recorded with its next event. Once where absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        times: Option<u64>,
     },
     /// It holds a slot, and its runtime was asked to start it.
     Starting,

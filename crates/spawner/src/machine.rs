@@ -17,6 +17,7 @@ mod end;
 mod mail;
 mod queue;
 mod recall;
+mod refusals;
 mod report;
 mod retry;
 mod run;
@@ -404,6 +405,11 @@ impl Machine {
 
     /// Appends to the record.
     fn record(&mut self, now: Timestamp, run: RunIndex, kind: EventKind, out: &mut Vec<Effect>) {
+        self.record_refusals(now, run, out);
+        self.append(now, run, kind, out);
+    }
+
+    fn append(&mut self, now: Timestamp, run: RunIndex, kind: EventKind, out: &mut Vec<Effect>) {
         self.seq += 1;
         let event = self.event(now, run, kind);
         out.push(Effect::Record(event));

@@ -155,7 +155,9 @@ fn delegating(script: &mut Script, parent: RunId) {
     script.say(parent, EventKind::Waiting);
     script.say(parent, EventKind::StallLent);
     script.after(3).start(first);
-    script.say(first, EventKind::Refused { refusal: Box::new(refusal) });
+    let refusal = Box::new(refusal);
+    script.say(first, EventKind::Refused { refusal: refusal.clone(), times: None });
+    script.say(first, EventKind::Refused { refusal, times: Some(12_345) });
     script.say(first, EventKind::Progress { text: "reading \u{1b}]0;title\u{7}chapter 2".into() });
     let usage = Usage {
         input: TokenCount::Known(11_000),

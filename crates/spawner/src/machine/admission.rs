@@ -80,10 +80,7 @@ impl Machine {
         let admission = match self.ask_policy(now, caller, &request, origin, &facts) {
             Ok(admission) => admission,
             Err(refusal) => {
-                if self.runs[caller.get()].live().is_some() {
-                    let refusal = Box::new(refusal.clone());
-                    self.record(now, caller, EventKind::Refused { refusal }, out);
-                }
+                self.refused(now, caller, &refusal, out);
                 return out.push(Effect::Reply { reply, answer: Err(Box::new(refusal)) });
             }
         };
@@ -189,6 +186,7 @@ pub(super) fn live(key: SessionKey, admission: &Admission, phase: Phase) -> Live
         resumes: false,
         stopping: None,
         reports: Allowance::default(),
+        refusals: None,
         cut_off: false,
     }
 }

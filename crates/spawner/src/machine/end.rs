@@ -23,6 +23,7 @@ impl Machine {
         if self.retry(now, run, &ending, out) {
             return;
         }
+        self.record_refusals(now, run, out);
         self.let_clock_rest(now, run);
         let entry = &mut self.runs[run.get()];
         let Body::Live(live) = std::mem::replace(&mut entry.body, Body::Ended(ending.status()))

@@ -9,6 +9,7 @@ use offshoot_model::{
 use offshoot_policy::{Lineage, Terms};
 
 use super::mail::Mail;
+use super::refusals::Refusals;
 use super::report::Allowance;
 use super::slots::Lease;
 use super::wait::WaitId;
@@ -82,6 +83,8 @@ pub(crate) struct Live {
     pub(super) resumes: bool,
     /// What its ending will say, once it was asked to stop.
     pub(crate) stopping: Option<Box<Reason>>,
+    /// What it was refused. Most runs are refused nothing.
+    pub(super) refusals: Option<Box<Refusals>>,
     /// How many reports of it may still be kept.
     pub(super) reports: Allowance,
     /// Whether it holds pieces, of which some were at work when it was to stop.

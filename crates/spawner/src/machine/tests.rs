@@ -233,6 +233,36 @@ fn a_sign_that_was_only_marked_counts_from_its_moment() {
 }
 
 #[test]
+fn refusals_in_a_loop_are_counted_and_recorded_with_the_next_event_and_the_end() {
+    let limits = Limits { max_spawns: 1, ..Limits::default() };
+    let mut world = World::new(14, limits, Behaviour::Quiet);
+    let run = world.spawn_piece();
+    let child = world.spawn_from(run).expect("one spawn is allowed");
+    let ask = |world: &mut World, times| {
+        (0..times).for_each(|_| assert!(world.ask(run).is_err(), "no more is"));
+    };
+    ask(&mut world, 1000);
+    let refused = |world: &World| {
+        let of = |event: &Event| match &event.kind {
+            EventKind::Refused { times, .. } => Some(*times),
+            _ => None,
+        };
+        let all: Vec<_> = world.ledger.events.iter().filter_map(of).collect();
+        (all.len(), all.iter().map(|times| times.unwrap_or(1)).sum::<u64>())
+    };
+    assert_eq!(refused(&world), (100, 100), "the others are on record with the next event");
+    world.use_tokens(run, 1);
+    assert_eq!(refused(&world), (101, 1000));
+    ask(&mut world, 500);
+    world.finish(run);
+    assert_eq!(refused(&world), (102, 1500), "and with the end");
+    world.finish(child);
+    world.close();
+    assert_proven(&world, 14);
+    assert_eq!(Audit::of(&world.ledger.events).refusals, 1500);
+}
+
+#[test]
 fn a_pause_keeps_what_runs_and_starts_nothing() {
     let limits = Limits { max_concurrent: 1, ..Limits::default() };
     let mut world = World::new(10, limits, Behaviour::Quiet);

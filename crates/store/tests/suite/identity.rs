@@ -141,8 +141,9 @@ fn admitted() -> impl Strategy<Value = EventKind> {
 fn other_kind() -> impl Strategy<Value = EventKind> {
     let key = SessionKey::parse("agent:main:main").expect("it is a key");
     prop_oneof![
-        text().prop_map(|message| EventKind::Refused {
+        (text(), option::of(any::<u64>())).prop_map(|(message, times)| EventKind::Refused {
             refusal: Box::new(Refusal::new(RefusalCode::DepthLimit, message).with_hint("less")),
+            times,
         }),
         Just(EventKind::Starting),
         option::of((any::<u32>(), any::<u64>())).prop_map(|process| EventKind::Started {

@@ -79,11 +79,12 @@ fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, 
             };
             Some(Words { kind: EntryKind::Task, from, text: text(store, &admitted.task)? })
         }
-        EventKind::Refused { refusal } => {
+        EventKind::Refused { refusal, times } => {
             let Refusal { code, message, .. } = &**refusal;
             let code = serde_json::to_value(code).ok();
             let code = code.as_ref().and_then(|code| code.as_str()).unwrap_or_default();
-            own(EntryKind::Request, format!("a child was refused ({code}): {message}"))
+            let often = times.map(|times| format!(", {times} times")).unwrap_or_default();
+            own(EntryKind::Request, format!("a child was refused ({code}{often}): {message}"))
         }
         EventKind::Waiting => own(EntryKind::Request, "waits for its children".to_owned()),
         EventKind::Merged(summary) => {

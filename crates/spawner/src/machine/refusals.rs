@@ -1,0 +1,53 @@
+//! Refusals: each on record, until one run has had so many that it must be in a loop.
+
+use offshoot_model::{EventKind, Refusal, Timestamp};
+
+use super::run::RunIndex;
+use super::{Effect, Machine};
+
+/// So many refusals of one run are recorded as they come. Further ones are counted, so that an agent that asks in a loop
+/// does not fill the disk.
+const ONE_BY_ONE: u32 = 100;
+
+/// What one run was refused.
+#[derive(Debug, Default)]
+pub(super) struct Refusals {
+    recorded: u32,
+    /// The last refusal of each code that is not on record yet, and how many there were.
+    counted: Vec<(Box<Refusal>, u64)>,
+}
+
+impl Machine {
+    /// A run was refused a child. One that is over is answered, and nothing is recorded of it.
+    pub(super) fn refused(
+        &mut self,
+        now: Timestamp,
+        caller: RunIndex,
+        refusal: &Refusal,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(live) = self.runs[caller.get()].live_mut() else { return };
+        let refusals = live.refusals.get_or_insert_default();
+        let refusal = Box::new(refusal.clone());
+        if refusals.recorded < ONE_BY_ONE {
+            refusals.recorded += 1;
+            return self.append(now, caller, EventKind::Refused { refusal, times: None }, out);
+        }
+        match refusals.counted.iter_mut().find(|(known, _)| known.code == refusal.code) {
+            Some((known, times)) => (*known, *times) = (refusal, *times + 1),
+            None => refusals.counted.push((refusal, 1)),
+        }
+    }
+
+    /// Records what was counted of a run, before its next event.
+    pub(super) fn record_refusals(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
+        let refusals = self.runs[run.get()].live_mut().and_then(|live| live.refusals.as_mut());
+        let Some(refusals) = refusals.filter(|refusals| !refusals.counted.is_empty()) else {
+            return;
+        };
+        for (refusal, times) in std::mem::take(&mut refusals.counted) {
+            let times = Some(times);
+            self.append(now, run, EventKind::Refused { refusal, times }, out);
+        }
+    }
+}
