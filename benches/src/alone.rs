@@ -21,6 +21,8 @@ pub(crate) enum Order {
     Queued { runs: u64 },
     /// The growth for each run that is over, in a tree that lives.
     Finished { runs: u64 },
+    /// The growth for each piece of a tree that was taken over.
+    Resumed { runs: u64 },
     /// The most that a map of a large file takes, everything in it.
     Large { log: PathBuf, pieces: u64 },
 }
@@ -36,6 +38,7 @@ pub(crate) fn run(order: &[String]) -> Result<()> {
         match (word.as_str(), rest) {
             ("queued", []) => queued(number, folder).await,
             ("finished", []) => finished(number, folder).await,
+            ("resumed", []) => resumed(number, folder).await,
             ("large", [log]) => large(Path::new(log), number, folder).await,
             _ => Err(format!("no such measurement: {word}").into()),
         }
@@ -50,6 +53,7 @@ impl Order {
         let (word, number, log) = match self {
             Self::Queued { runs } => ("queued", runs, None),
             Self::Finished { runs } => ("finished", runs, None),
+            Self::Resumed { runs } => ("resumed", runs, None),
             Self::Large { log, pieces } => ("large", pieces, Some(log)),
         };
         let mut command = Command::new(std::env::current_exe()?);
@@ -91,6 +95,22 @@ async fn finished(runs: u64, folder: &Path) -> Result<f64> {
     let (session, fan) = engine.start(pieces(runs), Work::in_folder("/"), Strategy::Sum).await?;
     let outcome = fan.answer().await?;
     let growth = resident("VmRSS")? - before;
+    session.conclude(&outcome).await?;
+    Ok(growth / runs as f64)
+}
+
+async fn resumed(runs: u64, folder: &Path) -> Result<f64> {
+    let engine = Engine::new(Record::Sqlite, folder, config(8)?, closure())?;
+    let root = engine.store.roots()?.pop().ok_or("there is no tree to take over")?.root;
+    let before = resident("VmRSS")?;
+    let spec = RootSpec::new("measure").work(Work::in_folder("/"));
+    let session = engine.spawner.resume(root, spec).await?;
+    session.pause(true);
+    let fan = session.fan_out(FanOut::new(pieces(runs)).merge(Strategy::Sum)).await?;
+    session.counts().await;
+    let growth = resident("VmRSS")? - before;
+    session.pause(false);
+    let outcome = fan.answer().await?;
     session.conclude(&outcome).await?;
     Ok(growth / runs as f64)
 }

@@ -4,6 +4,7 @@
 mod append;
 mod concatenate;
 mod cut;
+mod first_start;
 mod growth;
 mod hand_over;
 mod in_process;
@@ -15,10 +16,12 @@ mod plugin_run;
 mod process;
 mod recursion;
 mod reopen;
+mod resume;
 mod start_up;
 mod structured;
 mod variable;
 mod vote;
+mod waiting;
 
 use crate::Result;
 use crate::outcome::Outcome;
@@ -41,11 +44,15 @@ pub(crate) const ALL: &[Row] = &[
     recursion::ROW,
     memory::ROW,
     growth::ROW,
+    waiting::ROW,
+    first_start::ROW,
     variable::ROW,
     concatenate::ROW,
     cut::ROW,
     append::ROW,
     reopen::ROW,
+    resume::ROW,
+    resume::MEMORY,
     vote::ROW,
     structured::ROW,
     key::ROW,
