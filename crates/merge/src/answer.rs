@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use offshoot_model::{Payload, ValueKind};
 
 use crate::fold::State;
+use crate::held::Held;
 use crate::text::{self, Spacing};
 use crate::values::Source;
 use crate::{Failure, Values};
@@ -70,11 +71,17 @@ impl Answer {
     /// Its length in bytes, where that can be told without reading stored values: not where one would have to be
     /// escaped or laid out.
     pub fn len(&self) -> Option<u64> {
-        let raw = |value: &Payload| match value {
+        let in_store = |value: &Payload| matches!(value, Payload::Stored(_));
+        let is_known = |value: &Held| match value {
+            Held::Here(payload) if !in_store(payload) => true,
+            held => self.writes_plain() && held.has_known_length(),
+        };
+        let mut picked = self.picked();
+        let is_plain = |value: &Payload| match value {
             Payload::Stored(reference) => self.writes_plain() && !text::is_json(reference),
             _ => true,
         };
-        if !self.values().all(raw) {
+        if !self.held().all(is_known) || !picked.all(is_plain) {
             return None;
         }
         let mut counter = Counter(0);
@@ -94,7 +101,9 @@ impl Answer {
         if let Some(only) = self.only_value() {
             return Some(only.clone());
         }
-        if self.values().any(|value| matches!(value, Payload::Stored(_))) {
+        let at_hand = |value: &Payload| !matches!(value, Payload::Stored(_));
+        if !self.held().all(|held| held.here().is_some_and(at_hand)) || !self.picked().all(at_hand)
+        {
             return None;
         }
         let mut bytes = Vec::new();
@@ -111,7 +120,7 @@ impl Answer {
         match &self.state {
             State::Concatenate(concatenate) => {
                 let mut values = concatenate.values();
-                let only = values.next().filter(|_| values.next().is_none())?;
+                let only = values.next().filter(|_| values.next().is_none())?.here()?;
                 matches!(only.kind(), ValueKind::Text | ValueKind::Bytes).then_some(only)
             }
             State::First(first) => first.value(),
@@ -125,13 +134,27 @@ impl Answer {
         !matches!(self.state, State::Structured(_) | State::Vote(_))
     }
 
-    fn values(&self) -> Box<dyn Iterator<Item = &Payload> + '_> {
+    /// The results of a strategy that keeps each.
+    fn held(&self) -> Box<dyn Iterator<Item = &Held> + '_> {
         match &self.state {
             State::Concatenate(concatenate) => Box::new(concatenate.values()),
             State::Structured(structured) => Box::new(structured.values()),
             State::Summarize(summarize) => Box::new(summarize.values()),
+            State::Vote(_)
+            | State::Sum(_)
+            | State::First(_)
+            | State::Quorum(_)
+            | State::Given(_) => Box::new(std::iter::empty()),
+        }
+    }
+
+    /// The results of one that keeps some.
+    fn picked(&self) -> Box<dyn Iterator<Item = &Payload> + '_> {
+        match &self.state {
+            State::Concatenate(_) | State::Structured(_) | State::Summarize(_) | State::Sum(_) => {
+                Box::new(std::iter::empty())
+            }
             State::Vote(vote) => Box::new(vote.values()),
-            State::Sum(_) => Box::new(std::iter::empty()),
             State::First(first) => Box::new(first.value().into_iter()),
             State::Quorum(quorum) => Box::new(quorum.value().into_iter()),
             State::Given(given) => Box::new(given.value().into_iter()),

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use offshoot_model::{Envelope, JsonText, Payload, VariableRef};
 
+use crate::held::Held;
 use crate::{Answer, Failure, MergeError, OnFailure, Strategy};
 use seen::Seen;
 
@@ -34,6 +35,8 @@ pub(crate) use vote::Vote;
 pub struct Fold {
     on_failure: OnFailure,
     seen: Seen,
+    /// How much of results may still be held; none where all of it may.
+    room: Option<u64>,
     answer: Answer,
 }
 
@@ -71,14 +74,22 @@ impl Fold {
             Strategy::First => State::First(First::default()),
             Strategy::Quorum(needed) => State::Quorum(Quorum::new(needed)),
         };
-        Self { on_failure, seen: Seen::default(), answer: Answer::of(state) }
+        Self { on_failure, seen: Seen::default(), room: None, answer: Answer::of(state) }
+    }
+
+    /// Holds so many bytes of results and no more: of further ones only the place in the request, by which whoever writes
+    /// the answer gets them again ([`Values::result`](crate::Values::result)).
+    #[must_use]
+    pub fn hold_at_most(mut self, bytes: u64) -> Self {
+        self.room = Some(bytes);
+        self
     }
 
     /// For a merge that is made elsewhere, as that of a plugin is: results are counted here, and the answer is
     /// [given](Self::give).
     pub fn elsewhere(on_failure: OnFailure) -> Self {
         let state = State::Given(Given::default());
-        Self { on_failure, seen: Seen::default(), answer: Answer::of(state) }
+        Self { on_failure, seen: Seen::default(), room: None, answer: Answer::of(state) }
     }
 
     /// The answer of a merge that is made elsewhere; early where it stands whatever the remaining results say. Others
@@ -119,7 +130,7 @@ impl Fold {
             }
         };
         self.answer.merged += 1;
-        self.answer.state.push(index, key, value);
+        self.answer.state.push(index, key, value, &mut self.room);
         if self.stands() { Step::Early } else { Step::More }
     }
 
@@ -205,14 +216,16 @@ impl Fold {
 }
 
 impl State {
-    fn push(&mut self, index: u32, key: Arc<str>, value: Payload) {
+    fn push(&mut self, index: u32, key: Arc<str>, value: Payload, room: &mut Option<u64>) {
         match self {
-            Self::Concatenate(concatenate) => concatenate.push(index, value),
-            Self::Structured(structured) => structured.push(index, key, value),
+            Self::Concatenate(concatenate) => concatenate.push(index, hold(index, value, room)),
+            Self::Structured(structured) => {
+                structured.push(index, key, hold(index, value, room));
+            }
             Self::Vote(vote) => {
                 vote.push(index, value);
             }
-            Self::Summarize(summarize) => summarize.push(index, key, value),
+            Self::Summarize(summarize) => summarize.push(index, key, hold(index, value, room)),
             Self::Sum(sum) => sum.push(index, key, &value),
             Self::First(first) => first.push(value),
             Self::Quorum(quorum) => quorum.push(index, value),
@@ -223,6 +236,24 @@ impl State {
     /// The first result *that completes*, and the first value that several runs *gave*: an envelope is neither.
     fn wants_completed(&self) -> bool {
         matches!(self, Self::First(_) | Self::Quorum(_))
+    }
+}
+
+/// A result as it is held: itself while there is room for it.
+fn hold(place: u32, value: Payload, room: &mut Option<u64>) -> Held {
+    let (Some(room), Payload::Text(_) | Payload::Json(_)) = (room, &value) else {
+        return Held::Here(value);
+    };
+    match room.checked_sub(value.size()) {
+        Some(left) => {
+            *room = left;
+            Held::Here(value)
+        }
+        None => {
+            // Nothing that comes later is held either, so that an answer is not read twice over for a few small ones.
+            *room = 0;
+            Held::Elsewhere { place, kind: value.kind(), size: value.size() }
+        }
     }
 }
 

@@ -33,6 +33,7 @@ mod answer;
 mod error;
 mod failure;
 mod fold;
+mod held;
 mod lines;
 mod number;
 mod on_failure;

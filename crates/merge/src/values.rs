@@ -2,12 +2,19 @@
 
 use std::io;
 
-use offshoot_model::VariableRef;
+use offshoot_model::{Payload, VariableRef};
 
 /// Opens what a reference names. The store is one; tests hand in a map.
 pub trait Values {
     /// The bytes of the value itself, without the wrapper in which an agent sees it.
     fn open(&self, reference: &VariableRef) -> io::Result<Box<dyn io::Read + '_>>;
+
+    /// The result at this place in the request, as it was pushed. Asked only of a fold that does not hold all
+    /// results, see [`Fold::hold_at_most`](crate::Fold::hold_at_most).
+    fn result(&self, place: u32) -> io::Result<Payload> {
+        let text = format!("result {place} was not held, and nothing says where it is");
+        Err(io::Error::new(io::ErrorKind::NotFound, text))
+    }
 }
 
 /// For merges whose results are all at hand.
@@ -44,6 +51,17 @@ impl<'a> Source<'a> {
     /// Bytes that were not copied because nothing was opened.
     pub(crate) fn skipped(&self) -> u64 {
         self.skipped
+    }
+
+    /// A result that was not held; none where only sizes are added up.
+    pub(crate) fn result(&mut self, place: u32, size: u64) -> io::Result<Option<Payload>> {
+        match self.values {
+            Some(values) => values.result(place).map(Some),
+            None => {
+                self.skipped += size;
+                Ok(None)
+            }
+        }
     }
 
     /// Copies a value in blocks. A value that is shorter or longer than was recorded is an error: half an

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use offshoot_merge::{Answer, Fold, MergeError, OnFailure, Step, Strategy};
 use offshoot_model::{
     AgentId, CancelledBy, ContextEntry, Ending, Envelope, InputRange, Origin, Payload, Reason,
-    Refusal, RunStatus, SpawnRequest, VariableRef,
+    Refusal, RootId, RunId, RunStatus, SpawnRequest, VariableRef,
 };
+use offshoot_store::Store;
 use tokio::sync::{mpsc, watch};
 
 use crate::custom::{CustomJob, CustomMerge};
@@ -18,9 +19,13 @@ use crate::machine::RunIndex;
 use crate::resolve::Unresolved;
 use crate::session::{broken, over};
 use crate::shared::Shared;
-use crate::values::StoredValues;
 use crate::supervisor::{Ask, FanEvent, FanId, Message, TreeState};
+use crate::values::StoredValues;
 use crate::work::Work;
+
+/// How much of the answers of pieces is held until they are merged. Those of a hundred thousand would be hundreds of
+/// megabytes, and each stands on record.
+const HELD_BYTES: u64 = 32 << 20;
 
 /// Pieces to run and how to merge what comes back.
 #[derive(Clone, Debug)]
@@ -54,6 +59,7 @@ pub struct Piece {
 /// Pieces on their way.
 pub struct Fan {
     id: FanId,
+    root: RootId,
     sender: mpsc::UnboundedSender<Message>,
     state: watch::Receiver<TreeState>,
     events: mpsc::UnboundedReceiver<FanEvent>,
@@ -88,6 +94,11 @@ pub struct FanAnswer {
     pub refused: Vec<Refused>,
     /// Why the rest was cancelled, if it was.
     pub cut_short: Option<CancelledBy>,
+    /// The tree of the pieces.
+    pub root: RootId,
+    /// Which run each piece was, in the order of the request; the root itself for those that were not admitted. By these an
+    /// answer is read that is too large to be held, see [`FanAnswer::values`].
+    pub runs: Arc<[RunId]>,
     /// Whether the answer stood before all pieces were over, so that no other piece is needed for it.
     pub early: bool,
     /// What was to become of pieces that did not complete.
@@ -253,16 +264,34 @@ impl Fan {
         }
         let (strategy, fold) = match &custom {
             Some(custom) => (custom.to_string(), Fold::elsewhere(on_failure)),
-            None => (strategy.to_string(), Fold::new(strategy, on_failure)),
+            None => {
+                let fold = Fold::new(strategy, on_failure).hold_at_most(HELD_BYTES);
+                (strategy.to_string(), fold)
+            }
         };
         let values = StoredValues::new(Arc::clone(&shared.store));
-        Ok(Self { id, sender, state, events, keys, strategy, fold, values, job, on_failure, max_fail })
+        let root = shared.root;
+        Ok(Self {
+            id,
+            root,
+            sender,
+            state,
+            events,
+            keys,
+            strategy,
+            fold,
+            values,
+            job,
+            on_failure,
+            max_fail,
+        })
     }
 
     /// Waits for the pieces and merges them as they end. Dropping the future leaves the pieces running: cancel them,
     /// or close the session.
     pub async fn answer(mut self) -> Result<FanAnswer, SpawnerError> {
         let total = u32::try_from(self.keys.len()).expect("a request has fewer than 2^32 pieces");
+        let mut runs = vec![self.root.run(); self.keys.len()];
         let mut failures: Vec<(u32, Box<Envelope>)> = Vec::new();
         let mut refused: Vec<(u32, Box<Refusal>)> = Vec::new();
         let mut completed = 0;
@@ -273,6 +302,9 @@ impl Fan {
                 error = broken(&mut self.state) => return Err(error),
                 event = self.events.recv() => event.ok_or_else(|| over(&self.state))?,
             };
+            if let FanEvent::Ended { place, envelope } = &event {
+                runs[*place as usize] = envelope.run_id;
+            }
             match event {
                 FanEvent::Ended { place, mut envelope } if envelope.status.is_success() => {
                     completed += 1;
@@ -333,6 +365,8 @@ impl Fan {
             failures,
             refused,
             cut_short,
+            root: self.root,
+            runs: runs.into(),
             early,
             on_failure: self.on_failure,
         })
@@ -352,6 +386,11 @@ impl Fan {
 }
 
 impl FanAnswer {
+    /// What the answer is written with, from the store of its tree.
+    pub fn values(&self, store: Arc<dyn Store>) -> StoredValues {
+        StoredValues::new(store).with_results_of(self.root, Arc::clone(&self.runs))
+    }
+
     /// Whether this is the answer to what was asked. An answer that stood early needs no other piece, so it does not
     /// matter what became of the others, or whether they were admitted. What was cut short for its failures did not do
     /// what it was asked, whatever may be left out of the answer.

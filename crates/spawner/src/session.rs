@@ -217,8 +217,9 @@ impl Session {
             Some(at_hand) if at_hand.size() <= INLINE_BYTES as u64 => return Ok(at_hand),
             _ => {}
         }
+        let store = Arc::clone(&self.shared.store);
         let (folder, values, answer) =
-            (Arc::clone(&self.shared.folder), self.values(), outcome.answer.clone());
+            (Arc::clone(&self.shared.folder), outcome.values(store), outcome.answer.clone());
         let kind = match answer.kind() {
             AnswerKind::Text => ValueKind::Text,
             AnswerKind::Json => ValueKind::Result,

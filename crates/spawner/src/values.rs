@@ -5,24 +5,34 @@ use std::io;
 use std::sync::Arc;
 
 use offshoot_merge::{Fold, Values};
-use offshoot_model::{Payload, VariableRef};
+use offshoot_model::{Envelope, JsonText, Payload, RootId, RunId, VariableRef};
 use offshoot_store::Store;
 
 /// The values of a store, as a merge wants them.
 #[derive(Clone)]
-pub struct StoredValues(Arc<dyn Store>);
+pub struct StoredValues {
+    store: Arc<dyn Store>,
+    /// The tree, and its runs whose results a fold did not hold, by their place in the request.
+    runs: Option<(RootId, Arc<[RunId]>)>,
+}
 
 impl StoredValues {
     /// The values of this store.
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self(store)
+        Self { store, runs: None }
+    }
+
+    /// With the results of these runs of a tree, in the order of the request.
+    #[must_use]
+    pub fn with_results_of(self, root: RootId, runs: Arc<[RunId]>) -> Self {
+        Self { runs: Some((root, runs)), ..self }
     }
 
     /// Lets a fold know what a result says that it is about to get, where it has to. What cannot be read at the moment is
     /// an error when the answer is written.
     pub async fn learn(&self, fold: &mut Fold, result: &Payload) {
         let Some(reference) = fold.unread(result) else { return };
-        let store = Arc::clone(&self.0);
+        let store = Arc::clone(&self.store);
         let read = tokio::task::spawn_blocking(move || store.read(&reference)).await;
         if let Ok(bytes) = read.expect("reading a value does not panic") {
             fold.learn(&reference, &bytes);
@@ -32,8 +42,21 @@ impl StoredValues {
 
 impl Values for StoredValues {
     fn open(&self, reference: &VariableRef) -> io::Result<Box<dyn io::Read + '_>> {
-        let file = self.0.open(reference).map_err(io::Error::other)?;
+        let file = self.store.open(reference).map_err(io::Error::other)?;
         Ok(Box::new(file))
+    }
+
+    fn result(&self, place: u32) -> io::Result<Payload> {
+        let lost = || io::Error::new(io::ErrorKind::NotFound, format!("result {place} is lost"));
+        let (root, runs) = self.runs.as_ref().ok_or_else(lost)?;
+        let (root, run) = (*root, *runs.get(place as usize).ok_or_else(lost)?);
+        let ending = self.store.ending(root, run).map_err(io::Error::other)?.ok_or_else(lost)?;
+        if ending.status().is_success() {
+            return Ok(ending.output.unwrap_or_else(|| Payload::text("")));
+        }
+        let about = self.store.admitted(root, run).map_err(io::Error::other)?.ok_or_else(lost)?;
+        let envelope = Envelope::of(&ending, about.key, run, about.agent, about.depth);
+        JsonText::of(&envelope).map(Payload::Json).map_err(io::Error::other)
     }
 }
 

@@ -8,7 +8,7 @@ use offshoot_model::{
     AgentId, CancelledBy, Cost, Envelope, EnvelopeError, Refusal, RefusalCode, RootId, RunId,
     RunStatus, SessionKey, TreeNode, Usage,
 };
-use offshoot_spawner::{FanAnswer, StoredValues};
+use offshoot_spawner::FanAnswer;
 use serde::Serialize;
 
 use super::data::Data;
@@ -69,7 +69,7 @@ pub(crate) fn pieces(
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
     let tree = tree(engine, root)?;
-    let values = StoredValues::new(Arc::clone(&engine.store));
+    let values = answer.values(Arc::clone(&engine.store));
     let exit = exit(answer, interrupted);
     let has_answer = match &answer.verdict {
         Ok(()) => exit == Exit::Done || answer.completed > 0,

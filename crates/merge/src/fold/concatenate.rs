@@ -2,27 +2,26 @@
 
 use std::io::{self, Write};
 
-use offshoot_model::Payload;
-
 use super::slots::Slots;
-use crate::text::{self, Spacing};
+use crate::held::Held;
+use crate::text::Spacing;
 use crate::values::Source;
 
 /// Holds the results themselves, large ones as references, and no keys.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Concatenate {
-    results: Slots<Payload>,
+    results: Slots<Held>,
 }
 
 /// A line of its own between two texts, whether or not they end with one.
 const SEPARATOR: &[u8] = b"\n---\n";
 
 impl Concatenate {
-    pub(super) fn push(&mut self, index: u32, value: Payload) {
+    pub(super) fn push(&mut self, index: u32, value: Held) {
         self.results.insert(index, value);
     }
 
-    pub(crate) fn values(&self) -> impl Iterator<Item = &Payload> {
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Held> {
         self.results.iter().map(|(_, value)| value)
     }
 
@@ -31,7 +30,7 @@ impl Concatenate {
             if position > 0 {
                 out.write_all(SEPARATOR)?;
             }
-            text::plain(value, Spacing::Compact, source, out)?;
+            value.plain(Spacing::Compact, source, out)?;
         }
         Ok(())
     }

@@ -4,21 +4,20 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use offshoot_model::Payload;
-
 use super::slots::Slots;
 use crate::MergeError;
+use crate::held::Held;
 use crate::text;
 use crate::values::Source;
 
 /// Holds keys and results, large ones as references.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Structured {
-    results: Slots<(Arc<str>, Payload)>,
+    results: Slots<(Arc<str>, Held)>,
 }
 
 impl Structured {
-    pub(super) fn push(&mut self, index: u32, key: Arc<str>, value: Payload) {
+    pub(super) fn push(&mut self, index: u32, key: Arc<str>, value: Held) {
         self.results.insert(index, (key, value));
     }
 
@@ -31,7 +30,7 @@ impl Structured {
         }
     }
 
-    pub(crate) fn values(&self) -> impl Iterator<Item = &Payload> {
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Held> {
         self.results.iter().map(|(_, (_, value))| value)
     }
 
@@ -43,7 +42,7 @@ impl Structured {
             }
             text::string(key, out)?;
             out.write_all(b":")?;
-            text::json(value, source, out)?;
+            value.json(source, out)?;
         }
         out.write_all(b"}")
     }

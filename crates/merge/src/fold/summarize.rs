@@ -3,24 +3,23 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use offshoot_model::Payload;
-
 use super::slots::Slots;
-use crate::text::{self, Spacing};
+use crate::held::Held;
+use crate::text::Spacing;
 use crate::values::Source;
 
 /// Holds keys and results, large ones as references.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Summarize {
-    results: Slots<(Arc<str>, Payload)>,
+    results: Slots<(Arc<str>, Held)>,
 }
 
 impl Summarize {
-    pub(super) fn push(&mut self, index: u32, key: Arc<str>, value: Payload) {
+    pub(super) fn push(&mut self, index: u32, key: Arc<str>, value: Held) {
         self.results.insert(index, (key, value));
     }
 
-    pub(crate) fn values(&self) -> impl Iterator<Item = &Payload> {
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Held> {
         self.results.iter().map(|(_, (_, value))| value)
     }
 
@@ -31,7 +30,7 @@ impl Summarize {
                 out.write_all(b"\n\n")?;
             }
             writeln!(out, "[Result {} from {key}]:", index + 1)?;
-            text::plain(value, Spacing::Indented, source, out)?;
+            value.plain(Spacing::Indented, source, out)?;
         }
         Ok(())
     }

@@ -370,8 +370,48 @@ fn stored_json_votes_by_value() {
         let winner = written.get("winner").unwrap_or(&written);
         assert_eq!(winner.as_array().map(Vec::len), Some(2000), "{strategy}");
         let counts = written.get("votes").and_then(serde_json::Value::as_object);
-        let counts = counts.map(|votes| votes.values().map(|vote| vote["count"].as_u64()).collect());
+        let counts =
+            counts.map(|votes| votes.values().map(|vote| vote["count"].as_u64()).collect());
         let counts: Vec<_> = counts.unwrap_or_default();
         assert_eq!(counts, expected.iter().map(|count| Some(*count)).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn what_is_not_held_is_read_again() {
+    /// Knows each result by its place.
+    struct Again(Vec<Payload>);
+
+    impl Values for Again {
+        fn open(&self, _reference: &VariableRef) -> io::Result<Box<dyn io::Read + '_>> {
+            unreachable!("nothing is stored")
+        }
+
+        fn result(&self, place: u32) -> io::Result<Payload> {
+            Ok(self.0[place as usize].clone())
+        }
+    }
+
+    let results =
+        [Payload::text("one"), json(r#"{ "two" : 2 }"#), Payload::text("three"), json("4")];
+    for strategy in ["concatenate", "structured", "summarize"] {
+        let whole = fold(strategy, &results).finish(4).expect(strategy);
+        for room in [0, 3, 5, 1000] {
+            let some = Fold::new(strategy.parse().expect(strategy), OnFailure::Fail);
+            let mut some = some.hold_at_most(room);
+            // Not in the order of the request.
+            for place in [2, 0, 3, 1] {
+                let key = format!("k{place}").into();
+                some.push(place, key, Ok(results[place as usize].clone()));
+            }
+            let answer = some.finish(4).expect(strategy);
+            let again = Again(results.to_vec());
+            assert_eq!(
+                text_of(&answer, &again),
+                text_of(&whole, &NothingStored),
+                "{strategy} {room}"
+            );
+            assert_eq!(answer.to_payload().is_some(), room == 1000, "{strategy} {room}");
+        }
     }
 }

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use offshoot_model::Event;
+use offshoot_merge::{OnFailure, Values};
+use offshoot_model::{Event, Payload, Reason};
 use offshoot_runtime::{Finished, FnRuntime};
 use offshoot_spawner::{FanOut, Piece, RootSpec, Spawner};
 use offshoot_store::{DataFolder, MemoryStore, SqliteStore, Store};
@@ -44,6 +45,27 @@ async fn the_first_pieces_run_while_the_tasks_of_the_last_are_kept() {
     let answer = fan.expect("no piece waits for all tasks").expect("pieces").answer().await;
     let answer = answer.expect("an answer");
     assert_eq!((answer.completed, kept.load(Ordering::SeqCst)), (300, 300));
+    session.conclude(&answer).await.expect("a whole record");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_is_not_held_is_read_from_the_record() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let runtime = FnRuntime::new("mixed", |launch, _cx| async move {
+        match &*launch.task {
+            "bad" => Finished::of(Reason::ExitCode { code: 3 }),
+            task => Finished::text(task),
+        }
+    });
+    let spawner = Spawner::builder().store(Arc::clone(&store)).runtime(runtime).build();
+    let session = spawner.expect("a spawner").open(RootSpec::new("all")).await.expect("a root");
+    let order = FanOut::new(["good", "bad"].map(Piece::task)).on_failure(OnFailure::Include);
+    let answer = session.fan_out(order).await.expect("pieces").answer().await.expect("an answer");
+    let values = answer.values(store);
+    assert_eq!(values.result(0).expect("it completed"), Payload::text("good"));
+    let failed = values.result(1).expect("its envelope is on record");
+    assert!(matches!(failed, Payload::Json(json) if json.as_str().contains("exit_code")));
+    assert!(values.result(2).is_err(), "there was no such piece");
     session.conclude(&answer).await.expect("a whole record");
 }
 
