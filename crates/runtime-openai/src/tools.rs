@@ -95,7 +95,7 @@ pub(crate) fn offer(may_spawn: bool, may_read: bool) -> Vec<Value> {
                      the result; with `wait: true` it blocks until the child has ended.";
         tools.push(tool("sessions_spawn", words, properties, &["task"]));
         let properties = json!({
-            "runs": {"type": "array", "items": {"type": "string"}, "description": "Run ids; all children so far where absent."},
+            "runs": {"type": "array", "items": {"type": "string"}, "description": "Run ids; where absent, the children that you have not heard of yet."},
             "mode": {"type": "string", "enum": ["all", "any"], "description": "Until all have ended, or until one has."},
             "timeoutSeconds": number("Answer after so many seconds whatever there is; the children go on."),
         });

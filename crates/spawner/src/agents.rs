@@ -263,6 +263,18 @@ impl Agents {
         Ok(Accepted { run, key })
     }
 
+    /// The runs that a wait is for which names none: the children of which the caller has not heard yet; all, where it has
+    /// heard of each.
+    ///
+    /// # Errors
+    ///
+    /// `caller_ended` where the session is over.
+    pub async fn unnamed(&self, caller: RunId) -> Result<Vec<RunId>, Refusal> {
+        let (reply, answer) = oneshot::channel();
+        self.tell(Message::Unnamed { run: caller, reply })?;
+        answer.await.ok().flatten().ok_or_else(over)
+    }
+
     /// Waits for runs below the caller, whose slot is lent meanwhile. Dropping the future gives the wait up.
     pub async fn wait(&self, caller: RunId, wait: WaitFor) -> Result<WaitAnswer, Refusal> {
         let asking = self.session(caller).await?;
@@ -368,13 +380,9 @@ impl Agents {
         Ok(false)
     }
 
-    /// All runs of this tree.
-    pub fn tree(&self) -> Result<Tree, StoreError> {
-        let mut tree = Tree::new();
-        for event in self.shared.store.events(self.shared.root, 0) {
-            tree.apply(&event?);
-        }
-        Ok(tree)
+    /// All runs of this tree, as they stand on record. Only what is new there since the last time is read.
+    pub fn tree(&self) -> Result<Arc<Tree>, StoreError> {
+        self.shared.known.tree(&*self.shared.store, self.shared.root)
     }
 
     /// The runs below a session, nearest first.

@@ -48,6 +48,7 @@ mod excerpt;
 mod fan;
 mod follow;
 mod host;
+mod known_tree;
 mod machine;
 mod mind;
 mod names;

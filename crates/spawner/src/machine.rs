@@ -39,8 +39,8 @@ use std::sync::Arc;
 use offshoot_config::Config;
 use offshoot_model::{
     AgentId, BudgetGrant, CancelledBy, Cleanup, Ending, Envelope, Event, EventKind, Grant,
-    InputRange, JsonText, MergeSummary, Origin, Payload, Reason, Refusal, RootId, RunId, SessionKey,
-    SpawnRequest, Timestamp, VariableRef,
+    InputRange, JsonText, MergeSummary, Origin, Payload, Reason, Refusal, RootId, RunId,
+    SessionKey, SpawnRequest, Timestamp, VariableRef,
 };
 use offshoot_policy::{Books, RuntimeFacts, Terms};
 use offshoot_runtime::{RunEvent, Stop};
@@ -236,8 +236,8 @@ pub(crate) struct Machine {
     paused: bool,
     /// Whether nothing starts, although it is not paused.
     held: bool,
-    /// Those that hold a slot, in no order.
-    holders: Vec<RunIndex>,
+    /// Those that hold a slot.
+    holders: BTreeSet<RunIndex>,
     /// When it is looked at next who is silent.
     stall_looked_for: Option<Timestamp>,
     /// Set once the whole tree is to stop: what is queued ends, nothing is admitted.
@@ -267,7 +267,7 @@ impl Machine {
             unclaimed: BTreeSet::new(),
             paused: false,
             held: false,
-            holders: Vec::new(),
+            holders: BTreeSet::new(),
             stall_looked_for: None,
             closing: false,
             root_grace_seconds,

@@ -19,6 +19,7 @@ use crate::clock::Clock;
 use crate::custom::Threads;
 use crate::doorkeeper::Doorkeeper;
 use crate::excerpt::Excerpt;
+use crate::known_tree::KnownTree;
 use crate::machine::WaitId;
 use crate::names::Names;
 use crate::runtimes::Runtimes;
@@ -51,6 +52,7 @@ pub(crate) struct Shared {
     pub(crate) doorkeeper: Option<Arc<dyn Doorkeeper>>,
     pub(crate) contexts: Contexts,
     pub(crate) names: Names,
+    pub(crate) known: KnownTree,
     /// Places for lines of progress on their way to the supervisor.
     pub(crate) progress: Arc<Semaphore>,
     /// What merges that are not ours run on.

@@ -19,6 +19,7 @@ use crate::custom::Threads;
 use crate::doorkeeper::Doorkeeper;
 use crate::error::SpawnerError;
 use crate::follow::FOLLOW_BUFFER;
+use crate::known_tree::KnownTree;
 use crate::machine::{Effect, Machine, Opening, RunIndex};
 use crate::names::Names;
 use crate::resolve::Unresolved;
@@ -180,6 +181,7 @@ impl Spawner {
             doorkeeper: around.doorkeeper.clone(),
             contexts: Contexts::default(),
             names: Names::default(),
+            known: KnownTree::default(),
             progress: Arc::new(Semaphore::new(PROGRESS_LINES)),
             merging: Threads::default(),
             // The root itself is followed under number 0.

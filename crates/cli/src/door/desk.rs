@@ -113,7 +113,7 @@ impl Desk {
         })
     }
 
-    async fn tree(&self) -> Result<Tree, CallError> {
+    async fn tree(&self) -> Result<Arc<Tree>, CallError> {
         let agents = self.agents.clone();
         blocking(move || agents.tree().map_err(|error| failed(&error))).await
     }

@@ -70,7 +70,8 @@ fn a_thousand_connections_of_one_agent_shut_nobody_out() {
            "$OFFSHOOT" wait"#,
     );
     let text = outcome.expect_code(0);
-    assert_eq!(text.stdout(), "64 936\nwell\ngone\nwell\n");
+    // The answer of the second was heard already.
+    assert_eq!(text.stdout(), "64 936\nwell\ngone\n");
 }
 
 #[test]

@@ -17,7 +17,7 @@ is of it meanwhile comes with `pending`.";
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// Run ids or session keys; all children so far where absent.
+    /// Run ids or session keys; where absent, the children that you have not heard of yet.
     #[serde(default)]
     runs: Vec<String>,
     /// Until all have ended, or until one has.

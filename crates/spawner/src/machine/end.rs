@@ -45,7 +45,7 @@ impl Machine {
         match phase {
             Phase::Holding { lease, .. } => {
                 self.slots.give_back(lease);
-                self.holders.retain(|&holder| holder != run);
+                self.holders.remove(&run);
             }
             Phase::Queued => self.queued -= 1,
             Phase::Lent | Phase::Returning { .. } | Phase::Holder => {}

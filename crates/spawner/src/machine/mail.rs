@@ -188,7 +188,7 @@ impl Machine {
     }
 
     /// Children that live, and those whose results are held, in the order in which they were admitted.
-    fn children_to_hear_of(&self, run: RunIndex) -> Vec<RunIndex> {
+    pub(super) fn children_to_hear_of(&self, run: RunIndex) -> Vec<RunIndex> {
         let entry = &self.runs[run.get()];
         let held = entry.live().and_then(|live| live.mail.as_ref()).map(|mail| &mail.results[..]);
         let is_held =

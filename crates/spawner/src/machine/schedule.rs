@@ -127,14 +127,14 @@ impl Machine {
 
     fn take_back(&mut self, now: Timestamp, run: RunIndex, lease: Lease, out: &mut Vec<Effect>) {
         self.slots.give_back(lease);
-        self.holders.retain(|&holder| holder != run);
+        self.holders.remove(&run);
         self.record(now, run, EventKind::Waiting, out);
     }
 
     fn hold(&mut self, now: Timestamp, run: RunIndex, lease: Lease, started: bool) {
         let live = self.runs[run.get()].live_mut().expect("only a live run is given a slot");
         live.phase = Phase::Holding { lease, started };
-        self.holders.push(run);
+        self.holders.insert(run);
         live.clock.resume(now);
         if let Some(at) = live.clock.timeout_at(live.grant.run_timeout_seconds) {
             self.timers.arm(at, Due::Timeout(run));

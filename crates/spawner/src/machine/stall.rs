@@ -86,7 +86,8 @@ impl Machine {
             return None;
         }
         let mut found: Option<(Timestamp, Silence)> = None;
-        for &run in &self.holders {
+        // The youngest first: those are rarely parents.
+        for &run in self.holders.iter().rev() {
             let live = self.runs[run.get()].live().filter(|live| live.live_children > 0)?;
             let sign = live.clock.last_sign();
             let (earliest, silence) =

@@ -49,7 +49,7 @@ impl Machine {
     pub(super) fn wait(&mut self, now: Timestamp, wait: NewWait, out: &mut Vec<Effect>) {
         let NewWait { id, caller, runs, mode, until } = wait;
         let targets: Vec<RunIndex> = if runs.is_empty() {
-            self.own_children(caller).to_vec()
+            self.unnamed(caller)
         } else {
             runs.iter()
                 .filter_map(|run| self.find(*run))
@@ -57,6 +57,23 @@ impl Machine {
                 .collect()
         };
         self.open_wait(now, id, Wait { caller, targets, mode, pending: 0, until }, out);
+    }
+
+    /// The runs that a wait is for which names none.
+    pub(crate) fn unnamed_runs(&self, caller: RunIndex) -> Vec<RunId> {
+        self.unnamed(caller).into_iter().map(|run| self.id(run)).collect()
+    }
+
+    /// What a wait is for that names no run: the children of which its caller has not heard yet. Where it has heard of all,
+    /// that is told again. A root that runs nothing itself is told with each wait of all that it has.
+    fn unnamed(&self, caller: RunIndex) -> Vec<RunIndex> {
+        let unheard = self.children_to_hear_of(caller);
+        let live = self.runs[caller.get()].live();
+        let is_told_of_ends = live.is_some_and(|live| live.phase != Phase::Holder);
+        match is_told_of_ends && !unheard.is_empty() {
+            true => unheard,
+            false => self.own_children(caller).to_vec(),
+        }
     }
 
     /// Opens a wait, or answers it at once. Its caller lends its slot meanwhile.

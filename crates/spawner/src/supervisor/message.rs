@@ -81,6 +81,8 @@ pub(crate) enum Message {
     Find { run: RunId, reply: oneshot::Sender<Option<Asking>> },
     /// How much room a run has for children; none where it is over or unknown.
     Room { run: RunId, reply: oneshot::Sender<Option<(BudgetGrant, Arc<Terms>)>> },
+    /// The runs that a wait of this run is for where it names none; none where the run is over or unknown.
+    Unnamed { run: RunId, reply: oneshot::Sender<Option<Vec<RunId>>> },
     /// How many hold a slot, how many stand in line.
     Count { reply: oneshot::Sender<Counts> },
 }

@@ -143,6 +143,12 @@ impl Supervisor {
                 // Whoever asked may have gone.
                 let _ = reply.send(room);
             }
+            Message::Unnamed { run, reply } => {
+                let live =
+                    self.machine.find(run).filter(|run| self.machine.session(*run).is_some());
+                // Whoever asked may have gone.
+                let _ = reply.send(live.map(|run| self.machine.unnamed_runs(run)));
+            }
             Message::Count { reply } => {
                 let counts = Counts {
                     active: self.machine.active() as usize,

@@ -39,7 +39,11 @@ impl Desk {
                 let answer = self.agents.wait(caller, wait_for(Vec::new(), &wait)).await?;
                 return self.waited(caller, &answer).await;
             }
-            self.children(caller).await?
+            match wait.merge {
+                // What is to be one answer is that of all children.
+                Some(_) => self.children(caller).await?,
+                None => self.agents.unnamed(caller).await?,
+            }
         } else {
             self.all_named(caller, &wait.runs).await?
         };

@@ -155,3 +155,28 @@ fn waiting_for_strangers_and_for_nobody_is_answered_at_once() {
     }
     assert_eq!(world.holding(), [parent]);
 }
+
+#[test]
+fn a_wait_that_names_no_run_is_for_those_that_its_caller_has_not_heard_of() {
+    let mut world = World::new(90, Limits::default(), Behaviour::Quiet);
+    let parent = world.spawn_piece();
+    let spawn = |world: &mut World| world.spawn_from(parent).expect("it may spawn");
+    let (first, second, third) = (spawn(&mut world), spawn(&mut world), spawn(&mut world));
+    let unnamed = |world: &World| world.machine.unnamed_runs(parent);
+    let ids = |world: &World, runs: &[RunIndex]| -> Vec<_> {
+        runs.iter().map(|run| world.id(*run)).collect()
+    };
+    assert_eq!(unnamed(&world), ids(&world, &[first, second, third]));
+    world.finish(second);
+    assert_eq!(unnamed(&world), ids(&world, &[first, second, third]), "nobody has told it yet");
+    world.wait_for(parent, vec![], WaitMode::Any, None);
+    assert_eq!(unnamed(&world), ids(&world, &[first, third]), "it has heard of the second");
+    let wait = world.wait_for(parent, vec![], WaitMode::Any, None);
+    assert!(!world.is_answered(wait), "an old end does not satisfy it");
+    world.finish(first);
+    assert!(world.is_answered(wait));
+    let wait = world.wait(parent);
+    world.finish(third);
+    assert!(world.is_answered(wait));
+    assert_eq!(unnamed(&world), ids(&world, &[first, second, third]), "asking again repeats all");
+}
