@@ -227,6 +227,23 @@ fn a_large_result_comes_as_its_ends_and_whole_by_its_name() {
 }
 
 #[test]
+fn a_result_that_cannot_be_read_takes_no_other_with_it() {
+    let place = Place::new();
+    let outcome = place.tree(
+        &[],
+        r#"lost=$("$OFFSHOOT" spawn x -- sh -c 'yes | head -c 100000')
+           whole=$("$OFFSHOOT" spawn y -- echo fine)
+           "$OFFSHOOT" wait $lost $whole > all; rm -rf .offshoot/blobs/??
+           "$OFFSHOOT" --json wait $lost $whole > outcome.json; true"#,
+    );
+    outcome.expect_code(0);
+    let text = std::fs::read(place.path().join("outcome.json")).expect("it was written");
+    let outcome: Value = serde_json::from_slice(&text).expect("JSON");
+    assert_eq!(outcome[0]["error"]["code"], json!("result_unreadable"), "{outcome}");
+    assert_eq!((&outcome[0]["data"], &outcome[1]["data"]), (&Value::Null, &json!("fine")));
+}
+
+#[test]
 fn many_children_share_a_budget_and_a_refusal_undoes_none() {
     let place = Place::new();
     // The last child ends once it was told of another one.

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
-use offshoot_door::{CallError, Outcome, Progress, ProgressSink, Wait, WaitMode as Mode, Waited};
+use offshoot_door::{
+    CallError, Outcome, OutcomeError, Progress, ProgressSink, Wait, WaitMode as Mode, Waited,
+};
 use offshoot_model::{Envelope, EventKind, Payload, RunId};
 use offshoot_runtime::{WaitAnswer, WaitFor, WaitMode};
 use offshoot_spawner::{Excerpt, Sight};
-use offshoot_store::{Store, StoreError};
+use offshoot_store::Store;
 
 use super::merge::{Gathering, excerpt_json};
 use super::order::Order;
@@ -111,9 +113,7 @@ impl Desk {
         let limit = self.agents.session(caller).await?.inline_bytes;
         let (store, envelopes) = (Arc::clone(self.agents.store()), answer.ended.clone());
         let ended = blocking(move || {
-            let outcome = |envelope: &Envelope| outcome(&*store, envelope, limit);
-            let outcomes: Result<_, StoreError> = envelopes.iter().map(outcome).collect();
-            outcomes.map_err(|error| failed(&error))
+            Ok(envelopes.iter().map(|envelope| outcome(&*store, envelope, limit)).collect())
         });
         Ok(Waited { ended: ended.await?, pending: answer.pending.clone(), merged: None })
     }
@@ -188,16 +188,33 @@ impl Watched<'_> {
     }
 }
 
-/// An envelope with as much of its result as goes into the limit.
-fn outcome(store: &dyn Store, envelope: &Envelope, limit: u64) -> Result<Outcome, StoreError> {
+/// An envelope with as much of its result as goes into the limit. A result that cannot be read at the moment takes no
+/// other with it: its outcome says so.
+fn outcome(store: &dyn Store, envelope: &Envelope, limit: u64) -> Outcome {
     let mut outcome = Outcome::from(envelope);
     if let Some(data @ Payload::Stored(_)) = &envelope.data {
-        let excerpt = Excerpt::of(store, data, limit)?;
-        let whole = matches!(excerpt, Excerpt::Whole(_));
-        outcome.name = (!whole).then(|| result_name(envelope.run_id));
-        outcome.data = Some(excerpt_json(&excerpt));
+        match Excerpt::of(store, data, limit) {
+            Ok(excerpt) => {
+                let whole = matches!(excerpt, Excerpt::Whole(_));
+                outcome.name = (!whole).then(|| result_name(envelope.run_id));
+                outcome.data = Some(excerpt_json(&excerpt));
+            }
+            Err(error) => {
+                outcome.data = None;
+                outcome.name = Some(result_name(envelope.run_id));
+                outcome.error.get_or_insert_with(|| OutcomeError {
+                    code: "result_unreadable".to_owned(),
+                    message: format!("its result cannot be read: {}", failed(&error)),
+                    recovery_suggestion: Some(format!(
+                        "wait for it again, or read {} with context.get",
+                        result_name(envelope.run_id)
+                    )),
+                    parent_can_retry: true,
+                });
+            }
+        }
     }
-    Ok(outcome)
+    outcome
 }
 
 fn wait_for(runs: Vec<RunId>, wait: &Wait) -> WaitFor {
