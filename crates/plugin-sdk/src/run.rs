@@ -17,6 +17,7 @@ use offshoot_runtime::{
 use tokio::runtime::Handle;
 use tokio::sync::SetOnce;
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
 use crate::guard::{self, Guarded};
 use crate::loaded::Loaded;
@@ -66,7 +67,8 @@ impl AbiRuntime for RuntimeObject {
             self.loaded.runs.runs_as(id, task.clone());
             Ok(task)
         });
-        let mut object = RunObject { outcome, stop, letters, task: None };
+        let executor = self.executor.clone();
+        let mut object = RunObject { executor, outcome, stop, letters, task: None };
         match begun {
             Ok(task) => object.task = Some(task),
             Err(error) => {
@@ -120,8 +122,13 @@ impl Work {
 /// How a run ended, once it has. Each waiter waits for itself: one that gives up takes nothing with it.
 type Known = Arc<SetOnce<Result<Finished, AbiError>>>;
 
+/// How long after its grace a run may still take to end by itself, with what it has to say of its end. A host that ends
+/// runs by dropping them waits longer.
+const LINGER: Duration = Duration::from_secs(1);
+
 /// A run as its host has it.
 struct RunObject {
+    executor: Handle,
     outcome: Known,
     stop: StopHandle,
     /// None where nobody would read them.
@@ -143,10 +150,17 @@ impl Run for RunObject {
     }
 
     fn cancel(&self, grace_ms: u64) {
-        self.stop.stop(match grace_ms {
-            0 => Stop::Firm,
-            grace => Stop::Soft { grace: Duration::from_millis(grace) },
-        });
+        let grace = Duration::from_millis(grace_ms);
+        self.stop.stop(if grace.is_zero() { Stop::Firm } else { Stop::Soft { grace } });
+        let Some(task) = self.task.clone() else { return };
+        let outcome = Arc::clone(&self.outcome);
+        let by_force = async move {
+            if timeout(grace.saturating_add(LINGER), outcome.wait()).await.is_err() {
+                task.abort();
+            }
+        };
+        // Where the plugin is shut down it is not run, and the run is ended by that.
+        self.executor.spawn(by_force);
     }
 
     fn call(&self, op: RStr<'_>, args_json: RStr<'_>) -> Later {

@@ -59,6 +59,10 @@ impl Runtime for Obedient {
                     }
                     Finished::of(Reason::Cancelled { by: CancelledBy::Parent })
                 }
+                "deaf" => {
+                    let _held = Held;
+                    std::future::pending().await
+                }
                 "flood" => {
                     for number in 0..10_000 {
                         host.progress(number.to_string());
@@ -102,6 +106,17 @@ impl Runtime for Obedient {
         .boxed()
     }
 }
+
+/// What a deaf run holds.
+struct Held;
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        RELEASED.notify_one();
+    }
+}
+
+static RELEASED: Notify = Notify::const_new();
 
 static LATE: LazyLock<Arc<Notify>> = LazyLock::new(Arc::default);
 
@@ -269,6 +284,20 @@ async fn cancelling_is_heard_softly_and_firmly() {
     firmer.cancel(3_600_000);
     firmer.cancel(0);
     soon(firmer.outcome()).await.into_result().expect("it ended within the second grace");
+}
+
+#[tokio::test]
+async fn a_run_that_does_not_hear_is_ended_by_force() {
+    for grace in [1, 0] {
+        let run = runtime(plugin(), "obedient")
+            .start(json(launch("deaf")).as_rstr(), Recorder::default().as_ref());
+        run.cancel(grace);
+        let error = soon(run.outcome()).await.into_result().expect_err("it did not end by itself");
+        assert_eq!((error.code, &*error.message), (AbiError::CANCELLED, "it was ended by force"));
+        // With all that it held, though its host still has it.
+        soon(RELEASED.notified()).await;
+        drop(run);
+    }
 }
 
 #[tokio::test]
