@@ -2,11 +2,10 @@
 
 use abi_stable::StableAbi;
 use abi_stable::library::RootModule;
-use abi_stable::package_version_strings;
 use abi_stable::sabi_types::VersionStrings;
 use abi_stable::std_types::{RResult, RStr, RString};
 
-use crate::{AbiError, Answer, HostRef, Later, MergeRef, RuntimeRef};
+use crate::{AbiError, Answer, HostRef, Later, MergeRef, RuntimeRef, VERSION};
 
 /// The functions of a plugin. None of them unwinds. The names of parameters would be part of the layout, so there are none.
 #[repr(C)]
@@ -36,5 +35,5 @@ impl RootModule for PluginRef {
 
     const BASE_NAME: &'static str = "offshoot_plugin";
     const NAME: &'static str = "offshoot plugin";
-    const VERSION_STRINGS: VersionStrings = package_version_strings!();
+    const VERSION_STRINGS: VersionStrings = VersionStrings::new(VERSION);
 }

@@ -13,5 +13,12 @@ fn the_layout_of_version_1_0_is_frozen() {
         assert_eq!(now, frozen, "line {number} of tests/layout/1.0.md");
     }
     assert_eq!(now.lines().count(), FROZEN.lines().count());
+}
+
+#[test]
+fn the_number_of_the_interface_is_its_own() {
     assert_eq!(offshoot_plugin_abi::VERSION, "1.0.0");
+    // The loader compares the version of this crate too, which is part of each layout: it stays within the same major one.
+    let (major, _) = env!("CARGO_PKG_VERSION").split_once('.').expect("a version");
+    assert_eq!(Some(major), offshoot_plugin_abi::VERSION.split('.').next());
 }
