@@ -121,9 +121,11 @@ impl Plugins {
         checked: &Checked,
         cx: &Invocation,
     ) -> Result<PluginMerge, Failure> {
-        let extent = Extent { merges: vec![(name.to_owned(), empty())], ..self.extent(checked) };
+        let settings = self.merge_settings(name);
+        let extent =
+            Extent { merges: vec![(name.to_owned(), settings.clone())], ..self.extent(checked) };
         let plugin = self.load(checked, &extent, cx)?;
-        plugin.merge(name, &empty()).map_err(|error| unusable(&error, cx))
+        plugin.merge(name, &settings).map_err(|error| unusable(&error, cx))
     }
 
     /// Checks what was found, with what the user has said about it.
@@ -158,6 +160,12 @@ impl Plugins {
     pub(crate) fn runtime_settings(&self, name: &str) -> JsonText {
         let options = self.config.runtime(name).and_then(|runtime| runtime.options.as_ref());
         options.map_or_else(empty, |options| json(&options.value))
+    }
+
+    /// The settings of a merge.
+    pub(crate) fn merge_settings(&self, name: &str) -> JsonText {
+        let merges = self.config.plugins().merges.as_ref();
+        merges.and_then(|merges| merges.value.get(name)).map_or_else(empty, json)
     }
 
     /// The settings of a whole plugin.

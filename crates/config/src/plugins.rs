@@ -11,5 +11,7 @@ section! {
         pub path: Option<Valued<Vec<String>>> = "path";
         /// Passed to the plugins, by their names.
         pub options: Option<Valued<FreeForm>> = "options";
+        /// Passed to the merges of plugins, by their names.
+        pub merges: Option<Valued<FreeForm>> = "merges";
     }
 }

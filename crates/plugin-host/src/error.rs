@@ -210,6 +210,22 @@ pub enum PluginError {
         /// What it said.
         message: String,
     },
+    /// The settings do not fit the schema that it has of them.
+    #[error("the settings of the plugin {} do not fit its schema: {}", path.display(), problems.join("; "))]
+    Settings {
+        /// The file.
+        path: PathBuf,
+        /// Each with its place in the settings.
+        problems: Vec<String>,
+    },
+    /// The schema of its settings is none.
+    #[error("the schema that the plugin {} has of its settings is no JSON Schema: {why}", path.display())]
+    NoSchema {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
     /// The process that loaded it for a trial did not live to tell.
     #[error("{} ended the process that loaded it for a trial: {how}{}", path.display(), said(stderr))]
     Died {
@@ -313,8 +329,12 @@ impl PluginError {
             }
             Self::Swapped { .. } => "see who writes it, then try again".to_owned(),
             Self::Refused { .. } => {
-                "the settings of a plugin stand in plugins.options.NAME, those of a runtime in runtimes.NAME.options".to_owned()
+                "the settings of a plugin stand in plugins.options.NAME, those of a runtime in runtimes.NAME.options, those of a merge in plugins.merges.NAME".to_owned()
             }
+            Self::Settings { .. } => {
+                "they stand in plugins.options.NAME; `offshoot plugin inspect` shows the schema".to_owned()
+            }
+            Self::NoSchema { .. } => "tell its author; `config_schema` takes a JSON Schema".to_owned(),
             Self::NoTrial { .. } => {
                 "a new library is first opened in another process of this program: see why that cannot be, and try again".to_owned()
             }

@@ -32,6 +32,7 @@ mod package;
 mod plugin;
 mod runtime;
 mod search;
+mod settings;
 mod suite;
 mod trial;
 

@@ -19,6 +19,7 @@ use crate::merge::PluginMerge;
 use crate::package::{AbiVersion, Package};
 use crate::runtime::PluginRuntime;
 use crate::search::Checked;
+use crate::settings;
 
 /// A plugin whose library is open.
 pub struct Plugin {
@@ -96,6 +97,14 @@ impl Plugin {
         surroundings: Surroundings,
         config: &JsonText,
     ) -> Result<(), PluginError> {
+        if let Some(schema) = &self.manifest.config_schema {
+            let path = || self.path.clone();
+            let problems = settings::problems(schema, config)
+                .map_err(|why| PluginError::NoSchema { path: path(), why })?;
+            if !problems.is_empty() {
+                return Err(PluginError::Settings { path: path(), problems });
+            }
+        }
         if let Some(log) = &surroundings.log {
             let _ = self.log.set(Arc::clone(log));
         }

@@ -29,8 +29,8 @@ pub struct Suite {
     pub config: JsonText,
     /// The runtimes, each with its settings.
     pub runtimes: Vec<(String, JsonText)>,
-    /// The merges.
-    pub merges: Vec<String>,
+    /// The merges, each with its settings.
+    pub merges: Vec<(String, JsonText)>,
     /// A task that the runtimes complete by themselves.
     pub task: String,
     /// A task that they do not end before they are stopped.
@@ -151,8 +151,8 @@ async fn run(
     for (name, config) in &suite.runtimes {
         runtime::check(&plugin, name, config, suite, probing, book).await;
     }
-    for name in &suite.merges {
-        merge::check(&plugin, name, probing, book).await;
+    for (name, config) in &suite.merges {
+        merge::check(&plugin, name, config, probing, book).await;
     }
     let live = match &suite.hanging_task {
         Some(task) => runtime::under_way(&plugin, suite, task).await,

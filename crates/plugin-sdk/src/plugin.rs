@@ -122,7 +122,7 @@ impl Plugin {
         self
     }
 
-    /// With a JSON Schema of its settings.
+    /// With a JSON Schema of its settings: those that do not fit it are refused before the plugin begins.
     #[must_use]
     pub fn config_schema(mut self, schema: JsonText) -> Self {
         self.config_schema = Some(schema);

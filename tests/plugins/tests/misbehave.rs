@@ -33,7 +33,7 @@ async fn nothing_of_it_reaches_the_tree() {
             panic!("{task}: {}", finished.reason)
         };
         assert!(message.contains("as it was told"), "{message}");
-        assert!(message.contains("plugins/misbehave/src/lib.rs:"), "{message}");
+        assert!(message.contains("tests/plugin-misbehave/src/lib.rs:"), "{message}");
     }
     assert_eq!(run("panic in task").await.0.reason.status(), RunStatus::Completed);
 

@@ -124,7 +124,7 @@ fn a_merge_that_panics_or_blocks_is_an_answer() {
     };
     for said in [begin, push, finish] {
         assert!(said.contains("merge `misbehave`: it panicked: "), "{said}");
-        assert!(said.contains("plugins/misbehave/src/lib.rs:"), "{said}");
+        assert!(said.contains("tests/plugin-misbehave/src/lib.rs:"), "{said}");
     }
     assert_eq!([five, one, same, done], ["5", "1", "1", "0"]);
     assert_eq!([well.trim(), blocked, alive], ["well", "1", "alive"]);
@@ -199,6 +199,25 @@ fn no_agent_brings_a_library_of_its_own() {
     let script =
         r#""$OFFSHOOT" spawn x -- echo short >/dev/null; "$OFFSHOOT" wait --merge plugin:longest"#;
     assert_eq!(place.tree(&[], script).expect_code(0).stdout(), "short\n");
+}
+
+#[test]
+fn settings_reach_a_merge_and_are_held_against_the_schema() {
+    let place = Place::new();
+    plugin(&place, "plugins", "raw", "raw");
+    let merged = |settings: &str| {
+        place.file("c.toml", format!("[plugins]\npath = [\"plugins\"]\n{settings}\n"));
+        let strategy = ["--config", "c.toml", "--strategy", "plugin:longest"];
+        place.feed(&[&["merge"], &strategy[..]].concat(), "{\"key\":\"a\",\"value\":\"x\"}\n")
+    };
+    assert_eq!(merged("").expect_code(0).stdout(), "x\n");
+    let refused = merged("[plugins.merges.longest]\nrefuse = true").expect_code(5);
+    let said = "refused to give the merge `longest`: it does not like its settings";
+    assert!(refused.stderr.contains(said), "{}", refused.stderr);
+    merged("[plugins.options.raw]\nlevel = 3").expect_code(0);
+    let refused = merged("[plugins.options.raw]\nlevel = \"high\"").expect_code(5);
+    let said = "do not fit its schema: /level: \"high\" is not of type \"integer\"";
+    assert!(refused.stderr.contains(said), "{}", refused.stderr);
 }
 
 /// What is judged at one reading and loaded at another could be two things.

@@ -10,7 +10,7 @@ use abi_stable::prefix_type::PrefixTypeTrait;
 use abi_stable::sabi_trait::TD_Opaque;
 use abi_stable::std_types::{ROption, RResult, RStr, RString};
 use async_ffi::FutureExt;
-use offshoot_model::{CancelledBy, Reason};
+use offshoot_model::{CancelledBy, JsonText, Reason};
 use offshoot_plugin_abi::wire::manifest::{self, Manifest, MergeEntry, Panic, RuntimeEntry};
 use offshoot_plugin_abi::wire::{event, finished, launch};
 use offshoot_plugin_abi::{
@@ -33,7 +33,10 @@ extern "C" fn describe() -> RString {
         panic: if crate::NAME == "panic-aborts" { Panic::Abort } else { Panic::Unwind },
         description: "a plugin without the SDK".into(),
         license: "MIT".into(),
-        config_schema: None,
+        config_schema: (crate::NAME == "raw").then(|| {
+            let schema = r#"{"type":"object","properties":{"level":{"type":"integer"}}}"#;
+            JsonText::parse(schema.to_owned()).expect("JSON")
+        }),
         runtimes: vec![RuntimeEntry {
             name: "upper".into(),
             description: "says its task in upper case".into(),
@@ -64,8 +67,11 @@ extern "C" fn runtime(name: RStr<'_>, _: RStr<'_>) -> RResult<RuntimeRef, AbiErr
     }
 }
 
-extern "C" fn merge(name: RStr<'_>, _: RStr<'_>) -> RResult<MergeRef, AbiError> {
+extern "C" fn merge(name: RStr<'_>, config: RStr<'_>) -> RResult<MergeRef, AbiError> {
     match name.as_str() {
+        _ if config.contains("refuse") => {
+            RResult::RErr(AbiError::new(AbiError::INVALID, "it does not like its settings"))
+        }
         "longest" => RResult::ROk(Merge_TO::from_value(Longest, TD_Opaque)),
         other => RResult::RErr(AbiError::unsupported(other)),
     }

@@ -18,12 +18,17 @@ const MANY: u32 = 10_000;
 /// A result of this size, in bytes.
 const LARGE: usize = 100 << 20;
 
-pub(super) async fn check(plugin: &Arc<Plugin>, name: &str, probing: Probing, book: &mut Book<'_>) {
+pub(super) async fn check(
+    plugin: &Arc<Plugin>,
+    name: &str,
+    config: &JsonText,
+    probing: Probing,
+    book: &mut Book<'_>,
+) {
     let subject = format!("merge {name}");
-    let empty = JsonText::parse("{}".to_owned()).expect("it is JSON");
     let mut made = None;
     book.rule(&subject, "it is given with its settings", async {
-        made = Some(plugin.merge(name, &empty).map_err(|error| error.to_string())?);
+        made = Some(plugin.merge(name, config).map_err(|error| error.to_string())?);
         Ok(())
     })
     .await;

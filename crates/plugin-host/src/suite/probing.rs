@@ -37,7 +37,7 @@ pub(super) async fn check(plugin: &Arc<Plugin>, suite: &Suite, book: &mut Book<'
             (Some((name, _)), _) => {
                 plugin.module.runtime()(name.as_str().into(), panic.as_str().into()).map(drop)
             }
-            (None, Some(name)) => {
+            (None, Some((name, _))) => {
                 plugin.module.merge()(name.as_str().into(), panic.as_str().into()).map(drop)
             }
             (None, None) => return Verdict::Skipped("it has nothing to give".to_owned()),

@@ -59,10 +59,14 @@ fn order(
         let settings = plugins.runtime_settings(&entry.name);
         (entry.name, settings)
     });
+    let merges = manifest.merges.into_iter().map(|entry| {
+        let settings = plugins.merge_settings(&entry.name);
+        (entry.name, settings)
+    });
     Ok(Suite {
         config: plugins.settings(checked),
         runtimes: runtimes.collect::<Vec<(String, JsonText)>>(),
-        merges: manifest.merges.into_iter().map(|entry| entry.name).collect(),
+        merges: merges.collect(),
         task: arguments.task.clone(),
         hanging_task: arguments.hanging_task.clone(),
     })

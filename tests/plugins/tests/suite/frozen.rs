@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use offshoot_model::RunStatus;
 use offshoot_plugin_host::{Checked, Plugin, Surroundings};
@@ -10,7 +10,7 @@ use offshoot_plugin_tests::{Listener, folder, json, launch, library, run};
 use offshoot_runtime::{
     Merge, MergeInput, MergeValue, Output, RunEvent, RunHost, Runtime, check_contract,
 };
-use offshoot_test_support::target_folder;
+use offshoot_test_support::{release_build, target_folder};
 
 /// What one version has: a program that loads plugins, and a plugin.
 struct Version {
@@ -22,20 +22,10 @@ struct Version {
 impl Version {
     /// Builds it from its sources and takes what came of it into this folder.
     fn build(name: &'static str, sources: &Path, folder: &Path) -> Self {
-        let target = target_folder().join("frozen");
-        #[expect(clippy::disallowed_methods, reason = "the tool that builds is no agent")]
-        let built = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--manifest-path"])
-            .arg(sources.join("Cargo.toml"))
-            .arg("--target-dir")
-            .arg(&target)
-            .stdin(Stdio::null())
-            .status()
-            .expect("cargo has built this test, so it can be started");
-        assert!(built.success(), "{name} does not build");
+        let built = release_build(sources, &["build"], &[]);
         let take = |file: &str| {
             let taken = folder.join(format!("{name}-{file}"));
-            fs::copy(target.join("debug").join(file), &taken).expect("it has been built");
+            fs::copy(built.join(file), &taken).expect("it has been built");
             taken
         };
         Self { name, host: take("frozen-host"), plugin: take("libfrozen_plugin.so") }

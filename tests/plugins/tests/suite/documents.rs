@@ -5,7 +5,7 @@ use offshoot_plugin_abi::wire::{
 };
 use offshoot_plugin_abi::{AbiError, Outcome, event as kind};
 
-const PAGE: &str = include_str!("../../../docs/plugins.md");
+const PAGE: &str = include_str!("../../../../docs/plugins.md");
 
 type Read = fn(&str) -> Result<String, AbiError>;
 
