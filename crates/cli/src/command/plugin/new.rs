@@ -1,5 +1,6 @@
 //! `offshoot plugin new`: a crate outside any workspace, which builds, with a test and a README.
 
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -11,8 +12,10 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
-/// The SDK of the source tree that this command was built from.
-const BUILT_FROM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../plugin-sdk");
+/// The SDK of the checkout that this command was built from; none where it was built from a package.
+const BUILT_FROM: Option<&str> = option_env!("OFFSHOOT_BUILT_BESIDE_SDK");
+/// The version of the SDK that belongs to this command.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 const MANIFEST: &str = include_str!("template/Cargo.toml.in");
 const PACKAGE: &str = include_str!("template/plugin.toml.in");
@@ -36,7 +39,8 @@ pub(super) fn run(arguments: &NewPluginArguments, cx: &Invocation) -> Result<Exi
         (None, None) => unreachable!("the command line asks for one of them"),
     };
     let name = PluginName::parse(name).map_err(|error| Failure::of(Exit::BadInput, &error))?;
-    let sdk = sdk(arguments, cx)?;
+    let named = arguments.sdk.as_ref().map(|folder| cx.absolute(folder));
+    let sdk = Sdk::chosen(named, BUILT_FROM)?;
     let folder = cx.environment.working_folder.join(name.as_str());
     if folder.exists() {
         return Err(Failure::input(format_args!("there is {} already", folder.display()))
@@ -52,7 +56,7 @@ pub(super) fn run(arguments: &NewPluginArguments, cx: &Invocation) -> Result<Exi
             .replace("{{other}}", other)
             .replace("{{abi}}", &abi_version().to_string())
             .replace("{{target}}", &target())
-            .replace("{{sdk}}", &toml_text(&sdk))
+            .replace("{{sdk}}", &sdk.dependency())
     };
     let files: [(&'static str, String); 5] = [
         ("Cargo.toml", filled(MANIFEST)),
@@ -72,6 +76,7 @@ pub(super) fn run(arguments: &NewPluginArguments, cx: &Invocation) -> Result<Exi
     } else {
         cx.output.line(format_args!("made {}", folder.display()))?;
         files.iter().try_for_each(|file| cx.output.line(format_args!("  {file}")))?;
+        cx.output.note(format_args!("it depends on {sdk}"));
         cx.output.hint(format_args!(
             "cd {name} && cargo test && cargo build --release && offshoot plugin check ."
         ));
@@ -79,17 +84,44 @@ pub(super) fn run(arguments: &NewPluginArguments, cx: &Invocation) -> Result<Exi
     Ok(Exit::Done)
 }
 
-/// The source folder of the SDK.
-fn sdk(arguments: &NewPluginArguments, cx: &Invocation) -> Result<PathBuf, Failure> {
-    let folder = match &arguments.sdk {
-        Some(folder) => cx.absolute(folder),
-        None => PathBuf::from(BUILT_FROM),
-    };
-    let found = folder.canonicalize().ok().filter(|folder| folder.join("Cargo.toml").is_file());
-    found.ok_or_else(|| {
-        Failure::input(format_args!("there is no SDK in {}", folder.display()))
-            .hint("name the folder crates/plugin-sdk of a source tree with --sdk PATH")
-    })
+/// What the crate depends on.
+#[derive(Debug, PartialEq)]
+enum Sdk {
+    /// Its source folder.
+    Folder(PathBuf),
+    /// A version that cargo gets.
+    Version(&'static str),
+}
+
+impl Sdk {
+    /// What was named, else the checkout that this command was built from, else the version of this command.
+    fn chosen(named: Option<PathBuf>, built_from: Option<&str>) -> Result<Self, Failure> {
+        let Some(folder) = named.or_else(|| built_from.map(PathBuf::from)) else {
+            return Ok(Self::Version(VERSION));
+        };
+        let found = folder.canonicalize().ok().filter(|folder| folder.join("Cargo.toml").is_file());
+        found.map(Self::Folder).ok_or_else(|| {
+            Failure::input(format_args!("there is no SDK in {}", folder.display()))
+                .hint("name the folder crates/plugin-sdk of a source tree with --sdk PATH")
+        })
+    }
+
+    /// As it stands in a Cargo.toml.
+    fn dependency(&self) -> String {
+        match self {
+            Self::Folder(folder) => format!("{{ path = \"{}\" }}", toml_text(folder)),
+            Self::Version(version) => format!("\"{version}\""),
+        }
+    }
+}
+
+impl fmt::Display for Sdk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(folder) => write!(f, "the SDK in {}", folder.display()),
+            Self::Version(version) => write!(f, "version {version} of the SDK"),
+        }
+    }
 }
 
 /// `my-agent` as a type: `MyAgent`.
@@ -116,6 +148,28 @@ fn toml_text(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_crate_depends_on_what_was_named_or_built_from_or_on_this_version() {
+        let folder = tempfile::tempdir().expect("there is room");
+        fs::write(folder.path().join("Cargo.toml"), "").expect("there is room");
+        let real = folder.path().canonicalize().expect("it is there");
+        let path = folder.path().to_str().expect("a plain name");
+        let here = || Some(folder.path().to_owned());
+        let checks = [
+            (here(), None, Sdk::Folder(real.clone())),
+            (here(), Some("/gone"), Sdk::Folder(real.clone())),
+            (None, Some(path), Sdk::Folder(real)),
+            (None, None, Sdk::Version(VERSION)),
+        ];
+        for (named, built_from, expected) in checks {
+            assert_eq!(Sdk::chosen(named, built_from).expect("there is one"), expected);
+        }
+        Sdk::chosen(None, Some("/gone")).expect_err("its source tree is gone");
+        assert_eq!(Sdk::Version("0.1.0").dependency(), "\"0.1.0\"");
+        let quoted = Sdk::Folder("/a \"b\"".into()).dependency();
+        assert_eq!(quoted, r#"{ path = "/a \"b\"" }"#);
+    }
 
     #[test]
     fn names_become_types() {
