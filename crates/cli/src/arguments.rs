@@ -57,7 +57,7 @@ pub(crate) use limits::LimitArguments;
 pub(crate) use list::ListArguments;
 pub(crate) use manual::ManualArguments;
 pub(crate) use map::MapArguments;
-pub(crate) use mcp::McpArguments;
+pub(crate) use mcp::{McpArguments, OnClientGone};
 pub(crate) use merge::MergeArguments;
 pub(crate) use pause::{PauseArguments, UnpauseArguments};
 pub(crate) use plugin::{

@@ -220,7 +220,7 @@ fn definitions() -> Value {
                     "completed", "exit_code", "signal", "cannot_start", "runtime_error", "plugin_panic",
                     "turn_limit", "budget", "timeout", "idle", "output_limit", "deadline", "cancelled",
                     "pieces_failed",
-                    "not_recorded", "interrupted"
+                    "not_recorded", "interrupted", "client_gone"
                 ] }
             }
         },

@@ -21,7 +21,7 @@ impl Style {
             RunStatus::Completed => AnsiColor::Green.on_default(),
             RunStatus::Failed | RunStatus::TimedOut => AnsiColor::Red.on_default().bold(),
             RunStatus::Lost => AnsiColor::Magenta.on_default().bold(),
-            RunStatus::Cancelled => AnsiColor::Yellow.on_default(),
+            RunStatus::Cancelled | RunStatus::ClientGone => AnsiColor::Yellow.on_default(),
             RunStatus::Starting | RunStatus::Running => AnsiColor::Cyan.on_default(),
             RunStatus::Waiting => AnsiColor::Blue.on_default(),
             RunStatus::Idle | RunStatus::Queued => anstyle::Style::new().dimmed(),

@@ -107,6 +107,9 @@ pub enum Reason {
     },
     /// The supervisor died while it ran.
     Interrupted,
+    /// A root for a client from outside: the client closed its connection, or ended its server. Both look the same where
+    /// the client had done its work and where it was killed.
+    ClientGone,
 }
 
 /// Who cancelled a run.
@@ -169,6 +172,7 @@ impl Reason {
             Self::Timeout { .. } | Self::Idle { .. } | Self::Deadline => RunStatus::TimedOut,
             Self::Cancelled { .. } => RunStatus::Cancelled,
             Self::Interrupted => RunStatus::Lost,
+            Self::ClientGone => RunStatus::ClientGone,
         }
     }
 
@@ -191,6 +195,7 @@ impl Reason {
             Self::PiecesFailed { .. } => "pieces_failed",
             Self::NotRecorded { .. } => "not_recorded",
             Self::Interrupted => "interrupted",
+            Self::ClientGone => "client_gone",
         }
     }
 
@@ -253,6 +258,7 @@ impl fmt::Display for Reason {
             }
             Self::NotRecorded { message } => write!(f, "cannot be recorded: {message}"),
             Self::Interrupted => f.write_str("interrupted with its supervisor"),
+            Self::ClientGone => f.write_str("its client has gone"),
         }
     }
 }

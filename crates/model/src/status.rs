@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// `queued → starting → running ⇄ waiting → completed | failed | timed_out | cancelled | lost`.
+/// `queued → starting → running ⇄ waiting → completed | failed | timed_out | cancelled | lost | client_gone`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
@@ -28,6 +28,8 @@ pub enum RunStatus {
     Cancelled,
     /// Nobody can say how it ended.
     Lost,
+    /// A root for a client from outside: the client has gone, which says nothing of how its work went.
+    ClientGone,
 }
 
 impl RunStatus {
@@ -35,7 +37,12 @@ impl RunStatus {
     pub const fn is_terminal(self) -> bool {
         matches!(
             self,
-            Self::Completed | Self::Failed | Self::TimedOut | Self::Cancelled | Self::Lost
+            Self::Completed
+                | Self::Failed
+                | Self::TimedOut
+                | Self::Cancelled
+                | Self::Lost
+                | Self::ClientGone
         )
     }
 
@@ -57,6 +64,7 @@ impl RunStatus {
             Self::TimedOut => "timed_out",
             Self::Cancelled => "cancelled",
             Self::Lost => "lost",
+            Self::ClientGone => "client_gone",
         }
     }
 }

@@ -235,11 +235,23 @@ impl Session {
         Ok(Payload::Stored(value))
     }
 
-    /// Ends a root that runs nothing itself, and waits until everything below is over and recorded.
-    pub async fn close(mut self, ending: Ending) -> Result<(), SpawnerError> {
+    /// Ends a root that runs nothing itself. What lives below it goes on or ends, as `onParentEnd` has it.
+    pub fn end(&self, ending: Ending) {
         if !self.runs {
+            // A tree that is over has ended already.
             let _ = self.sender.send(Message::Close { ending: Box::new(ending) });
         }
+    }
+
+    /// Ends everything below a root that has ended, whatever `onParentEnd` says.
+    pub fn cascade(&self) {
+        let (run, reach) = (self.root().run(), Reach::Below);
+        let _ = self.sender.send(Message::Cancel { run, reach, by: CancelledBy::ParentEnded });
+    }
+
+    /// [`end`](Self::end), and waits until everything below is over and recorded.
+    pub async fn close(mut self, ending: Ending) -> Result<(), SpawnerError> {
+        self.end(ending);
         self.ended().await
     }
 

@@ -31,6 +31,11 @@ pub(crate) struct McpArguments {
     #[arg(long)]
     pub(crate) list_tools: bool,
 
+    /// What becomes of its children when the client of a root of its own goes: `cascade` ends them [default: as
+    /// subagents.onParentEnd says]
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) on_client_gone: Option<OnClientGone>,
+
     /// The agent that a root of its own is, by its id in the configuration [default: main]
     #[arg(long, value_name = "ID")]
     pub(crate) agent: Option<String>,
@@ -51,6 +56,13 @@ pub(crate) struct McpArguments {
     pub(crate) command: Vec<String>,
 }
 
+/// What becomes of children whose client has gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum OnClientGone {
+    /// They end, softly first
+    Cascade,
+}
+
 impl McpArguments {
     /// As the work of a root.
     pub(crate) fn work(&self) -> WorkArguments {
@@ -69,6 +81,7 @@ impl McpArguments {
             patience: _,
             permission_tool: _,
             list_tools: _,
+            on_client_gone,
             agent,
             runtime,
             label,
@@ -76,6 +89,6 @@ impl McpArguments {
             command,
         } = self;
         let named = agent.is_some() || runtime.is_some() || label.is_some();
-        named || !limits.flags().is_empty() || !command.is_empty()
+        named || on_client_gone.is_some() || !limits.flags().is_empty() || !command.is_empty()
     }
 }

@@ -71,6 +71,7 @@ fn word(status: RunState) -> &'static str {
         RunState::TimedOut => "timed out",
         RunState::Cancelled => "cancelled",
         RunState::Lost => "lost",
+        RunState::ClientGone => "client gone",
         RunState::Unknown => "unknown",
     }
 }

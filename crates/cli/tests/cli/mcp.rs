@@ -95,11 +95,29 @@ fn a_client_that_goes_lets_its_children_finish() {
     let status = server.wait().expect("it is ours");
     assert_eq!(status.code(), Some(0));
     let trees = place.run(&["tree", "--json"]).json();
-    assert_eq!(trees[0]["status"], "completed");
+    assert_eq!(trees[0]["status"], "client_gone");
     assert_eq!(trees[0]["children"][0]["status"], "completed");
     let run = trees[0]["children"][0]["runId"].as_str().expect("it has an id").to_owned();
     let shown = place.run(&["show", &run, "--json"]).expect_code(0);
     assert!(shown.stdout().contains("it was done"), "{}", shown.stdout());
+}
+
+#[test]
+fn a_client_that_goes_takes_its_children_along_where_that_was_asked_for() {
+    let place = Place::new();
+    let arguments = ["--on-client-gone", "cascade", "--", "sleep", "1000"];
+    let mut client = Client::start(&place, &arguments);
+    assert_eq!(client.call("sessions_spawn", json!({ "task": "x" }))["status"], "accepted");
+    assert_eq!(client.leave().0, 0);
+    let trees = place.run(&["tree", "--json"]).json();
+    assert_eq!(trees[0]["status"], "client_gone");
+    let child = &trees[0]["children"][0];
+    assert_eq!(child["status"], "cancelled");
+    let run = child["runId"].as_str().expect("it has an id").to_owned();
+    let shown = place.run(&["show", &run]);
+    assert!(shown.stdout().contains("cancelled  by its parent's end"), "{}", shown.stdout());
+    let root = trees[0]["runId"].as_str().expect("it has an id");
+    place.run(&["audit", root]).expect_code(0);
 }
 
 #[test]
@@ -115,7 +133,7 @@ fn a_signal_stops_everything_though_the_client_stays() {
     assert_eq!(status.code(), Some(130));
     assert!(client.complaint().starts_with("stopping everything"));
     let trees = place.run(&["tree", "--json"]).json();
-    assert_eq!(trees[0]["status"], "cancelled");
+    assert_eq!(trees[0]["status"], "client_gone");
     assert_eq!(trees[0]["children"][0]["status"], "cancelled");
 }
 
@@ -180,12 +198,12 @@ fn claude_code_of_the_users_own_has_children_of_its_kind() {
     );
     let claude = |arguments: &[&str]| claude(clients, &stage, arguments);
     claude(&["mcp", "add-json", "offshoot", &server(&["mcp", "--budget-usd", "5"])]).expect_code(0);
-    let outcome = claude(&["-p", "go and ask", "--allowedTools", spawn]).expect_code(0);
+    let outcome = claude(&["-p", "go and ask", "--allowedTools", "mcp__offshoot"]).expect_code(0);
     assert_eq!(outcome.stdout(), "it said fig\n");
     let trees = stage.place.run(&["tree", "--json"]).json();
     let key = trees[0]["sessionKey"].as_str().expect("a key");
     assert!(key.starts_with("agent:main:mcp:"), "{key}");
-    assert_eq!(trees[0]["status"], "completed");
+    assert_eq!(trees[0]["status"], "client_gone");
     assert_eq!(trees[0]["children"][0]["status"], "completed");
     assert_eq!(stage.agents(), 0);
 }

@@ -27,6 +27,8 @@ pub enum RunState {
     Cancelled,
     /// Nobody can say how it ended.
     Lost,
+    /// A root for a client from outside, which has gone.
+    ClientGone,
     /// A word of a later version.
     #[serde(other)]
     Unknown,
@@ -98,6 +100,7 @@ impl From<RunStatus> for RunState {
             RunStatus::TimedOut => Self::TimedOut,
             RunStatus::Cancelled => Self::Cancelled,
             RunStatus::Lost => Self::Lost,
+            RunStatus::ClientGone => Self::ClientGone,
         }
     }
 }
@@ -112,7 +115,12 @@ impl RunState {
     pub const fn is_terminal(self) -> bool {
         matches!(
             self,
-            Self::Completed | Self::Failed | Self::TimedOut | Self::Cancelled | Self::Lost
+            Self::Completed
+                | Self::Failed
+                | Self::TimedOut
+                | Self::Cancelled
+                | Self::Lost
+                | Self::ClientGone
         )
     }
 }
@@ -145,6 +153,7 @@ mod tests {
             RunStatus::TimedOut,
             RunStatus::Cancelled,
             RunStatus::Lost,
+            RunStatus::ClientGone,
         ] {
             let here = serde_json::to_string(&RunState::from(status)).unwrap();
             assert_eq!(here, format!("\"{status}\""));

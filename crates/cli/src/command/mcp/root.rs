@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  the user's own client ── MCP ──▶ serve ── first call ──▶ open the root, its door, and a way in
-//!         stdin closed ───────────────▶ the root ends; its children as onParentEnd has it
+//!         stdin closed ───────────────▶ the root ends as client_gone; its children as onParentEnd has it
 //! ```
 //!
 //! A client that only looks at the tools opens nothing: those that check whether their servers work would leave a record
@@ -12,12 +12,12 @@
 use offshoot_config::Config;
 use offshoot_door::{Client, ClientError, ErrorCode, Refused, Server};
 use offshoot_mcp::{Entrance, Options, ServeError, serve_stdio};
-use offshoot_model::{CancelledBy, Ending, Reason};
+use offshoot_model::{Ending, Reason};
 use offshoot_spawner::{RootKind, RootSpec, Session};
 use tokio::sync::{mpsc, oneshot};
 
 use super::ended;
-use crate::arguments::McpArguments;
+use crate::arguments::{McpArguments, OnClientGone};
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -71,12 +71,12 @@ pub(super) async fn serve(
                 if reply.send(Ok(client)).is_ok() {
                     break tree;
                 }
-                tree.close(Ending::of(Reason::Completed { exit_code: None }), cx).await?;
+                tree.close(cx).await?;
             }
             Err(failure) => drop(reply.send(Err(told(&failure)))),
         }
     };
-    tree.follow(served, cx).await
+    tree.follow(served, arguments.on_client_gone, cx).await
 }
 
 impl OwnTree {
@@ -107,24 +107,29 @@ impl OwnTree {
     async fn follow(
         mut self,
         served: impl Future<Output = Result<(), ServeError>>,
+        on_client_gone: Option<OnClientGone>,
         cx: &Invocation,
     ) -> Result<Exit, Failure> {
         let stopper = self.session.stopper();
         tokio::select! {
             served = served => {
-                self.close(Ending::of(Reason::Completed { exit_code: None }), cx).await?;
+                self.session.end(Ending::of(Reason::ClientGone));
+                if let Some(OnClientGone::Cascade) = on_client_gone {
+                    self.session.cascade();
+                }
+                self.close(cx).await?;
                 ended(served)
             }
             () = self.interrupts.hear() => {
-                // Some clients end their servers so. Where nothing runs below, nothing is cut short.
-                let (ending, exit) = if self.session.counts().await.live <= 1 {
-                    (Ending::of(Reason::Completed { exit_code: None }), Exit::Done)
-                } else {
+                // Most clients end their servers so, also where all went well. Where nothing runs below, nothing is cut
+                // short. The root ends first: it is not what the signal stops.
+                let cut_short = self.session.counts().await.live > 1;
+                self.session.end(Ending::of(Reason::ClientGone));
+                if cut_short {
                     self.interrupts.tell(&stopper, cx.output);
-                    let by = CancelledBy::Operator;
-                    (Ending::of(Reason::Cancelled { by }), Exit::Interrupted)
-                };
-                self.close(ending, cx).await?;
+                }
+                self.close(cx).await?;
+                let exit = if cut_short { Exit::Interrupted } else { Exit::Done };
                 // Not by returning: what reads standard input would be waited for, and the client may keep that open.
                 exit::end(exit)
             }
@@ -132,17 +137,17 @@ impl OwnTree {
     }
 
     /// Ends the root, and waits for what lives below it.
-    async fn close(self, ending: Ending, cx: &Invocation) -> Result<(), Failure> {
-        let Self { session, door, mut interrupts, _engine } = self;
+    async fn close(self, cx: &Invocation) -> Result<(), Failure> {
+        let Self { mut session, door, mut interrupts, _engine } = self;
         let stopper = session.stopper();
-        // All but the root.
-        let below = session.counts().await.live.saturating_sub(1);
+        session.end(Ending::of(Reason::ClientGone));
+        let below = session.counts().await.live;
         if below > 0 {
             let agents = if below == 1 { "agent" } else { "agents" };
             cx.output.note(format_args!("waiting for {below} {agents} below this root"));
         }
         let closed = tokio::select! {
-            closed = session.close(ending) => closed,
+            closed = session.ended() => closed,
             never = interrupts.pass_on(&stopper, cx.output) => match never {},
         };
         door.stop().await;
