@@ -32,6 +32,8 @@ mod entrance;
 mod options;
 mod patience;
 mod reference;
+mod repeats;
+mod schema;
 mod serve;
 mod server;
 mod tool;

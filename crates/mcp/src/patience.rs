@@ -9,10 +9,12 @@ use rmcp::service::{Peer, RequestContext};
 use tokio::sync::watch;
 
 use crate::Options;
+use crate::repeats::Repeats;
 
 /// How one call may block.
-pub(crate) struct Patience {
+pub(crate) struct Patience<'a> {
     options: Options,
+    repeats: &'a Repeats,
     listener: Option<Listener>,
 }
 
@@ -23,11 +25,20 @@ struct Listener {
     token: ProgressToken,
 }
 
-impl Patience {
-    pub(crate) fn new(options: Options, cx: &RequestContext<RoleServer>) -> Self {
+impl<'a> Patience<'a> {
+    pub(crate) fn new(
+        options: Options,
+        repeats: &'a Repeats,
+        cx: &RequestContext<RoleServer>,
+    ) -> Self {
         let token = cx.meta.get_progress_token();
         let listener = token.map(|token| Listener { peer: cx.peer.clone(), token });
-        Self { options, listener }
+        Self { options, repeats, listener }
+    }
+
+    /// What this client was answered before.
+    pub(crate) const fn repeats(&self) -> &Repeats {
+        self.repeats
     }
 
     pub(crate) const fn options(&self) -> &Options {

@@ -16,12 +16,13 @@ pub fn tools_json() -> JsonText {
 
 /// All tools as Markdown.
 pub fn tools_markdown() -> String {
-    let mut page = String::new();
+    let size = size();
+    let mut page = format!("Names, words and schemas together: {size} bytes in each prompt.\n\n");
     for tool in for_models() {
         let definition = tool.definition();
         let schema = definition.schema_as_json_value();
         let words = definition.description.unwrap_or_default();
-        let rows = rows(&schema, &schema, "");
+        let rows = rows(&schema, "");
         write!(page, "## `{}`\n\n{words}\n\n", tool.name()).expect("a string has room");
         if rows.is_empty() {
             page.push_str("Takes nothing.\n\n");
@@ -36,6 +37,16 @@ pub fn tools_markdown() -> String {
     page
 }
 
+/// The bytes that clients put into each prompt, where they show all tools: names, words and schemas.
+pub(crate) fn size() -> usize {
+    let size = |tool: ToolKind| {
+        let definition = tool.definition();
+        let words = definition.description.as_deref().unwrap_or_default();
+        tool.name().len() + words.len() + definition.schema_as_json_value().to_string().len()
+    };
+    for_models().map(size).sum()
+}
+
 fn for_models() -> impl Iterator<Item = ToolKind> {
     ToolKind::ALL.iter().copied().filter(|tool| tool.is_there(&Options::default()))
 }
@@ -48,54 +59,34 @@ struct Row {
 }
 
 /// The fields of an object, each followed by its own.
-fn rows(whole: &Value, object: &Value, above: &str) -> Vec<Row> {
+fn rows(object: &Value, above: &str) -> Vec<Row> {
     let required = object["required"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut found = Vec::new();
     for (name, field) in object["properties"].as_object().into_iter().flatten() {
         let path = format!("{above}{name}");
-        let meant = meant(whole, field);
         let needed = if required.iter().any(|it| it == name) { ", needed" } else { "" };
-        let words = field["description"].as_str().unwrap_or_default().replace('\n', " ");
-        found.push(Row { path: path.clone(), kind: kind(whole, meant) + needed, words });
-        let (inner, mark) = match meant["type"].as_str() {
-            Some("array") => (self::meant(whole, &meant["items"]), "[]."),
-            _ => (meant, "."),
+        let words = field["description"].as_str().unwrap_or_default().to_owned();
+        found.push(Row { path: path.clone(), kind: kind(field) + needed, words });
+        let (inner, mark) = match field.get("items") {
+            // What one of them takes stands with the tool that takes one.
+            Some(items) if items["properties"]["task"].is_object() => continue,
+            Some(items) => (items, "[]."),
+            None => (field, "."),
         };
-        found.extend(rows(whole, inner, &format!("{path}{mark}")));
+        found.extend(rows(inner, &format!("{path}{mark}")));
     }
     found
 }
 
-/// What stands behind a reference or beside `null`, which is how something that may be absent is written.
-fn meant<'a>(whole: &'a Value, schema: &'a Value) -> &'a Value {
-    if let Some(reference) = schema["$ref"].as_str() {
-        let pointer = reference.trim_start_matches('#');
-        return whole.pointer(pointer).expect("a schema refers to what it holds");
-    }
-    let present = |it: &&Value| it["type"] != "null";
-    match schema["anyOf"].as_array().and_then(|several| several.iter().find(present)) {
-        Some(one) => meant(whole, one),
-        None => schema,
-    }
-}
-
 /// A type in words.
-fn kind(whole: &Value, schema: &Value) -> String {
-    let words = |list: &Vec<Value>| {
-        let words = list.iter().filter_map(|it| it["const"].as_str().or(it.as_str()));
-        words.map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" or ")
-    };
-    if let Some(list) = schema["oneOf"].as_array().or(schema["enum"].as_array()) {
-        return words(list);
+fn kind(schema: &Value) -> String {
+    if let Some(names) = schema["enum"].as_array() {
+        let names = names.iter().filter_map(Value::as_str).map(|name| format!("`{name}`"));
+        return names.collect::<Vec<_>>().join(" or ");
     }
-    let name = match &schema["type"] {
-        Value::Array(several) => several.iter().find(|it| *it != "null").and_then(Value::as_str),
-        one => one.as_str(),
-    };
-    match name {
-        Some("array") => format!("list of {}", kind(whole, meant(whole, &schema["items"]))),
-        Some(name) => name.to_owned(),
-        None => "any JSON".to_owned(),
+    match schema["type"].as_str().expect("each has a type") {
+        "array" => format!("list of {}", kind(&schema["items"])),
+        name => name.to_owned(),
     }
 }
 
@@ -108,15 +99,14 @@ mod tests {
         let page = tools_markdown();
         for row in [
             "## `sessions_spawn`",
-            "| `task` | string, needed | What the child is to do. It knows nothing else of this session. |",
-            "| `context[].name` | string, needed | The name by which the child knows it. |",
-            "| `cleanup` | `keep` or `delete` | What becomes of its session when it is over. |",
-            "| `budget.usd` | number | Dollars. |",
-            "| `tools.allow` | list of string | Only these; all that are not denied where absent. |",
-            "| `wait` | boolean | Block until the child has ended, or until it is time to answer `pending`. |",
-            "| `tasks[].label` | string | A short name for people, and for its result in a merge. |",
-            "| `results[].value` | any JSON, needed | The value: any JSON. |",
-            "| `mode` | `all` or `any` | Until all have ended, or until one has. |",
+            "| `task` | string, needed | All that it is told. |",
+            "| `context[].name` | string, needed |  |",
+            "| `cleanup` | `keep` or `delete` | Of its session at its end. |",
+            "| `budget.usd` | number |  |",
+            "| `tools.allow` | list of string |  |",
+            "| `tasks` | list of object, needed | Each with what sessions_spawn takes. |",
+            "| `results[].value` | string, needed | JSON. |",
+            "| `mode` | `all` or `any` |  |",
             "Takes nothing.",
         ] {
             assert!(page.lines().any(|line| line == row), "{row}\n{page}");

@@ -12,6 +12,7 @@ use crate::Options;
 use crate::answer::{answer, text};
 use crate::entrance::Doorway;
 use crate::patience::Patience;
+use crate::repeats::Repeats;
 use crate::tool::ToolKind;
 
 /// What a model is told before it is told of the tools.
@@ -23,11 +24,12 @@ A refusal says why and what is allowed instead: do not repeat the same request."
 pub(crate) struct SessionServer {
     doorway: Doorway,
     options: Options,
+    repeats: Repeats,
 }
 
 impl SessionServer {
     pub(crate) fn new(doorway: Doorway, options: Options) -> Self {
-        Self { doorway, options }
+        Self { doorway, options, repeats: Repeats::default() }
     }
 }
 
@@ -65,7 +67,7 @@ impl ServerHandler for SessionServer {
             .iter()
             .find(|tool| tool.name() == name && tool.is_there(&self.options))
             .ok_or_else(|| ErrorData::invalid_params(format!("there is no tool `{name}`"), None))?;
-        let patience = Patience::new(self.options, &cx);
+        let patience = Patience::new(self.options, &self.repeats, &cx);
         let arguments = request.arguments.unwrap_or_default();
         let call = async {
             let client = self.doorway.client().await?;

@@ -4,6 +4,7 @@ mod cancel;
 mod child;
 mod context;
 mod history;
+mod json_argument;
 mod list;
 mod merge;
 mod merging;
@@ -17,18 +18,16 @@ mod wait;
 
 pub use self::permission::RightsOf;
 
-use std::any::Any;
-
 use offshoot_door::Client;
 use offshoot_model::JsonText;
-use rmcp::handler::server::common::schema_for_input;
-use rmcp::model::{JsonObject, Tool};
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use rmcp::schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::Options;
 use crate::answer::CallFailure;
 use crate::patience::Patience;
+use crate::schema::plain;
 
 /// A tool. Closed: the table and the call meet every case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,24 +101,44 @@ impl ToolKind {
         }
     }
 
-    /// Name, words and schema.
-    pub(crate) fn definition(self) -> Tool {
+    /// Whether a call changes nothing but what the tree keeps of itself: clients run several of these at once and ask
+    /// nobody. Starting a child is one of them, because the child does nothing by the rights of its caller: what it does
+    /// stands under its own, and under the permissions of the program that runs it.
+    const fn only_reads(self) -> bool {
         match self {
-            Self::Spawn => self.define::<spawn::Arguments>(spawn::WORDS),
-            Self::SpawnMany => self.define::<spawn_many::Arguments>(spawn_many::WORDS),
-            Self::Wait => self.define::<wait::Arguments>(wait::WORDS),
-            Self::Merge => self.define::<merge::Arguments>(merge::WORDS),
-            Self::List => self.define::<list::Arguments>(list::WORDS),
-            Self::History => self.define::<history::Arguments>(history::WORDS),
-            Self::Send => self.define::<send::Arguments>(send::WORDS),
-            Self::Cancel => self.define::<cancel::Arguments>(cancel::WORDS),
-            Self::Report => self.define::<report::Arguments>(report::WORDS),
-            Self::Status => self.define::<status::Arguments>(status::WORDS),
-            Self::ContextPut => self.define::<context::PutArguments>(context::PUT_WORDS),
-            Self::ContextInfo => self.define::<context::InfoArguments>(context::INFO_WORDS),
-            Self::ContextRead => self.define::<context::ReadArguments>(context::READ_WORDS),
-            Self::Permission => self.define::<permission::Arguments>(permission::WORDS),
+            Self::Spawn | Self::SpawnMany | Self::Wait | Self::List | Self::History => true,
+            Self::Status | Self::ContextInfo | Self::ContextRead | Self::Permission => true,
+            Self::Merge | Self::Send | Self::Cancel | Self::Report | Self::ContextPut => false,
         }
+    }
+
+    /// Name, words, schema, and what clients decide by whether to ask their user.
+    pub(crate) fn definition(self) -> Tool {
+        let (words, schema) = match self {
+            Self::Spawn => (spawn::WORDS, plain::<spawn::Arguments>()),
+            Self::SpawnMany => (spawn_many::WORDS, plain::<spawn_many::Arguments>()),
+            Self::Wait => (wait::WORDS, plain::<wait::Arguments>()),
+            Self::Merge => (merge::WORDS, plain::<merge::Arguments>()),
+            Self::List => (list::WORDS, plain::<list::Arguments>()),
+            Self::History => (history::WORDS, plain::<history::Arguments>()),
+            Self::Send => (send::WORDS, plain::<send::Arguments>()),
+            Self::Cancel => (cancel::WORDS, plain::<cancel::Arguments>()),
+            Self::Report => (report::WORDS, plain::<report::Arguments>()),
+            Self::Status => (status::WORDS, plain::<status::Arguments>()),
+            Self::ContextPut => (context::PUT_WORDS, plain::<context::PutArguments>()),
+            Self::ContextInfo => (context::INFO_WORDS, plain::<context::InfoArguments>()),
+            Self::ContextRead => (context::READ_WORDS, plain::<context::ReadArguments>()),
+            Self::Permission => (permission::WORDS, plain::<permission::Arguments>()),
+        };
+        // No tool destroys anything, and none reaches beyond the tree.
+        let hints = ToolAnnotations::from_raw(
+            None,
+            Some(self.only_reads()),
+            Some(false),
+            None,
+            Some(false),
+        );
+        Tool::new(self.name(), words, schema).with_annotations(hints)
     }
 
     /// Asks the door.
@@ -127,7 +146,7 @@ impl ToolKind {
         self,
         client: &Client,
         arguments: JsonObject,
-        patience: &Patience,
+        patience: &Patience<'_>,
     ) -> Result<JsonText, CallFailure> {
         match self {
             Self::Spawn => spawn::call(client, parse(arguments)?, patience).await,
@@ -149,21 +168,95 @@ impl ToolKind {
             }
         }
     }
-
-    fn define<A: JsonSchema + Any>(self, words: &'static str) -> Tool {
-        let schema = schema_for_input::<A>().expect("arguments are objects");
-        Tool::new(self.name(), words, schema)
-    }
 }
 
-fn parse<A: DeserializeOwned>(arguments: JsonObject) -> Result<A, CallFailure> {
+fn parse<A: DeserializeOwned + JsonSchema>(arguments: JsonObject) -> Result<A, CallFailure> {
+    let given: Vec<String> = arguments.keys().cloned().collect();
     let parsed = serde_json::from_value(serde_json::Value::Object(arguments));
-    parsed.map_err(|error| CallFailure::invalid("arguments", error))
+    parsed.map_err(|error| {
+        let schema = plain::<A>();
+        let known = schema["properties"].as_object().expect("arguments are an object");
+        let Some(unknown) = given.iter().find(|name| !known.contains_key(*name)) else {
+            return CallFailure::invalid("arguments", error);
+        };
+        let known: Vec<_> = known.keys().map(|name| format!("`{name}`")).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let message = format!("unknown field `{unknown}`; known are {known}");
+        CallFailure::invalid("arguments", message)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The words that every client takes in a schema: those of the Schema of Gemini's function declarations and of OpenAI's
+    /// tools, of which there is nothing else in both.
+    const WORDS: [&str; 6] = ["type", "properties", "required", "items", "enum", "description"];
+
+    #[track_caller]
+    fn check_plain(schema: &serde_json::Value, place: &str) {
+        let fields = schema.as_object().unwrap_or_else(|| panic!("{place}: {schema}"));
+        for word in fields.keys() {
+            assert!(WORDS.contains(&word.as_str()), "{place}: `{word}` in {schema}");
+        }
+        let properties = schema["properties"].as_object();
+        match schema["type"].as_str().unwrap_or_else(|| panic!("{place}: no type in {schema}")) {
+            "array" => check_plain(&schema["items"], &format!("{place}[]")),
+            "object" => {
+                let known = properties.unwrap_or_else(|| panic!("{place}: {schema}"));
+                let required = schema["required"].as_array().into_iter().flatten();
+                for name in required.map(|name| name.as_str().expect("a name")) {
+                    assert!(known.contains_key(name), "{place}: {name} is needed and unknown");
+                }
+                for (name, property) in known {
+                    check_plain(property, &format!("{place}.{name}"));
+                }
+            }
+            "string" | "integer" | "number" | "boolean" => assert!(properties.is_none(), "{place}"),
+            other => panic!("{place}: {other}"),
+        }
+    }
+
+    #[test]
+    fn each_schema_is_plain_and_all_of_them_are_small() {
+        let for_models = ToolKind::ALL.iter().filter(|tool| tool.is_there(&Options::default()));
+        for tool in for_models {
+            check_plain(&tool.definition().schema_as_json_value(), tool.name());
+        }
+        let bytes = crate::reference::size();
+        assert!(bytes < 6000, "{bytes} bytes");
+    }
+
+    #[test]
+    fn what_clients_need_not_ask_about_is_said() {
+        for tool in ToolKind::ALL {
+            let hints = tool.definition().annotations.expect("there are some");
+            assert_eq!((hints.destructive_hint, hints.open_world_hint), (Some(false), Some(false)));
+            let changes = ["merge", "send", "cancel", "report", "put"];
+            let reads = !changes.iter().any(|word| tool.name().ends_with(word));
+            assert_eq!(hints.read_only_hint, Some(reads), "{tool:?}");
+        }
+    }
+
+    #[test]
+    fn an_argument_that_is_not_known_is_told_with_all_that_are() {
+        #[track_caller]
+        fn check<A: DeserializeOwned + JsonSchema>(arguments: &str, expected: &str) {
+            let arguments = serde_json::from_str(arguments).expect("an object");
+            let Err(CallFailure::Refused(refused)) = parse::<A>(arguments) else {
+                panic!("{expected}")
+            };
+            assert_eq!(refused.message, expected);
+        }
+        check::<spawn::Arguments>(
+            r#"{"task":"x","timeout":3}"#,
+            "unknown field `timeout`; known are `task`, `agentId`, `label`, `context`, `model`, `thinking`, \
+             `runTimeoutSeconds`, `cleanup`, `tools`, `budget`, `wait`",
+        );
+        check::<status::Arguments>(r#"{"x":1}"#, "unknown field `x`; known are none");
+        check::<spawn::Arguments>(r#"{"wait":true}"#, "missing field `task`");
+    }
 
     #[test]
     fn each_schema_is_an_object_that_says_what_it_takes() {
@@ -171,13 +264,7 @@ mod tests {
             let definition = tool.definition();
             let schema = definition.schema_as_json_value();
             assert_eq!(schema["type"], "object", "{tool:?}");
-            let strict = *tool != ToolKind::Permission;
-            assert_eq!(schema["additionalProperties"] == false, strict, "{tool:?} {schema}");
             assert!(definition.description.is_some_and(|words| !words.is_empty()), "{tool:?}");
-            let properties = schema["properties"].as_object().cloned().unwrap_or_default();
-            for (name, property) in properties {
-                assert!(property["description"].is_string(), "{tool:?} {name}: {property}");
-            }
         }
     }
 

@@ -10,26 +10,26 @@ use crate::answer::CallFailure;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Child {
-    /// What the child is to do. It knows nothing else of this session.
+    /// All that it is told.
     task: String,
-    /// Which agent runs it; this session's own where absent.
+    /// (Which agent runs it; this session's own where absent.)
     agent_id: Option<String>,
-    /// A short name for people, and for its result in a merge.
+    /// (A short name for people, and for its result in a merge.)
     label: Option<String>,
-    /// Values of this session that the child may read.
+    /// Values that the child may read.
     #[serde(default)]
     context: Vec<Grant>,
-    /// Another model than the configured one.
+    /// (Another model than the configured one.)
     model: Option<String>,
-    /// Another thinking level than the configured one.
+    /// (Another thinking level than the configured one.)
     thinking: Option<String>,
-    /// A shorter time limit.
+    /// (A shorter time limit.)
     run_timeout_seconds: Option<u64>,
-    /// What becomes of its session when it is over.
+    /// Of its session at its end.
     cleanup: Option<CleanupWord>,
-    /// Fewer rights than this session has.
+    /// Fewer rights: `read`, `write`, `exec`, `search`, `fetch`, `spawn`, `mcp:{server}/{tool}`, names of the runtime.
     tools: Option<ToolRights>,
-    /// How much of this session's budget to reserve for the child.
+    /// To reserve for it.
     budget: Option<Reservation>,
 }
 
@@ -37,9 +37,9 @@ pub(super) struct Child {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Grant {
-    /// The name by which the child knows it.
+    /// (The child's name for it.)
     name: String,
-    /// The name by which this session knows it; the same where absent.
+    /// If this session has another name for it.
     from: Option<String>,
 }
 
@@ -53,13 +53,13 @@ enum CleanupWord {
     Delete,
 }
 
-/// `read`, `write`, `exec`, `search`, `fetch`, `spawn`, `mcp:{server}/{tool}` and names of the runtime.
+/// Fewer rights.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ToolRights {
-    /// Only these; all that are not denied where absent.
+    /// (Only these.)
     allow: Option<Vec<String>>,
-    /// Never these.
+    /// (Never these.)
     #[serde(default)]
     deny: Vec<String>,
 }
@@ -68,9 +68,9 @@ struct ToolRights {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Reservation {
-    /// Tokens of all kinds together.
+    /// (Tokens of all kinds together.)
     tokens: Option<u64>,
-    /// Dollars.
+    /// (Dollars.)
     usd: Option<f64>,
 }
 

@@ -5,32 +5,32 @@ use offshoot_model::JsonText;
 use rmcp::schemars::{self, JsonSchema};
 use serde::Deserialize;
 
+use super::json_argument::JsonArgument;
 use crate::answer::{CallFailure, json};
 
 pub(super) const PUT_WORDS: &str = "\
-Keep a value under a name, to hand it to children by `context` of sessions_spawn without repeating it. Takes exactly \
-one of text, json and path.";
+Keep a value under a name, for `context` of sessions_spawn. Takes exactly one of text, json and path.";
 
 pub(super) const INFO_WORDS: &str =
     "What a value is: kind, size, hash and the file in which it can be read.";
 
 pub(super) const READ_WORDS: &str = "\
-Read a value, a range of its bytes, or with `grep` its lines in which something is found, numbered. A whole value that is \
-large is answered as the path of its file. Where there is `more`, `next` is the offset that goes on. The result of a \
-child is the value `sub-result-{run id}`.";
+Read a value, a range of its bytes, or the lines that `grep` finds. A large one is answered as the path of its file. With \
+`more`, `next` is the offset that goes on. A child's result is `sub-result-{run id}`.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct PutArguments {
-    /// Any text up to 200 characters.
+    /// (Up to 200 characters.)
     name: String,
-    /// The value, where it is text.
+    /// (A text.)
     text: Option<String>,
-    /// The value, where it is JSON.
-    json: Option<serde_json::Value>,
-    /// The absolute path of a file with the value. The file is copied.
+    /// A JSON value.
+    #[schemars(with = "Option<String>")]
+    json: Option<JsonArgument>,
+    /// Absolute, of a file, which is copied.
     path: Option<String>,
-    /// What a file is; where absent, text where it is UTF-8.
+    /// Of the file.
     kind: Option<Kind>,
 }
 
@@ -49,22 +49,22 @@ enum Kind {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct InfoArguments {
-    /// Which; all of this session where absent.
+    /// Default: all.
     name: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ReadArguments {
-    /// Its name.
+    /// (Its name.)
     name: String,
-    /// From this byte; from the first where absent.
+    /// (In bytes.)
     offset: Option<u64>,
-    /// At most so many bytes.
+    /// (In bytes, at most.)
     length: Option<u64>,
-    /// Only the lines in which this regular expression is found, from `offset` on.
+    /// A regular expression.
     grep: Option<String>,
-    /// With `grep`: so many lines around each of them.
+    /// (Lines around each that `grep` finds.)
     context_lines: Option<u32>,
 }
 
@@ -72,7 +72,7 @@ pub(super) async fn put(client: &Client, arguments: PutArguments) -> Result<Json
     let PutArguments { name, text, json: value, path, kind } = arguments;
     let value = match (text, value, path) {
         (Some(text), None, None) => Value::Text(text),
-        (None, Some(value), None) => Value::Json(json(&value)),
+        (None, Some(JsonArgument(value)), None) => Value::Json(value),
         (None, None, Some(path)) => Value::Path(path),
         _ => {
             let message = "takes exactly one of `text`, `json` and `path`";

@@ -8,16 +8,16 @@ use serde::Deserialize;
 use crate::answer::{CallFailure, json};
 
 pub(super) const WORDS: &str = "\
-What happened in a session below this one, or in this one: turns, tool calls, reports and results, in order.";
+What happened in this session or one below: turns, tool calls, reports and results.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Arguments {
     /// Run id or session key.
     run: String,
-    /// Only what came after this number: `seq` of the last entry of an earlier answer.
+    /// A `seq` of an earlier answer.
     after: Option<u64>,
-    /// At most so many entries.
+    /// (Entries at most.)
     limit: Option<u32>,
 }
 

@@ -8,12 +8,12 @@ use serde::Deserialize;
 use crate::answer::{CallFailure, json};
 
 pub(super) const WORDS: &str =
-    "This session and everything below it: runs with state, depth, usage and cost.";
+    "This session's runs and all below them: state, depth, usage and cost.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// Only so many, the latest.
+    /// (The latest so many.)
     limit: Option<u32>,
 }
 

@@ -5,37 +5,38 @@ use offshoot_model::JsonText;
 use rmcp::schemars::{self, JsonSchema};
 use serde::Deserialize;
 
+use super::json_argument::JsonArgument;
 use super::merging::{Merging, OnFailure};
 use crate::answer::{CallFailure, json};
 
 pub(super) const WORDS: &str = "\
-Make one answer of the results of children that have ended, and of values that you bring; without either, of all children \
-that have ended. Our own strategies ask no model. The answer is kept as a value, under the name that is given back.";
+Make one answer of the results of ended children and of values that you bring. It is kept as the value that is named.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// `concatenate`, `structured`, `vote`, `summarize`, `sum`, `first` or `quorum:N`; or `plugin:NAME`, `plugin:NAME=PARAMETERS`
-    /// for a merge of a plugin that the operator has installed.
+    /// `concatenate`, `structured`, `vote`, `summarize`, `sum`, `first`, `quorum:N`, `plugin:NAME` or
+    /// `plugin:NAME=PARAMETERS`.
     strategy: String,
-    /// What becomes of children that did not complete; `fail` where absent.
+    /// Children that did not complete: named (the default), left out, or taken as they are.
     on_failure: Option<OnFailure>,
-    /// Run ids or session keys, in the order that the answer keeps.
+    /// Run ids or session keys, in order. Default: all.
     #[serde(default)]
     runs: Vec<String>,
-    /// Values from elsewhere, which come after those of the runs.
+    /// Values of yours, after those of the runs.
     #[serde(default)]
     results: Vec<Keyed>,
 }
 
-/// A value with the name of whoever it came from.
+/// A value with a name.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Keyed {
-    /// The name.
+    /// (Its name.)
     key: String,
-    /// The value: any JSON.
-    value: serde_json::Value,
+    /// JSON.
+    #[schemars(with = "String")]
+    value: JsonArgument,
 }
 
 pub(super) async fn call(client: &Client, arguments: Arguments) -> Result<JsonText, CallFailure> {
@@ -44,9 +45,7 @@ pub(super) async fn call(client: &Client, arguments: Arguments) -> Result<JsonTe
     let merge = Merge {
         order: Merging { strategy, on_failure }.order(),
         runs: runs.into_iter().map(RunName).collect(),
-        results: results
-            .map(|Keyed { key, value }| KeyedResult { key, value: json(&value) })
-            .collect(),
+        results: results.map(|Keyed { key, value }| KeyedResult { key, value: value.0 }).collect(),
     };
     Ok(json(&client.call(merge).await?))
 }

@@ -8,11 +8,9 @@ use serde::Deserialize;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Merging {
-    /// `concatenate`, `structured`, `vote`, `summarize`, `sum`, `first` or `quorum:N`; or `plugin:NAME`, `plugin:NAME=PARAMETERS`
-    /// for a merge of a plugin that the operator has installed.
+    /// (As for sessions_merge.)
     pub(super) strategy: String,
-    /// What becomes of those that did not complete: `fail` (the default) names them and keeps the other results, `skip`
-    /// leaves them out, `include` takes what came of them as their value.
+    /// (As for sessions_merge.)
     pub(super) on_failure: Option<OnFailure>,
 }
 

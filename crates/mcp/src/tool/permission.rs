@@ -25,6 +25,7 @@ pub(super) struct Arguments {
     tool_name: String,
     /// What it would be called with.
     #[serde(default)]
+    #[schemars(with = "serde_json::Map<String, Value>")]
     input: Value,
 }
 

@@ -12,7 +12,7 @@ pub(super) const WORDS: &str = "Note progress, for the parent session and for wh
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// The note.
+    /// (The note.)
     text: String,
 }
 

@@ -8,14 +8,14 @@ use serde::Deserialize;
 use crate::answer::{CallFailure, json};
 
 pub(super) const WORDS: &str = "\
-Send a message into a running session below this one, to steer it. Its result still comes by sessions_wait.";
+Send a message into a running session below this one.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Arguments {
     /// Run id or session key.
     to: String,
-    /// The message.
+    /// (The message.)
     text: String,
 }
 

@@ -12,8 +12,7 @@ use crate::answer::{CallFailure, json};
 use crate::patience::Patience;
 
 pub(super) const WORDS: &str = "\
-Start a child session on a task of its own. Answers `accepted` at once, and sessions_wait brings the result; with \
-`wait: true` it blocks until the child has ended.";
+Start a child session. sessions_wait brings its result; with `wait: true` the call blocks until it has ended.";
 
 /// A child, and one argument more.
 #[derive(Debug, JsonSchema)]
@@ -21,7 +20,7 @@ Start a child session on a task of its own. Answers `accepted` at once, and sess
 pub(super) struct Arguments {
     #[schemars(flatten)]
     child: Child,
-    /// Block until the child has ended, or until it is time to answer `pending`.
+    /// (Block until it has ended, or until it is time to answer `pending`.)
     #[schemars(default)]
     wait: bool,
 }
@@ -40,7 +39,7 @@ struct Answer {
 pub(super) async fn call(
     client: &Client,
     arguments: Arguments,
-    patience: &Patience,
+    patience: &Patience<'_>,
 ) -> Result<JsonText, CallFailure> {
     let Arguments { child, wait } = arguments;
     let spawned = client.call(child.request()?).await?;

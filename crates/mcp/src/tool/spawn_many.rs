@@ -13,34 +13,31 @@ use crate::answer::{CallFailure, json};
 use crate::patience::Patience;
 
 pub(super) const WORDS: &str = "\
-Start several children at once, which share what is left of the budget: either `tasks`, one child for each, or one \
-`template` for each piece of a value, cut by `split`. One that is refused is named in the answer and hurts no other. \
-With `wait: true` it blocks until they have ended, and `merge` makes their results one.";
+Start children that share the rest of the budget: one for each of `tasks`, or with `split` one for each piece of a value, \
+from one task. One that is refused hurts no other.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// One child for each.
-    #[serde(default)]
+    /// Each with what sessions_spawn takes.
+    #[schemars(with = "Vec<Brief>")]
     tasks: Vec<Child>,
-    /// The same child for each piece.
-    template: Option<Child>,
-    /// The value and how it is cut.
+    /// Each child finds its piece under the name of the value.
     split: Option<Cut>,
-    /// Block until they have ended, or until it is time to answer `pending`.
+    /// (As for sessions_spawn, until all have ended.)
     #[serde(default)]
     wait: bool,
-    /// With `wait`: their results as one answer.
+    /// With `wait`.
     merge: Option<Merging>,
 }
 
-/// A value in pieces. Each child finds its piece under the value's name.
+/// A value in pieces.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Cut {
-    /// This session's name for the value.
+    /// (The name of the value.)
     name: String,
-    /// `lines:N` (N lines a piece), `chunks:N` (N pieces), `bytes:N`, `bytes:N@lines`, `paragraphs:N` or `jsonl:N`.
+    /// `lines:N` (N each), `chunks:N` (N in all), `bytes:N`, `bytes:N@lines`, `paragraphs:N`, `jsonl:N`.
     by: String,
 }
 
@@ -58,10 +55,23 @@ struct Answer {
     merged: Option<Merged>,
 }
 
+/// A child in the schema: what is usual. The rest stands with sessions_spawn, and would be paid for twice.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+#[expect(dead_code, reason = "it is read as a child, and only described by this")]
+struct Brief {
+    /// (As for sessions_spawn.)
+    task: String,
+    /// (As for sessions_spawn.)
+    agent_id: Option<String>,
+    /// (As for sessions_spawn.)
+    label: Option<String>,
+}
+
 pub(super) async fn call(
     client: &Client,
     arguments: Arguments,
-    patience: &Patience,
+    patience: &Patience<'_>,
 ) -> Result<JsonText, CallFailure> {
     let many = arguments.request()?;
     let offshoot_door::SpawnedMany { children, waited } = patience.spawn_many(client, many).await?;
@@ -81,22 +91,27 @@ pub(super) async fn call(
 
 impl Arguments {
     fn request(self) -> Result<SpawnMany, CallFailure> {
-        let Self { tasks, template, split, wait, merge } = self;
-        match (tasks.is_empty(), &template, &split) {
-            (false, None, None) | (true, Some(_), Some(_)) => {}
-            _ => {
-                let message = "takes either `tasks`, or `template` with `split`";
+        let Self { tasks, split, wait, merge } = self;
+        let mut children: Vec<_> =
+            tasks.into_iter().map(Child::request).collect::<Result<_, _>>()?;
+        let template = match (&split, children.len()) {
+            (_, 0) => return Err(CallFailure::invalid("tasks", "there is no task")),
+            (None, _) => None,
+            (Some(_), 1) => children.pop(),
+            (Some(_), several) => {
+                let message =
+                    format!("with `split` there is one task for all pieces, not {several}");
                 return Err(CallFailure::invalid("tasks", message));
             }
-        }
+        };
         if merge.is_some() && !wait {
             let message = "results are merged when they are waited for: with `wait: true`, by \
                 sessions_wait, or by sessions_merge";
             return Err(CallFailure::invalid("merge", message));
         }
         Ok(SpawnMany {
-            children: tasks.into_iter().map(Child::request).collect::<Result<_, _>>()?,
-            template: template.map(Child::request).transpose()?,
+            children,
+            template,
             split: split.map(|Cut { name, by }| Split { name, by }),
             wait: wait.then(|| Wait {
                 mode: Some(WaitMode::All),
@@ -134,13 +149,12 @@ mod tests {
             ),
         );
         check(
-            r#"{"template":{"task":"count"},"split":{"name":"log","by":"lines:9"}}"#,
+            r#"{"tasks":[{"task":"count"}],"split":{"name":"log","by":"lines:9"}}"#,
             r#"{"template":{"task":"count"},"split":{"name":"log","by":"lines:9"}}"#,
         );
-        check("{}", "invalid_request: tasks");
-        check(r#"{"template":{"task":"count"}}"#, "invalid_request: tasks");
+        check(r#"{"tasks":[]}"#, "invalid_request: tasks");
         check(
-            r#"{"tasks":[{"task":"a"}],"split":{"name":"log","by":"lines:9"}}"#,
+            r#"{"tasks":[{"task":"a"},{"task":"b"}],"split":{"name":"log","by":"lines:9"}}"#,
             "invalid_request: tasks",
         );
         check(r#"{"tasks":[{"task":"a"}],"merge":{"strategy":"sum"}}"#, "invalid_request: merge");

@@ -8,8 +8,7 @@ use serde::Deserialize;
 use crate::answer::{CallFailure, json};
 
 pub(super) const WORDS: &str = "\
-What this session may do: its depth and the deepest there may be, whether it may have children, what is left of its \
-budget, its rights, and the agents that it may use.";
+What this session may do: depth, children, the rest of its budget, rights, and agents to use.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

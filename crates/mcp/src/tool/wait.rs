@@ -10,23 +10,20 @@ use crate::answer::{CallFailure, json};
 use crate::patience::Patience;
 
 pub(super) const WORDS: &str = "\
-Block until children have ended, and get their results. Answers `pending` with what there is when it takes long: ask \
-again. The same results are given as often as they are asked for. With `merge` they come as one answer too, and what there \
-is of it meanwhile comes with `pending`.";
+Block until children have ended, and get their results. If it takes long, the answer is `pending`: ask again.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// Run ids or session keys; where absent, the children that you have not heard of yet.
+    /// Run ids or session keys. Default: children not heard of yet.
     #[serde(default)]
     runs: Vec<String>,
-    /// Until all have ended, or until one has.
+    /// (Until all have ended, or one.)
     #[serde(default)]
     mode: Mode,
-    /// Answer after so many seconds whatever there is; the children go on.
+    /// (The longest wait. The children go on.)
     timeout_seconds: Option<u64>,
-    /// Their results as one answer. What it does not need any more it cancels: `first`, `quorum:N` and a plugin
-    /// that has its answer early end the others.
+    /// One answer of all; it cancels children that it needs no more.
     merge: Option<Merging>,
 }
 
@@ -49,12 +46,15 @@ struct Answer {
     pending: Vec<RunId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     merged: Option<Merged>,
+    /// For a model that asks in a loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 pub(super) async fn call(
     client: &Client,
     arguments: Arguments,
-    patience: &Patience,
+    patience: &Patience<'_>,
 ) -> Result<JsonText, CallFailure> {
     let Arguments { runs, mode, timeout_seconds, merge } = arguments;
     let wait = Wait {
@@ -66,10 +66,26 @@ pub(super) async fn call(
         merge: merge.map(Merging::order),
         ..Wait::default()
     };
-    let waited = patience.wait(client, wait, timeout_seconds).await?;
+    let mut answer = answer(mode, patience.wait(client, wait.clone(), timeout_seconds).await?);
+    let open = !answer.pending.is_empty();
+    if open && answer.status == "ended" && patience.repeats().would_repeat(&json(&answer)) {
+        // One of them ended before, and that was told: this waits for the next.
+        let next = Wait { runs: names(&answer.pending), merge: None, ..wait.clone() };
+        patience.wait(client, next, timeout_seconds).await?;
+        answer = self::answer(mode, patience.wait(client, wait, Some(0)).await?);
+    }
+    answer.note = patience.repeats().told(json(&answer));
+    Ok(json(&answer))
+}
+
+fn answer(mode: Mode, waited: Waited) -> Answer {
     let status = status(mode, &waited);
     let Waited { ended, pending, merged } = waited;
-    Ok(json(&Answer { status, ended, pending, merged }))
+    Answer { status, ended, pending, merged, note: None }
+}
+
+fn names(runs: &[RunId]) -> Vec<RunName> {
+    runs.iter().map(|run| RunName(run.to_string())).collect()
 }
 
 /// Whether what was waited for has come.

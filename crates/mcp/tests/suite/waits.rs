@@ -93,6 +93,28 @@ async fn a_long_wait_is_answered_before_the_client_gives_up() {
 }
 
 #[tokio::test]
+async fn a_wait_that_was_answered_waits_for_what_is_new() {
+    let mut house = House::with(true, IMPATIENT).await;
+    let both = [run(7), run(8)];
+    let any = json!({ "runs": both, "mode": "any" });
+    let asked = |runs: &[RunId], timeout_ms| Heard::Asked(wait(runs, WaitMode::Any, timeout_ms));
+    for times in 1..=10 {
+        let result = house.call("sessions_wait", any.clone()).await;
+        let found = result.structured_content.expect("results");
+        assert_eq!((&found["status"], &found["pending"]), (&json!("ended"), &json!([run(8)])));
+        // One of them was told before: then the other one is waited for.
+        let then = [asked(&[run(8)], 20), asked(&both, 0)];
+        for expected in [asked(&both, 20)].iter().chain(then.iter().filter(|_| times > 1)) {
+            assert_eq!(house.heard().await, *expected, "{times}");
+            assert_eq!(house.heard().await, Heard::WaitDropped);
+        }
+        let note = found["note"].as_str();
+        assert_eq!(note.is_some_and(|note| note.contains("10 times in a row")), times == 10);
+    }
+    house.close().await;
+}
+
+#[tokio::test]
 async fn signs_of_life_until_the_call_is_cancelled() {
     let pulse = Duration::from_millis(5);
     let mut house = House::with(true, Options { pulse, ..Options::default() }).await;

@@ -42,7 +42,7 @@ fn a_value_is_split_among_children_and_searched() {
     let steps = json!([
         { "tool": "context_put", "arguments": { "name": "log", "text": "one\ntwo\nthree\nfour\nfive\n" } },
         { "tool": "sessions_spawn_many", "arguments": {
-            "template": { "task": "read it", "agentId": "reader" },
+            "tasks": [{ "task": "read it", "agentId": "reader" }],
             "split": { "name": "log", "by": "lines:2" },
         } },
         { "tool": "sessions_wait", "arguments": { "merge": { "strategy": "concatenate" } } },
