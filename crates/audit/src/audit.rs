@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use offshoot_model::{
-    Admitted, DeliveryId, Ending, Event, EventClass, EventKind, Origin, Reason, RootId, RunId,
-    Timestamp,
+    Admitted, Cost, DeliveryId, Ending, Event, EventClass, EventKind, Origin, Reason, RootId,
+    RunId, Timestamp, Usage,
 };
 
 use crate::budget::Books;
@@ -302,6 +302,7 @@ impl Audit {
         let broken = match (kind, state) {
             (EventKind::Starting, State::Queued | State::Holder) => {
                 run.state = State::Holding;
+                run.has_started = true;
                 let rules = self.root.and_then(|root| self.runs.get(&root.run())?.rules.clone());
                 let full = rules.map(|rules| self.slots.check_start(depth, &rules));
                 self.slots.take(depth);
@@ -404,6 +405,7 @@ impl Audit {
         if before == State::Holding {
             self.slots.give_back(run.admitted.depth);
         }
+        let has_started = run.has_started;
         let cascades = run.rules.as_ref().is_some_and(|rules| rules.cascade);
         let parent = run.parent;
         let mut broken = Vec::new();
@@ -418,6 +420,10 @@ impl Audit {
         }
         if let Some(parent) = parent.and_then(|parent| self.runs.get_mut(&parent)) {
             parent.live_children -= 1;
+        }
+        if !has_started {
+            // It used nothing, although an interrupted one says nothing. No limit is reached by that.
+            self.books.report(event.run, &Usage::default(), &Cost::NONE);
         }
         let (beyond, exhausted) = self.books.close(event.run, ending);
         let booked = self.overruns.remove(&event.run).unwrap_or_default();

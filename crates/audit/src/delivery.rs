@@ -15,6 +15,8 @@ pub(crate) enum Handed {
     },
     /// The parent was over.
     ToNobody,
+    /// It was on its way, and whoever waited for it had gone when it came.
+    NotTaken,
 }
 
 /// Counts one delivery of this run's result; in words what is wrong with it.
@@ -27,9 +29,23 @@ pub(crate) fn check(
     how: Handed,
 ) -> Result<(), String> {
     let expected = DeliveryId::new(&child.admitted.key, run);
+    let is_there = parent.is_some_and(|state| !matches!(state, State::Ended | State::Interrupted));
+    let how = match (child.handed, how) {
+        (Some(Handed::Over { .. }), Handed::ToNobody) if is_there => Handed::NotTaken,
+        _ => how,
+    };
     let before = child.handed.replace(how);
     match (before, how) {
         (_, Handed::ToNobody) => counts.to_nobody += 1,
+        (_, Handed::NotTaken) => {
+            counts.results = counts.results.saturating_sub(1);
+            counts.to_nobody += 1;
+        }
+        (Some(Handed::NotTaken), _) => {
+            counts.to_nobody = counts.to_nobody.saturating_sub(1);
+            counts.results += 1;
+            counts.repeated += 1;
+        }
         (None, _) => counts.results += 1,
         (Some(_), _) => counts.repeated += 1,
     }
@@ -44,16 +60,18 @@ pub(crate) fn check(
         (Handed::Over { .. }, Some(State::Ended)) => "delivered to a parent that is over",
         (Handed::Over { .. }, Some(State::Queued)) => "delivered to a parent that never started",
         // One that begins anew has forgotten what it asked for.
-        (Handed::ToNobody, Some(state)) if !matches!(state, State::Ended | State::Interrupted) => {
-            "undelivered although its parent is there"
-        }
+        (Handed::ToNobody, Some(_)) if is_there => "undelivered although its parent is there",
         _ => match (before, how) {
-            (None, _) => return Ok(()),
-            (Some(Handed::Over { .. }), Handed::Over { again: true }) => return Ok(()),
-            (Some(Handed::Over { .. }), Handed::Over { again: false }) => {
+            (None, _) | (_, Handed::NotTaken) => return Ok(()),
+            (Some(Handed::Over { .. } | Handed::NotTaken), Handed::Over { again: true }) => {
+                return Ok(());
+            }
+            (Some(Handed::Over { .. } | Handed::NotTaken), Handed::Over { again: false }) => {
                 "delivered twice as if each were the first time"
             }
-            (Some(Handed::Over { .. }), Handed::ToNobody) => "undelivered after it was delivered",
+            (Some(Handed::Over { .. } | Handed::NotTaken), Handed::ToNobody) => {
+                "undelivered after it was delivered"
+            }
             (Some(Handed::ToNobody), _) => "handed over after it was given up",
         },
     };

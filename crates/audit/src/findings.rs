@@ -54,7 +54,7 @@ pub struct Deliveries {
     pub results: u64,
     /// Repetitions, marked as such.
     pub repeated: u64,
-    /// Results that reached nobody, because the parent was over.
+    /// Results that reached nobody, because the parent was over or had stopped waiting.
     pub to_nobody: u64,
 }
 

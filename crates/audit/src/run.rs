@@ -14,6 +14,8 @@ pub(crate) struct Run {
     /// What its own spawns are held to; none where nobody above it has said anything.
     pub(crate) rules: Option<Arc<Rules>>,
     pub(crate) state: State,
+    /// Whether it ever had a slot, or needs none.
+    pub(crate) has_started: bool,
     /// Children that have not ended.
     pub(crate) live_children: u32,
     /// What it was asked to stop for.
@@ -52,6 +54,7 @@ impl Run {
             rules: admitted.rules.clone().or(inherited),
             admitted,
             parent,
+            has_started: state == State::Holder,
             state,
             live_children: 0,
             stopping: None,

@@ -225,7 +225,13 @@ fn states_are_gone_through_in_order() {
     let reason = Box::new(Reason::Cancelled { by: offshoot_model::CancelledBy::Parent });
     forged("asked twice", second, "stopping", EventKind::Stopping { reason }, Rule::States);
     let answer = None;
-    forged("a turn", first, "starting", EventKind::TurnEnded { answer }, Rule::States);
+    forged(
+        "a turn",
+        first,
+        "starting",
+        EventKind::TurnEnded { answer, letters_taken: None },
+        Rule::States,
+    );
     let letter = |from| EventKind::Letter { from, text: Payload::text("hurry") };
     forged("a letter", parent, "waiting", letter(Some(first)), Rule::Lineage);
     check(

@@ -80,7 +80,13 @@ fn kinds() -> Value {
                 }),
             ),
         ),
-        ("turn_ended", object(&[], json!({ "answer": { "$ref": "#/$defs/payload" } }))),
+        (
+            "turn_ended",
+            object(
+                &[],
+                json!({ "answer": { "$ref": "#/$defs/payload" }, "letters_taken": count() }),
+            ),
+        ),
         (
             "letter",
             object(

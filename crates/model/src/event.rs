@@ -116,6 +116,9 @@ pub enum EventKind {
         /// What it answered in this turn. What it answers in its last one stands in its ending.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answer: Option<Payload>,
+        /// How many letters this attempt of it had taken by then. Absent from what earlier versions wrote.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        letters_taken: Option<u32>,
     },
     /// Somebody wrote into its session.
     Letter {
@@ -136,10 +139,11 @@ pub enum EventKind {
     Delivered {
         /// Which delivery.
         delivery: DeliveryId,
-        /// Whether it had been tried before.
+        /// Whether it was on its way before, and nothing shows that it arrived.
         redelivered: bool,
     },
-    /// Its result reached nobody: its parent is over. It stays on record and is passed to nobody else.
+    /// Its result reached nobody: its parent is over, or had stopped waiting when the answer came; then its next wait or turn
+    /// brings it again. It stays on record and is passed to nobody else.
     Undelivered {
         /// Which delivery.
         delivery: DeliveryId,
@@ -236,7 +240,17 @@ impl Particulars {
             folder,
             cleanup: *cleanup,
         };
-        (particulars != Self::default()).then(|| Box::new(particulars))
+        particulars.unless_empty()
+    }
+
+    /// Only what was chosen for it; none where nothing was.
+    pub fn chosen(request: &SpawnRequest) -> Option<Box<Self>> {
+        let (model, thinking) = (request.model.clone(), request.thinking.clone());
+        Self { model, thinking, ..Self::default() }.unless_empty()
+    }
+
+    fn unless_empty(self) -> Option<Box<Self>> {
+        (self != Self::default()).then(|| Box::new(self))
     }
 }
 

@@ -15,6 +15,8 @@ use crate::excerpt::Excerpt;
 pub(crate) struct Announced {
     pub(crate) envelope: Envelope,
     pub(crate) label: Option<Arc<str>>,
+    /// Whether it was on its way before an interruption, and may have arrived.
+    pub(crate) repeated: bool,
     /// What of the answer travels; none where there was none.
     pub(crate) result: Option<Excerpt>,
 }
@@ -44,8 +46,13 @@ pub(crate) fn letter(from: Option<&SessionKey>, text: &str) -> Arc<str> {
     }
 }
 
+/// A letter that was on its way before an interruption, and may have been read.
+pub(crate) fn letter_again(text: &str) -> Arc<str> {
+    format!("Sent again after an interruption; you may have read it before.\n{text}").into()
+}
+
 fn result(text: &mut String, one: &Announced, fence: &str) {
-    let Announced { envelope, label, result } = one;
+    let Announced { envelope, label, repeated, result } = one;
     let Envelope { session_key, agent, status, usage, cost, execution_time_ms, .. } = envelope;
     let label = label.as_ref().map(|label| format!(" \"{label}\"")).unwrap_or_default();
     let seconds = *execution_time_ms as f64 / 1000.0;
@@ -56,6 +63,9 @@ fn result(text: &mut String, one: &Announced, fence: &str) {
     let cost = cost.known_usd.as_micros() + cost.estimated_usd.as_micros();
     if cost > 0 {
         let _ = write!(text, ", ${:.4}", cost as f64 / 1e6);
+    }
+    if *repeated {
+        text.push_str(" (sent again after an interruption; you may have read it before)");
     }
     text.push('\n');
     if let Some(error) = &envelope.error {
@@ -95,7 +105,7 @@ mod tests {
         let (run, agent) = (RunId::from_uuid(Uuid::nil()), AgentId::main());
         let ending = Ending { execution_time_ms: 1250, ..ending };
         let envelope = Envelope::of(&ending, key, run, agent, 1);
-        Announced { envelope, label: Some("count".into()), result }
+        Announced { envelope, label: Some("count".into()), repeated: false, result }
     }
 
     #[test]
@@ -122,13 +132,14 @@ mod tests {
         };
         let failed = announced(Ending::of(Reason::ExitCode { code: 7 }), Some(part));
         let silent = announced(Ending::of(Reason::Timeout { seconds: 3 }), None);
+        let silent = Announced { repeated: true, ..silent };
         let text = results(&[failed, silent], 2, "f00d");
         for expected in [
             "2 sub-agents of yours have ended",
             "Error exit_code: ",
             "Its result has 9 bytes; read /blobs/x\n<<<result begins f00d\nab\nf00d>>>\n",
             "<<<result ends f00d\nyz\nf00d>>>",
-            "timed_out after",
+            "timed_out after 1.2 s (sent again after an interruption; you may have read it before)\n",
             "It answered nothing.",
             "2 more have not ended",
         ] {

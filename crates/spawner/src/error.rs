@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use offshoot_merge::MergeError;
-use offshoot_model::Refusal;
+use offshoot_model::{Refusal, RunId};
 use offshoot_store::StoreError;
 
 use crate::machine::Unknown;
@@ -34,6 +34,16 @@ pub enum SpawnerError {
     /// The record of a tree to resume does not fit together.
     #[error("the record of the tree does not fit together")]
     Unknown(#[source] Unknown),
+    /// A run of a tree to resume would go on, and what ran it is not here.
+    #[error("the run {run} was begun with the runtime `{runtime}`, which is not here")]
+    RuntimeMissing {
+        /// The run.
+        run: RunId,
+        /// The name of its runtime.
+        runtime: Arc<str>,
+        /// The names of those that are here.
+        here: String,
+    },
     /// The tree is over already.
     #[error("the tree is over")]
     Over,
@@ -52,6 +62,9 @@ impl SpawnerError {
             Self::Record(error) => error.hint().map(str::to_owned),
             Self::Store(error) => error.hint().map(str::to_owned),
             Self::Refused(refusal) => refusal.hint.clone(),
+            Self::RuntimeMissing { here, .. } => Some(format!(
+                "resume it where that runtime is installed and configured; runtimes here: {here}"
+            )),
             Self::Merge(_) | Self::Answer(_) | Self::Folder(_) | Self::Unknown(_) | Self::Over => {
                 None
             }

@@ -246,7 +246,8 @@ impl Fan {
                 work: Arc::clone(&work),
                 place,
             };
-            let ask = unresolved.resolve_with(task, shared);
+            let chosen = shared.chosen.get().and_then(|chosen| chosen.get(&(first + place)));
+            let ask = unresolved.resolve_as(chosen, task, shared);
             let ask = ask.map_err(|refusal| SpawnerError::Refused(Box::new(refusal)))?;
             asks.push(Ask { number: Some(first + place), ..ask });
         }

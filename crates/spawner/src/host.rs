@@ -96,8 +96,11 @@ impl Host for AgentHost {
             guard.answered();
             match waited {
                 Ok(Waited { ended, .. }) if ended.is_empty() => Ruling::Go(None),
-                Ok(Waited { ended, pending }) => {
-                    let announced = shared.announced(ended, limit).await;
+                Ok(Waited { ended, repeated, pending }) => {
+                    let mut announced = shared.announced(ended, limit).await;
+                    for one in &mut announced {
+                        one.repeated = repeated.contains(&one.envelope.run_id);
+                    }
                     let mark = shared.clock.mint().as_uuid().simple().to_string();
                     let text = announce::results(&announced, pending.len(), &mark[20..]);
                     Ruling::Go(Some(text))
@@ -136,10 +139,16 @@ pub(crate) async fn wait_for(
     let id = shared.mint_wait();
     sender.send(Message::Wait { id, caller, wait, reply }).ok()?;
     let guard = GiveUp { id, sender: Some(sender) };
-    let waited = answer.await;
-    guard.answered();
-    let Waited { ended, mut pending } = waited.ok()?;
+    let Ok(Waited { ended, mut pending, repeated: _ }) = answer.await else {
+        guard.answered();
+        return None;
+    };
     let (ended, unread) = shared.envelopes(ended).await;
+    // What cannot be read at the moment has not been told: it comes with another wait.
+    match unread.is_empty() {
+        true => guard.taken(),
+        false => drop(guard),
+    }
     pending.extend(unread);
     Some(WaitAnswer { ended, pending })
 }
@@ -163,15 +172,24 @@ pub(crate) async fn write(
     answer.await.unwrap_or_else(|_| Err(gone()))
 }
 
-/// Tells the supervisor that nobody waits any more, unless there was an answer.
+/// Tells the supervisor what became of an answer, and where it is dropped, that nobody waits any more.
 struct GiveUp {
     id: WaitId,
     sender: Option<mpsc::UnboundedSender<Message>>,
 }
 
 impl GiveUp {
+    /// There was an answer, of which nothing more has to be said.
     fn answered(mut self) {
         self.sender = None;
+    }
+
+    /// Whoever waited has the answer.
+    fn taken(mut self) {
+        if let Some(sender) = self.sender.take() {
+            // A supervisor that is gone keeps no results either.
+            let _ = sender.send(Message::WaitTaken { id: self.id });
+        }
     }
 }
 

@@ -84,7 +84,9 @@ pub(crate) enum Input {
     Letter(Letter),
     /// A run gives a value a name.
     Keep { run: RunIndex, name: Arc<str>, value: VariableRef },
-    /// Whoever waited has gone.
+    /// Whoever waited has the answer.
+    WaitTaken { id: WaitId },
+    /// Whoever waited has gone, before the answer or when it came.
     WaitDropped { id: WaitId },
     /// A run and what is below it are to stop.
     Cancel { run: RunIndex, reach: Reach, by: CancelledBy },
@@ -188,16 +190,16 @@ pub(crate) enum Effect {
     Record(Event),
     /// Show this to whoever looks right now.
     Show(Box<Event>),
-    /// Start this run.
-    Start { run: RunIndex },
+    /// Start this run: ahead of the record of it where a loss of that would run nothing twice that must not be.
+    Start { run: RunIndex, ahead: bool },
     /// This run will be started once more.
     Again { run: RunIndex, continues: bool },
     /// Ask this run to stop.
     Stop { run: RunIndex, how: Stop },
     /// Tell the one who asked.
     Reply { reply: ReplyId, answer: Result<(RunIndex, RunId), Box<Refusal>> },
-    /// Tell the one who waited.
-    Resolve { wait: WaitId, ended: Vec<RunId>, pending: Vec<RunId> },
+    /// Tell the one who waited, and of which results it may have heard before.
+    Resolve { wait: WaitId, ended: Vec<RunId>, repeated: Vec<RunId>, pending: Vec<RunId> },
     /// Tell the one whose turn is over that none follows.
     NoTurn { wait: WaitId },
     /// Tell the operator whose turn it is that the budget is raised.
@@ -295,7 +297,8 @@ impl Machine {
                 self.record(now, run, EventKind::Kept { name, value }, out);
                 out.push(Effect::Kept { at: now });
             }
-            Input::WaitDropped { id } => self.give_up_wait(now, id, out),
+            Input::WaitTaken { id } => self.wait_taken(id),
+            Input::WaitDropped { id } => self.wait_dropped(now, id, out),
             Input::Cancel { run, reach, by } => self.cancel(now, run, reach, by, out),
             Input::StopAll { firm } => self.stop_all(now, firm, out),
             Input::Close { ending } => self.close(now, *ending, out),
@@ -347,7 +350,7 @@ impl Machine {
         let live = run.live()?;
         let (key, agent, grant) = (live.key.clone(), live.agent.clone(), Arc::clone(&live.grant));
         let inline_bytes = live.terms.result_inline_bytes();
-        let may_retry = live.faults < live.terms.retries_count();
+        let may_retry = live.faults < live.under.retries_count();
         Some(Session { key, agent, depth: run.depth, grant, inline_bytes, may_retry })
     }
 
@@ -395,7 +398,7 @@ impl Machine {
                 Due::Timeout(run) => self.timeout(now, run, out),
                 Due::Idle(run) => self.idle(now, run, out),
                 Due::Again(run) => self.again(run),
-                Due::Wait(wait) => self.give_up_wait(now, wait, out),
+                Due::Wait(wait) => self.wait_timed_out(now, wait, out),
                 Due::Stall => self.look_for_stall(now, out),
                 Due::Deadline => self.stop_for(now, &Reason::Deadline, out),
                 Due::Reconsider => self.reconsider(),
@@ -411,6 +414,7 @@ impl Machine {
 
     fn append(&mut self, now: Timestamp, run: RunIndex, kind: EventKind, out: &mut Vec<Effect>) {
         self.seq += 1;
+        self.acknowledge(run, &kind);
         let event = self.event(now, run, kind);
         out.push(Effect::Record(event));
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use offshoot_config::AgentDefinition;
-use offshoot_model::{AgentId, InputRange, Origin, Payload, Refusal, SpawnRequest};
+use offshoot_model::{Admitted, AgentId, InputRange, Origin, Payload, Refusal, SpawnRequest};
 
 use crate::agent::chain;
 use crate::machine::RunIndex;
@@ -30,6 +30,25 @@ pub(crate) struct Unresolved<'a> {
     pub(crate) place: u32,
 }
 
+/// What was chosen for a run when it was admitted, as its record says.
+#[derive(Clone, Debug)]
+pub(crate) struct Chosen {
+    pub(crate) runtime: Arc<str>,
+    pub(crate) model: Option<String>,
+    pub(crate) thinking: Option<String>,
+}
+
+impl Chosen {
+    /// None for a root that runs nothing itself.
+    pub(crate) fn of(admitted: &Admitted) -> Option<Self> {
+        let runtime = admitted.runtime.clone()?;
+        let particulars = admitted.particulars.as_deref();
+        let model = particulars.and_then(|particulars| particulars.model.clone());
+        let thinking = particulars.and_then(|particulars| particulars.thinking.clone());
+        Some(Self { runtime, model, thinking })
+    }
+}
+
 impl Unresolved<'_> {
     /// Fills in what is open, and keeps the task.
     ///
@@ -49,15 +68,37 @@ impl Unresolved<'_> {
     ///
     /// A request that names a runtime that is not here.
     pub(crate) fn resolve_with(self, task: Payload, shared: &Shared) -> Result<Ask, Refusal> {
+        self.resolve_as(None, task, shared)
+    }
+
+    /// The same, for a run that may stand in the record: then nothing that was chosen for it is chosen again.
+    ///
+    /// # Errors
+    ///
+    /// A runtime that is not here.
+    pub(crate) fn resolve_as(
+        self,
+        chosen: Option<&Chosen>,
+        task: Payload,
+        shared: &Shared,
+    ) -> Result<Ask, Refusal> {
         let Self { caller, agent, origin, mut request, input, work, place } = self;
         let runs = request.agent.as_ref().unwrap_or(agent);
         let definition = shared.config.agent(runs);
         // A task for another agent than that of the whole tree says more than the command line, which is about all of them.
         let about_all = origin != Origin::Agent && runs == agent;
-        let Known { runtime, facts } =
-            choose(shared, about_all, &request, definition, &work)?.clone();
+        let known = match chosen {
+            Some(chosen) => named(shared, Some(&chosen.runtime)),
+            None => choose(shared, about_all, &request, definition, &work),
+        };
+        let Known { runtime, facts } = known?.clone();
         let command = command(&request, definition, &work, &facts.name);
-        mind::configured(&mut request, definition, agent, origin, &shared.config);
+        match chosen {
+            Some(Chosen { model, thinking, .. }) => {
+                (request.model, request.thinking) = (model.clone(), thinking.clone());
+            }
+            None => mind::configured(&mut request, definition, agent, origin, &shared.config),
+        }
         if origin != Origin::Agent {
             // What the operator wrote is the operator's choice, which policy wants to know.
             request.command = command.clone();
@@ -94,6 +135,11 @@ fn choose<'a>(
         true => of_work.or(of_request).or(of_agent),
         false => of_request.or(of_agent).or(of_work),
     };
+    named(shared, chosen)
+}
+
+/// The runtime of this name, or the default one.
+fn named<'a>(shared: &'a Shared, chosen: Option<&str>) -> Result<&'a Known, Refusal> {
     shared.runtimes.get(chosen).ok_or_else(|| {
         let wanted = chosen.unwrap_or("a default one");
         Refusal::invalid("runtime", format!("there is no runtime `{wanted}` here"))

@@ -5,17 +5,18 @@ use std::sync::Arc;
 
 use offshoot_model::{Admitted, Origin, Payload, RootId, SpawnRequest};
 use offshoot_policy::RuntimeFacts;
-use offshoot_store::Store;
+use offshoot_store::{Store, StoreError};
 
+use crate::announce;
 use crate::clock::Onward;
 use crate::error::SpawnerError;
 use crate::machine::{Library, Recall, Recalled, RunIndex, Waiting};
-use crate::resolve::Unresolved;
+use crate::resolve::{Chosen, Unresolved};
 use crate::runtimes::Runtimes;
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::spawner::{Begin, RootSpec, Spawner};
-use crate::supervisor::{Prepared, Recorded};
+use crate::supervisor::{Entering, Prepared, Recorded, RecordedPieces};
 use crate::work::Work;
 
 /// What the record is read back with.
@@ -34,8 +35,8 @@ impl Spawner {
     ///
     /// # Errors
     ///
-    /// Where somebody holds the tree, where nothing of it is alive any more ([`SpawnerError::Over`]), and where its
-    /// record cannot be read.
+    /// Where somebody holds the tree, where nothing of it is alive any more ([`SpawnerError::Over`]), where the runtime of
+    /// a run that would go on is not here ([`SpawnerError::RuntimeMissing`]), and where its record cannot be read.
     pub async fn resume(&self, root: RootId, spec: RootSpec) -> Result<Session, SpawnerError> {
         let around = &self.surroundings;
         let lock = around.folder.hold(root)?;
@@ -49,31 +50,60 @@ impl Spawner {
         if recall.is_over() {
             return Err(SpawnerError::Over);
         }
+        if let Some((run, runtime)) = recall.missing_runtime() {
+            let here = around.runtimes.names();
+            return Err(SpawnerError::RuntimeMissing { run, runtime, here });
+        }
         let clock = Onward::from(&around.clock, recall.last_at());
         let shared = self.shared(root, &agent, &Arc::new(work), clock);
-        let Recalled { machine, effects, waiting, ended, names } =
+        let Recalled { machine, effects, waiting, ended, ending, names } =
             recall.reopen(shared.clock.now());
         shared.names.restore(names);
-        let mut recorded: HashMap<u32, Recorded> = ended
-            .into_iter()
-            .map(|(place, envelope)| (place, Recorded::Ended(Box::new(envelope))))
-            .collect();
-        let mut launches = Vec::new();
-        for waiting in waiting {
-            match (waiting.admitted.origin, waiting.admitted.place) {
+        let mut recorded = RecordedPieces::default();
+        for (place, envelope) in ended {
+            recorded.insert(place, Recorded::Ended(Box::new(envelope)));
+        }
+        for (place, run) in ending {
+            recorded.insert(place, Recorded::Lives { run, letters: Vec::new() });
+        }
+        let (mut entering, mut chosen) = (Vec::new(), HashMap::new());
+        for Waiting { run, admitted, continues, letters } in waiting {
+            let letters = read_letters(letters, &shared).await?;
+            let choice = Chosen::of(&admitted).expect("what runs has a runtime");
+            match (admitted.origin, admitted.place) {
                 (Origin::Piece, Some(place)) => {
-                    recorded.insert(place, Recorded::Lives(waiting.run));
+                    recorded.insert(place, Recorded::Lives { run, letters });
+                    chosen.insert(place, choice);
                 }
                 (Origin::Piece, None) => {}
                 (Origin::Root | Origin::Agent, _) => {
-                    let run = waiting.run;
-                    launches.push((run, prepare(waiting, &shared).await?));
+                    let launch = prepare(admitted, continues, &choice, &shared).await?;
+                    entering.push(Entering { run, launch, letters });
                 }
             }
         }
-        let runs = launches.iter().any(|(run, _)| *run == RunIndex::ROOT);
-        Ok(Begin { machine, effects, runs, lock }.begin(shared, launches, recorded))
+        let before = shared.chosen.set(chosen);
+        before.expect("a tree is read back once");
+        let runs = entering.iter().any(|entering| entering.run == RunIndex::ROOT);
+        Ok(Begin { machine, effects, runs, lock }.begin(shared, entering, recorded))
     }
+}
+
+/// Letters that are handed over again, as they read then.
+async fn read_letters(
+    letters: Vec<Payload>,
+    shared: &Shared,
+) -> Result<Vec<Arc<str>>, SpawnerError> {
+    if letters.is_empty() {
+        return Ok(Vec::new());
+    }
+    let store = Arc::clone(&shared.store);
+    let read = move || {
+        let again = |letter| Ok(announce::letter_again(&text_of(&*store, letter)?));
+        letters.iter().map(again).collect::<Result<_, StoreError>>()
+    };
+    let read = tokio::task::spawn_blocking(read).await;
+    Ok(read.expect("reading a letter does not panic")?)
 }
 
 fn read(
@@ -90,8 +120,12 @@ fn read(
 }
 
 /// What it takes to start a run again, from what was recorded when it was admitted.
-async fn prepare(waiting: Waiting, shared: &Arc<Shared>) -> Result<Box<Prepared>, SpawnerError> {
-    let Waiting { admitted, continues, .. } = waiting;
+async fn prepare(
+    admitted: Box<Admitted>,
+    continues: bool,
+    chosen: &Chosen,
+    shared: &Arc<Shared>,
+) -> Result<Box<Prepared>, SpawnerError> {
     let Admitted { agent, origin, label, task, particulars, input, .. } = *admitted;
     let particulars = particulars.unwrap_or_default();
     let (text, store) = (task.clone(), Arc::clone(&shared.store));
@@ -102,8 +136,6 @@ async fn prepare(waiting: Waiting, shared: &Arc<Shared>) -> Result<Box<Prepared>
         label,
         context: particulars.context,
         command: particulars.command,
-        model: particulars.model,
-        thinking: particulars.thinking,
         ..SpawnRequest::default()
     };
     let work = match particulars.folder {
@@ -119,12 +151,12 @@ async fn prepare(waiting: Waiting, shared: &Arc<Shared>) -> Result<Box<Prepared>
         work,
         place: 0,
     };
-    let ask = unresolved.resolve_with(task, shared);
+    let ask = unresolved.resolve_as(Some(chosen), task, shared);
     let ask = ask.map_err(|refusal| SpawnerError::Refused(Box::new(refusal)))?;
     Ok(Box::new(Prepared { continues, ..*ask.prepared() }))
 }
 
-fn text_of(store: &dyn Store, task: &Payload) -> Result<Arc<str>, offshoot_store::StoreError> {
+fn text_of(store: &dyn Store, task: &Payload) -> Result<Arc<str>, StoreError> {
     Ok(match task {
         Payload::Text(text) => Arc::clone(text),
         Payload::Json(json) => json.as_str().into(),

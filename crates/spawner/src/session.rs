@@ -327,3 +327,6 @@ impl fmt::Debug for Stopper {
         f.write_str("Stopper")
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use offshoot_config::Config;
 use offshoot_model::{
@@ -22,6 +22,7 @@ use crate::excerpt::Excerpt;
 use crate::known_tree::KnownTree;
 use crate::machine::WaitId;
 use crate::names::Names;
+use crate::resolve::Chosen;
 use crate::runtimes::Runtimes;
 use crate::supervisor::FanId;
 use crate::work::Work;
@@ -53,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) contexts: Contexts,
     pub(crate) names: Names,
     pub(crate) known: KnownTree,
+    /// Of a tree that was read back: what pieces were admitted with, by their place.
+    pub(crate) chosen: OnceLock<HashMap<u32, Chosen>>,
     /// Places for lines of progress on their way to the supervisor.
     pub(crate) progress: Arc<Semaphore>,
     /// What merges that are not ours run on.
@@ -183,7 +186,7 @@ impl Shared {
                 output.map(|output| Excerpt::of(&*shared.store, output, limit)).transpose().ok()?;
             let Admitted { key, agent, depth, label, .. } = about;
             let envelope = Envelope::of(&ending, key, run, agent, depth);
-            Some(Announced { envelope, label, result })
+            Some(Announced { envelope, label, repeated: false, result })
         };
         let load = move || runs.into_iter().filter_map(announced).collect();
         tokio::task::spawn_blocking(load).await.expect("reading the record does not panic")

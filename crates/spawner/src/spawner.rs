@@ -1,10 +1,9 @@
 //! The engine, as a library user holds it.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::{Arc, OnceLock};
 
 use offshoot_config::Config;
 use offshoot_model::{
@@ -27,7 +26,7 @@ use crate::root_kind::RootKind;
 use crate::runtimes::Runtimes;
 use crate::session::Session;
 use crate::shared::{Contexts, Gauge, PROGRESS_LINES, Shared};
-use crate::supervisor::{Prepared, Recorded, Supervisor, TreeState};
+use crate::supervisor::{Ask, Entering, RecordedPieces, Supervisor, TreeState};
 use crate::work::Work;
 
 /// Runs trees of agents. Cheap to clone; all clones are one spawner. Trees share nothing but the store.
@@ -154,8 +153,12 @@ impl Spawner {
         machine.open(around.clock.now(), opening, &mut effects).map_err(refused)?;
 
         let begin = Begin { machine, effects, runs, lock };
-        let launch = ask.map(|ask| (RunIndex::ROOT, ask.prepared()));
-        Ok(begin.begin(shared, launch.into_iter().collect(), HashMap::new()))
+        let root = |ask: Ask| Entering {
+            run: RunIndex::ROOT,
+            launch: ask.prepared(),
+            letters: Vec::new(),
+        };
+        Ok(begin.begin(shared, ask.map(root).into_iter().collect(), RecordedPieces::default()))
     }
 
     pub(crate) fn shared(
@@ -182,6 +185,7 @@ impl Spawner {
             contexts: Contexts::default(),
             names: Names::default(),
             known: KnownTree::default(),
+            chosen: OnceLock::new(),
             progress: Arc::new(Semaphore::new(PROGRESS_LINES)),
             merging: Threads::default(),
             // The root itself is followed under number 0.
@@ -206,8 +210,8 @@ impl Begin {
     pub(crate) fn begin(
         self,
         shared: Arc<Shared>,
-        launches: Vec<(RunIndex, Box<Prepared>)>,
-        recorded: HashMap<u32, Recorded>,
+        entering: Vec<Entering>,
+        recorded: RecordedPieces,
     ) -> Session {
         let Self { machine, effects, runs, lock } = self;
         // Unbounded, because whoever speaks must never wait for the supervisor: a run that is to be stopped would not
@@ -220,8 +224,9 @@ impl Begin {
         let mut supervisor =
             Supervisor::new(Arc::clone(&shared), machine, messages, sender.clone(), events, state);
         supervisor.remember(recorded);
-        for (run, launch) in launches {
-            supervisor.enter(run, launch, (run == RunIndex::ROOT).then(|| answer.clone()));
+        for entering in entering {
+            let is_root = entering.run == RunIndex::ROOT;
+            supervisor.enter(entering, is_root.then(|| answer.clone()));
         }
         let task = async move {
             supervisor.run(effects, lock).await;

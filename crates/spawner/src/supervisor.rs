@@ -15,13 +15,14 @@ mod entries;
 mod message;
 mod outbox;
 mod perform;
+mod recorded;
 mod take;
 mod unwritten;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use offshoot_model::{AgentId, CancelledBy, Ending, Envelope, Reason, Refusal, RunId, VariableRef};
+use offshoot_model::{AgentId, CancelledBy, Ending, Reason, Refusal, RunId, VariableRef};
 use offshoot_runtime::RunHost;
 use offshoot_store::{RootLock, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
@@ -38,6 +39,7 @@ use alarm::Alarm;
 use entries::{Entries, Entry, Follower};
 pub(crate) use message::{Ask, FanEvent, FanId, Message, Prepared, SpawnReply, Waited};
 use outbox::Outbox;
+pub(crate) use recorded::{Recorded, RecordedPieces};
 use unwritten::Unwritten;
 
 /// How many messages are taken before the effects of all of them are recorded together. Large enough that a
@@ -88,8 +90,7 @@ pub(crate) struct Supervisor {
     naming: VecDeque<Naming>,
     /// Operators who have raised a budget, in the order in which that is recorded.
     raises: VecDeque<oneshot::Sender<Result<(), Refusal>>>,
-    /// Pieces that stand in the record of an earlier supervisor, by their place, until their owner asks for them.
-    recorded: HashMap<u32, Recorded>,
+    recorded: RecordedPieces,
     outbox: Outbox,
     /// While the record cannot be written.
     unwritten: Option<Unwritten>,
@@ -102,12 +103,12 @@ pub(crate) struct Supervisor {
     active: Share,
 }
 
-/// A piece that stands in the record.
-pub(crate) enum Recorded {
-    /// It is over.
-    Ended(Box<Envelope>),
-    /// It is not, and its owner has to say what it takes to run it.
-    Lives(RunIndex),
+/// A run that stands in line when the supervisor begins.
+pub(crate) struct Entering {
+    pub(crate) run: RunIndex,
+    pub(crate) launch: Box<Prepared>,
+    /// Letters that may not have reached it.
+    pub(crate) letters: Vec<Arc<str>>,
 }
 
 /// The run whose folder was to be removed, and why it is still there.
@@ -169,7 +170,7 @@ impl Supervisor {
             letters: VecDeque::new(),
             naming: VecDeque::new(),
             raises: VecDeque::new(),
-            recorded: HashMap::new(),
+            recorded: RecordedPieces::default(),
             outbox: Outbox::default(),
             unwritten: None,
             events,
@@ -183,17 +184,17 @@ impl Supervisor {
     /// Lets a run that stands in line already be started like any other. The owner of a root hears its answer.
     pub(crate) fn enter(
         &mut self,
-        run: RunIndex,
-        launch: Box<Prepared>,
+        entering: Entering,
         answer: Option<mpsc::UnboundedSender<FanEvent>>,
     ) {
+        let Entering { run, launch, letters } = entering;
         let follower = answer.map(|told| Follower { fan: FanId(0), place: 0, told });
         let entry = Entry::of(launch, 1, follower);
-        self.runs.insert(run, entry);
+        self.runs.insert(run, entry.with_letters(letters));
     }
 
     /// Keeps what the record says of pieces until their owner asks for them.
-    pub(crate) fn remember(&mut self, recorded: HashMap<u32, Recorded>) {
+    pub(crate) fn remember(&mut self, recorded: RecordedPieces) {
         self.recorded = recorded;
     }
 

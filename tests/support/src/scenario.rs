@@ -204,7 +204,9 @@ fn in_turns(script: &mut Script) {
     let first = script.child(root, "scout", Some("first"));
     let second = script.child(root, "scout", Some("again"));
     let answer = Payload::text("two are on their way");
-    script.after(20).say(root, EventKind::TurnEnded { answer: Some(answer) });
+    script
+        .after(20)
+        .say(root, EventKind::TurnEnded { answer: Some(answer), letters_taken: Some(0) });
     script.say(root, EventKind::Waiting);
     script.after(1).start(first);
     script.start(second);
@@ -213,7 +215,7 @@ fn in_turns(script: &mut Script) {
     script.after(5).say(root, EventKind::Letter { from: None, text });
     script.deliver(first, false);
     script.say(root, EventKind::Returned);
-    script.after(5).say(root, EventKind::TurnEnded { answer: None });
+    script.after(5).say(root, EventKind::TurnEnded { answer: None, letters_taken: Some(0) });
     script.say(root, EventKind::Waiting);
     // Here its supervisor dies, and another one goes on a minute later.
     script.after(60_000).say(root, EventKind::Reopened);
@@ -240,7 +242,7 @@ fn in_turns(script: &mut Script) {
     script.is_to_go(third);
     let text = Payload::text("be thorough");
     script.say(second, EventKind::Letter { from: Some(root), text });
-    script.say(root, EventKind::TurnEnded { answer: None });
+    script.say(root, EventKind::TurnEnded { answer: None, letters_taken: Some(0) });
     script.say(root, EventKind::Waiting);
     script.after(30).end(second, Ending::completed(Payload::text("two")));
     script.deliver(second, false);

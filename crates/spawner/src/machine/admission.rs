@@ -11,9 +11,24 @@ use offshoot_policy::{Admission, Caller, Load, RuntimeFacts, Terms, admit, open}
 use offshoot_session_key::Segment;
 
 use super::report::Allowance;
-use super::run::{Live, Phase, RunClock, RunIndex};
+use super::run::{Live, Phase, Run, RunClock, RunIndex};
 use super::timer::Due;
 use super::{Effect, Machine, Opening, Spawn};
+
+/// A run that is being put into the tree.
+pub(super) struct Entrant<'a> {
+    pub(super) id: RunId,
+    pub(super) key: SessionKey,
+    pub(super) parent: Option<RunIndex>,
+    pub(super) admission: &'a Admission,
+    pub(super) phase: Phase,
+    /// Of its runtime; none where it has none, or where that is not known any more.
+    pub(super) facts: Option<&'a RuntimeFacts>,
+    /// What becomes of it once its result was handed over.
+    pub(super) cleanup: Cleanup,
+    /// What the request wanted to become of it: where that is to keep it, nothing below it goes.
+    pub(super) keeps: Option<Cleanup>,
+}
 
 impl Machine {
     /// Puts the root into an empty tree. A root that runs something stands in line like anybody else.
@@ -29,17 +44,24 @@ impl Machine {
     ) -> Result<(), Refusal> {
         let Opening { kind, run: id, agent, request, task, facts, plan } = opening;
         let admission = open(&self.config, &agent, &request, facts.as_deref())?;
-        self.books.reserve(id, None, &admission, now);
         if let Some(seconds) = admission.terms.deadline_seconds() {
             self.timers.arm(now.plus(std::time::Duration::from_secs(seconds)), Due::Deadline);
         }
         let key = kind.key(&agent, &segment(id));
         let particulars = Particulars::of(&request, None);
-        let phase = if facts.is_some() { Phase::Queued } else { Phase::Holder };
-        let mut holder = live(key.clone(), &admission, phase);
-        holder.takes_turns = facts.as_ref().is_some_and(|facts| facts.turns);
-        holder.started_at = facts.is_none().then_some(now);
-        let root = self.insert(id, None, 0, holder);
+        let root = self.admit(
+            now,
+            Entrant {
+                id,
+                key: key.clone(),
+                parent: None,
+                admission: &admission,
+                phase: if facts.is_some() { Phase::Queued } else { Phase::Holder },
+                facts: facts.as_deref(),
+                cleanup: Cleanup::Keep,
+                keeps: request.cleanup,
+            },
+        );
         let archive_after = self.config.root_settings(&agent).archive_after_minutes;
         let archive_after = archive_after.map_or(built_in::ARCHIVE_AFTER_MINUTES, |set| set.value);
         let archive_after_minutes = Some(archive_after).filter(|&minutes| minutes > 0);
@@ -84,30 +106,34 @@ impl Machine {
                 return out.push(Effect::Reply { reply, answer: Err(Box::new(refusal)) });
             }
         };
-        self.books.reserve(id, Some(self.id(caller)), &admission, now);
         let parent = self.runs[caller.get()].live_mut().expect("a caller that is over is refused");
         parent.last_grant = Some(Arc::clone(&admission.grant));
         let key = parent.key.child(&admission.agent, &segment(id));
         let depth = admission.depth;
         let configured = configured(&parent.terms);
         let rules = other_rules(&parent.terms, &admission.terms);
-        let mut child = live(key.clone(), &admission, Phase::Queued);
-        child.takes_turns = facts.turns;
-        child.resumes = facts.resumes;
-        // A root that runs nothing itself reads no results: its owner follows its pieces, or waits.
-        child.announces = origin == Origin::Agent && parent.phase != Phase::Holder;
-        let run = self.insert(id, Some(caller), depth, child);
         let kept_above = configured == Some(Cleanup::Keep) || self.runs[caller.get()].keeps;
         let cleanup = match request.cleanup.or(configured) {
             Some(wish) if !kept_above => wish,
             _ => Cleanup::Keep,
         };
-        self.runs[run.get()].cleanup = cleanup;
-        self.runs[run.get()].keeps = keeps(self.runs[caller.get()].keeps, request.cleanup);
-        // What all pieces have in common stands in the root's plan.
+        let run = self.admit(
+            now,
+            Entrant {
+                id,
+                key: key.clone(),
+                parent: Some(caller),
+                admission: &admission,
+                phase: Phase::Queued,
+                facts: Some(&facts),
+                cleanup,
+                keeps: request.cleanup,
+            },
+        );
         let particulars = match origin {
             Origin::Agent => Particulars::of(&request, folder),
-            Origin::Root | Origin::Piece => None,
+            // What else all pieces have in common stands in the root's plan.
+            Origin::Root | Origin::Piece => Particulars::chosen(&request),
         };
         let admitted = Admitted {
             key,
@@ -130,6 +156,53 @@ impl Machine {
         self.record(now, run, EventKind::Admitted(Box::new(admitted)), out);
         out.push(Effect::Reply { reply, answer: Ok((run, id)) });
         self.stand_in_line(run);
+    }
+
+    /// Puts a run into the tree, in a live step or as the record says: what it was granted is reserved, and everything that
+    /// later steps want to know of it is there. It stands in no line yet.
+    pub(super) fn admit(&mut self, at: Timestamp, entrant: Entrant<'_>) -> RunIndex {
+        let Entrant { id, key, parent, admission, phase, facts, cleanup, keeps } = entrant;
+        let above = parent.map(|parent| &self.runs[parent.get()]);
+        let parent_lives = above.and_then(Run::live);
+        let Admission { agent, depth, origin, terms, grant, lineage } = admission;
+        let live = Live {
+            key,
+            agent: agent.clone(),
+            origin: *origin,
+            terms: Arc::clone(terms),
+            under: Arc::clone(parent_lives.map_or(terms, |parent| &parent.terms)),
+            lineage: Arc::clone(lineage),
+            grant: Arc::clone(grant),
+            last_grant: None,
+            clock: RunClock::default(),
+            // What only holds pieces has no slot to wait for.
+            started_at: (phase == Phase::Holder).then_some(at),
+            phase,
+            idle_armed: None,
+            live_children: 0,
+            waits: Vec::new(),
+            watchers: Vec::new(),
+            mail: None,
+            takes_turns: facts.is_some_and(|facts| facts.turns),
+            // A root that runs nothing itself reads no results: its owner follows its pieces, or waits.
+            announces: *origin == Origin::Agent
+                && parent_lives.is_some_and(|parent| parent.phase != Phase::Holder),
+            earlier_children: 0,
+            earlier: None,
+            attempt: 1,
+            faults: 0,
+            resumes: facts.is_some_and(|facts| facts.resumes),
+            stopping: None,
+            reports: Allowance::default(),
+            refusals: None,
+            cut_off: false,
+        };
+        let keeps = above.is_some_and(|above| above.keeps) || keeps == Some(Cleanup::Keep);
+        self.books.reserve(id, above.map(|above| above.id), admission, at);
+        let run = self.insert(id, parent, *depth, live);
+        let entry = &mut self.runs[run.get()];
+        (entry.cleanup, entry.keeps) = (cleanup, keeps);
+        run
     }
 
     pub(super) fn ask_policy(
@@ -159,41 +232,6 @@ impl Machine {
         let load = Load { books: &self.books, now, slot_free, paused: self.paused };
         admit(&self.config, &about, &load, request, origin, facts)
     }
-}
-
-pub(super) fn live(key: SessionKey, admission: &Admission, phase: Phase) -> Live {
-    Live {
-        key,
-        agent: admission.agent.clone(),
-        terms: Arc::clone(&admission.terms),
-        lineage: Arc::clone(&admission.lineage),
-        grant: Arc::clone(&admission.grant),
-        last_grant: None,
-        phase,
-        clock: RunClock::default(),
-        started_at: None,
-        idle_armed: None,
-        live_children: 0,
-        waits: Vec::new(),
-        watchers: Vec::new(),
-        mail: None,
-        takes_turns: false,
-        announces: false,
-        earlier_children: 0,
-        earlier: None,
-        attempt: 1,
-        faults: 0,
-        resumes: false,
-        stopping: None,
-        reports: Allowance::default(),
-        refusals: None,
-        cut_off: false,
-    }
-}
-
-/// Whether nothing below a run goes: somebody asked to keep it, or one above it.
-pub(super) fn keeps(above: bool, asked: Option<Cleanup>) -> bool {
-    above || asked == Some(Cleanup::Keep)
 }
 
 /// What somebody has configured for the chain; what is built in is nobody's wish.

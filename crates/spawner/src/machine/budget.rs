@@ -3,12 +3,12 @@
 use offshoot_config::CostKind;
 use offshoot_model::{
     BudgetGrant, BudgetRequest, CancelledBy, Cost, Ending, EventKind, MicroUsd, Origin, Reason,
-    Refusal, SpawnRequest, Timestamp, Usage,
+    Refusal, RunId, SpawnRequest, Timestamp, Usage,
 };
 use offshoot_policy::RuntimeFacts;
-use offshoot_policy::budget::{Mark, Notice, Unit, divide};
+use offshoot_policy::budget::{Mark, Notice, Settlement, Unit, divide};
 
-use super::run::RunIndex;
+use super::run::{Live, RunIndex};
 use super::{Effect, Machine, Reach};
 
 /// A child that is asked for together with others.
@@ -111,16 +111,23 @@ impl Machine {
         out.push(Effect::Raised);
     }
 
-    /// Closes the account of a run that is over; answers whom that has brought to a limit. What it used beyond its
-    /// reservation stands in the record before its end.
-    pub(super) fn settle(
+    /// Closes the account of a run that is over. One that never started has used nothing, whatever its end says.
+    pub(super) fn settle(&mut self, id: RunId, live: &Live, ending: &Ending) -> Settlement {
+        if !live.has_started() {
+            // Nothing reaches a limit by that.
+            let _ = self.books.ledger.charge(id, &Usage::default(), &Cost::NONE);
+        }
+        self.books.ledger.settle(id, ending)
+    }
+
+    /// Records what a run used beyond its reservation, before its end; answers whom that has brought to a limit.
+    pub(super) fn book_overrun(
         &mut self,
         now: Timestamp,
         run: RunIndex,
-        ending: &Ending,
+        settlement: Settlement,
         out: &mut Vec<Effect>,
     ) -> Vec<Notice> {
-        let settlement = self.books.ledger.settle(self.id(run), ending);
         let (tokens, micro_usd) = (settlement.overrun_tokens, settlement.overrun_usd.as_micros());
         if tokens > 0 || micro_usd > 0 {
             self.record(now, run, EventKind::Overrun { tokens, micro_usd }, out);

@@ -6,10 +6,17 @@ use offshoot_config::OnParentEnd;
 use offshoot_model::{AgentId, CancelledBy, Ending, Envelope, EventKind, Reason, RunId, Timestamp};
 use offshoot_policy::Terms;
 use offshoot_policy::breaker::{BreakerLimits, Turn};
+use offshoot_policy::budget::Settlement;
 
 use super::run::{Body, Live, Phase, RunIndex};
 use super::timer::Due;
 use super::{Effect, Machine, Reach};
+
+/// What is left of a run that is over.
+pub(super) struct Closed {
+    pub(super) live: Box<Live>,
+    pub(super) settlement: Settlement,
+}
 
 impl Machine {
     /// A run is over, and everything it started is gone.
@@ -25,40 +32,23 @@ impl Machine {
         }
         self.record_refusals(now, run, out);
         self.let_clock_rest(now, run);
-        let entry = &mut self.runs[run.get()];
-        let Body::Live(live) = std::mem::replace(&mut entry.body, Body::Ended(ending.status()))
-        else {
-            unreachable!("a runtime ends a run once, and what never started is not given to one");
-        };
+        let live = self.runs[run.get()].live();
+        let live =
+            live.expect("a runtime ends a run once, and what never started is not given to one");
         (ending.usage, ending.cost) = live.in_all(ending.usage, ending.cost);
-        let Live { key, agent, terms, phase, started_at, waits, watchers, mail, announces, .. } =
-            *live;
         // It ended because it was asked to, unless it had done its work by then.
-        if let Some(reason) = live.stopping
+        if let Some(reason) = &live.stopping
             && (live.cut_off || !ending.status().is_success())
         {
-            ending.reason = *reason;
-        }
-        entry.body = Body::Ended(ending.status());
-        let (id, depth, parent) = (entry.id, entry.depth, entry.parent);
-        self.live -= 1;
-        match phase {
-            Phase::Holding { lease, .. } => {
-                self.slots.give_back(lease);
-                self.holders.remove(&run);
-            }
-            Phase::Queued => self.queued -= 1,
-            Phase::Lent | Phase::Returning { .. } | Phase::Holder => {}
-        }
-        if let Some(parent) = parent.and_then(|parent| self.runs[parent.get()].live_mut()) {
-            parent.live_children -= 1;
+            ending.reason = (**reason).clone();
         }
         ending.execution_time_ms =
-            started_at.map_or(0, |started_at| now.since(started_at).as_millis() as u64);
-        if started_at.is_some() {
-            self.probed(now, id, &agent, &terms, &ending.reason);
-        }
-        let notices = self.settle(now, run, &ending, out);
+            live.started_at.map_or(0, |started_at| now.since(started_at).as_millis() as u64);
+        let closed = self.close_run(now, run, &ending).expect("it was alive a moment ago");
+        let Closed { live, settlement } = closed;
+        let Live { key, agent, terms, waits, watchers, mail, announces, .. } = *live;
+        let (id, depth) = (self.id(run), self.runs[run.get()].depth);
+        let notices = self.book_overrun(now, run, settlement, out);
         let envelope = Envelope::of(&ending, key.clone(), id, agent, depth);
         self.record(now, run, EventKind::Ended(Box::new(ending)), out);
         out.push(Effect::Ended { run, envelope: Box::new(envelope) });
@@ -70,7 +60,7 @@ impl Machine {
         self.return_mail(now, mail, out);
         // Before the waits that it satisfies, for these deliver it.
         if announces {
-            self.hold_result(now, run, key, out);
+            self.hold_result(now, run, &key, out);
         } else {
             // Whoever follows it is handed its result with its end.
             self.clean_up(run, out);
@@ -84,8 +74,41 @@ impl Machine {
         }
     }
 
+    /// What an end changes in the machine, in a live step or as the record says; none where the run is over already.
+    pub(super) fn close_run(
+        &mut self,
+        at: Timestamp,
+        run: RunIndex,
+        ending: &Ending,
+    ) -> Option<Closed> {
+        let entry = &mut self.runs[run.get()];
+        entry.live()?;
+        let Body::Live(mut live) = std::mem::replace(&mut entry.body, Body::Ended(ending.status()))
+        else {
+            unreachable!("it was looked at");
+        };
+        let (id, parent) = (entry.id, entry.parent);
+        self.live -= 1;
+        match std::mem::replace(&mut live.phase, Phase::Lent) {
+            Phase::Holding { lease, .. } => {
+                self.slots.give_back(lease);
+                self.holders.remove(&run);
+            }
+            Phase::Queued => self.queued -= 1,
+            Phase::Lent | Phase::Returning { .. } | Phase::Holder => {}
+        }
+        if let Some(parent) = parent.and_then(|parent| self.runs[parent.get()].live_mut()) {
+            parent.live_children -= 1;
+        }
+        if live.started_at.is_some() {
+            self.probed(at, id, &live.agent, &live.under, &ending.reason);
+        }
+        let settlement = self.settle(id, &live, ending);
+        Some(Closed { live, settlement })
+    }
+
     /// A run that had been started tells something about the runtime of its agent.
-    pub(super) fn probed(
+    fn probed(
         &mut self,
         now: Timestamp,
         run: RunId,

@@ -7,8 +7,10 @@
 //! ```
 //!
 //! Each result is handed over once, to the session that asked for the child. Asking again repeats the answer and
-//! delivers nothing.
+//! delivers nothing. A result is handed over again, and says so, where nothing shows that it arrived: the answer of a
+//! wait that its caller never took, and what a run was told right before its supervisor died.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use offshoot_model::{
@@ -22,14 +24,34 @@ use super::{Effect, Machine};
 /// The mail of one run.
 #[derive(Debug, Default)]
 pub(super) struct Mail {
-    /// Children that have ended and of which it has not heard yet.
-    results: Vec<(RunIndex, SessionKey)>,
-    /// How many letters were put for it.
-    letters: u32,
+    /// Results of its children that it has not been told, by the child.
+    pub(super) results: BTreeMap<RunIndex, Held>,
+    /// Results that it was told, while nothing shows that they arrived.
+    told: Vec<Told>,
+    /// How many letters were put for this attempt of it.
+    pub(super) letters: u32,
     /// The wait that stands for its next turn, while it is between two.
     turn: Option<WaitId>,
     /// Whether it was told that no turn follows.
     closed: bool,
+}
+
+/// A result that is held for the parent of its run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Held {
+    delivery: DeliveryId,
+    /// Whether it was on its way before.
+    pub(super) again: bool,
+}
+
+/// A result on its way.
+#[derive(Debug)]
+struct Told {
+    child: RunIndex,
+    delivery: DeliveryId,
+    /// The wait that it answers, until its caller has the answer; none for what a turn brings, which the run's next act
+    /// acknowledges.
+    wait: Option<WaitId>,
 }
 
 /// A turn that is over.
@@ -105,7 +127,8 @@ impl Machine {
             return out.push(Effect::NoTurn { wait: id });
         }
         mail.turn = Some(id);
-        self.record(now, run, EventKind::TurnEnded { answer }, out);
+        let letters_taken = Some(letters_taken);
+        self.record(now, run, EventKind::TurnEnded { answer, letters_taken }, out);
         self.open_wait(now, id, Wait::for_all(run, children), out);
         if has_letters {
             self.satisfy(now, id, out);
@@ -117,48 +140,143 @@ impl Machine {
         &mut self,
         now: Timestamp,
         child: RunIndex,
-        key: SessionKey,
+        key: &SessionKey,
         out: &mut Vec<Effect>,
     ) {
-        let entry = &self.runs[child.get()];
-        let (id, parent) = (entry.id, entry.parent);
-        match parent.and_then(|parent| self.runs[parent.get()].live_mut()) {
-            Some(parent) => parent.mail.get_or_insert_default().results.push((child, key)),
-            None => self.undelivered(now, child, &key, id, out),
+        if !self.remember_result(child, key) {
+            let delivery = DeliveryId::new(key, self.id(child));
+            self.undelivered(now, child, delivery, out);
         }
     }
 
-    /// As [`Machine::hold_result`], for an end that stands in the record.
-    pub(super) fn remember_result(&mut self, child: RunIndex, key: SessionKey) {
-        let parent = self.runs[child.get()].parent;
-        if let Some(parent) = parent.and_then(|parent| self.runs[parent.get()].live_mut()) {
-            parent.mail.get_or_insert_default().results.push((child, key));
+    /// Holds the result of a child that has ended for its parent; answers whether that is there.
+    pub(super) fn remember_result(&mut self, child: RunIndex, key: &SessionKey) -> bool {
+        let delivery = DeliveryId::new(key, self.id(child));
+        self.put_back(child, Held { delivery, again: false })
+    }
+
+    fn put_back(&mut self, child: RunIndex, held: Held) -> bool {
+        let Some(mail) = self.mail_of_parent(child) else { return false };
+        mail.results.insert(child, held);
+        true
+    }
+
+    fn mail_of_parent(&mut self, child: RunIndex) -> Option<&mut Mail> {
+        let parent = self.runs[child.get()].parent?;
+        let parent = self.runs[parent.get()].live_mut()?;
+        Some(parent.mail.get_or_insert_default())
+    }
+
+    fn mail_mut(&mut self, run: RunIndex) -> Option<&mut Mail> {
+        self.runs[run.get()].live_mut()?.mail.as_deref_mut()
+    }
+
+    /// A result was handed over: to a wait, or to a turn.
+    pub(super) fn handed_over(&mut self, child: RunIndex, wait: Option<WaitId>) {
+        let Some(mail) = self.mail_of_parent(child) else { return };
+        if let Some(Held { delivery, .. }) = mail.results.remove(&child) {
+            mail.told.push(Told { child, delivery, wait });
         }
     }
 
-    /// The record says what came of this result.
-    pub(super) fn forget_result(&mut self, child: RunIndex) {
-        let parent = self.runs[child.get()].parent;
-        let parent = parent.and_then(|parent| self.runs[parent.get()].live_mut());
-        if let Some(mail) = parent.and_then(|parent| parent.mail.as_mut()) {
-            mail.results.retain(|(run, _)| *run != child);
+    /// As the record says: a result reached nobody, because its parent is over or begins anew, or because nobody took the
+    /// answer that it was in.
+    pub(super) fn reached_nobody(&mut self, child: RunIndex, delivery: DeliveryId) {
+        let Some(mail) = self.mail_of_parent(child) else { return };
+        if mail.results.remove(&child).is_none() {
+            mail.told.retain(|told| told.child != child);
+            mail.results.insert(child, Held { delivery, again: true });
         }
     }
 
-    /// A run is over, and what was held for it reaches nobody.
+    /// What a run does on the record shows that it has what its last turn brought.
+    pub(super) fn acknowledge(&mut self, run: RunIndex, kind: &EventKind) {
+        let acts = match kind {
+            EventKind::Admitted(_) => self.runs[run.get()].parent,
+            EventKind::Refused { .. }
+            | EventKind::Used { .. }
+            | EventKind::TurnEnded { .. }
+            | EventKind::Kept { .. }
+            | EventKind::Reported { .. } => Some(run),
+            // A run whose slot comes back hears after that. The others are done to it, not by it.
+            EventKind::Starting
+            | EventKind::Started { .. }
+            | EventKind::Progress { .. }
+            | EventKind::Waiting
+            | EventKind::Returned
+            | EventKind::Stopping { .. }
+            | EventKind::BudgetNotice
+            | EventKind::Overrun { .. }
+            | EventKind::BudgetRaised { .. }
+            | EventKind::StallLent
+            | EventKind::Reopened
+            | EventKind::Resumed { .. }
+            | EventKind::Ended(_)
+            | EventKind::Merged(_)
+            | EventKind::Letter { .. }
+            | EventKind::Delivered { .. }
+            | EventKind::Undelivered { .. }
+            | EventKind::Removal { .. } => None,
+        };
+        if let Some(run) = acts {
+            self.has_heard(run);
+        }
+    }
+
+    /// A run has what its last turn brought.
+    pub(super) fn has_heard(&mut self, run: RunIndex) {
+        if let Some(mail) = self.mail_mut(run) {
+            mail.told.retain(|told| told.wait.is_some());
+        }
+    }
+
+    /// A run goes on after its supervisor died: what nothing shows to have arrived is told again.
+    pub(super) fn tell_again(&mut self, run: RunIndex) {
+        let Some(mail) = self.mail_mut(run) else { return };
+        for Told { child, delivery, .. } in std::mem::take(&mut mail.told) {
+            mail.results.insert(child, Held { delivery, again: true });
+        }
+    }
+
+    /// Whoever waited has the answer.
+    pub(super) fn wait_taken(&mut self, id: WaitId) {
+        if let Some(mail) = self.waits.taken(id).and_then(|run| self.mail_mut(run)) {
+            mail.told.retain(|told| told.wait != Some(id));
+        }
+    }
+
+    /// Whoever waited had gone when the answer came: its next wait or turn brings what was in it.
+    pub(super) fn not_taken(
+        &mut self,
+        now: Timestamp,
+        run: RunIndex,
+        id: WaitId,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(mail) = self.mail_mut(run) else { return };
+        let told = mail.told.extract_if(.., |told| told.wait == Some(id));
+        for Told { child, delivery, .. } in told.collect::<Vec<_>>() {
+            self.record(now, child, EventKind::Undelivered { delivery: delivery.clone() }, out);
+            self.reached_nobody(child, delivery);
+        }
+    }
+
+    /// A run is over, and what was held for it reaches nobody. Where it was on its way before, the record says so already.
     pub(super) fn return_mail(
         &mut self,
         now: Timestamp,
         mail: Option<Box<Mail>>,
         out: &mut Vec<Effect>,
     ) {
-        for (child, key) in mail.map(|mail| mail.results).unwrap_or_default() {
-            let id = self.id(child);
-            self.undelivered(now, child, &key, id, out);
+        for (child, Held { delivery, again }) in mail.map(|mail| mail.results).unwrap_or_default() {
+            if !again {
+                self.undelivered(now, child, delivery, out);
+            }
         }
     }
 
-    /// A wait of this run is being answered with these runs: what of it was held is delivered by that.
+    /// A wait of this run is being answered with these runs: what of it was held is delivered by that. Answers which of them
+    /// were on their way before.
     pub(super) fn deliver(
         &mut self,
         now: Timestamp,
@@ -166,33 +284,36 @@ impl Machine {
         to: RunIndex,
         ended: &[RunIndex],
         out: &mut Vec<Effect>,
-    ) {
-        let live = self.runs[to.get()].live_mut();
-        let Some(mail) = live.and_then(|live| live.mail.as_mut()) else { return };
-        if mail.turn == Some(wait) {
-            mail.turn = None;
+    ) -> Vec<RunId> {
+        let is_turn = self.turn_is_over(to, wait);
+        let (mut repeated, mut is_told) = (Vec::new(), false);
+        for &child in ended {
+            let held = self.mail_mut(to).and_then(|mail| mail.results.get(&child));
+            let Some(Held { delivery, again }) = held.cloned() else { continue };
+            is_told = true;
+            self.handed_over(child, (!is_turn).then_some(wait));
+            self.record(now, child, EventKind::Delivered { delivery, redelivered: again }, out);
+            match again {
+                true => repeated.push(self.id(child)),
+                false => self.clean_up(child, out),
+            }
         }
-        if mail.results.is_empty() {
-            return;
+        if is_told && !is_turn {
+            self.waits.answered(wait, to);
         }
-        let (delivered, held) =
-            std::mem::take(&mut mail.results).into_iter().partition(|(run, _)| ended.contains(run));
-        mail.results = held;
-        let delivered: Vec<(RunIndex, SessionKey)> = delivered;
-        for (child, key) in delivered {
-            let delivery = DeliveryId::new(&key, self.id(child));
-            let kind = EventKind::Delivered { delivery, redelivered: false };
-            self.record(now, child, kind, out);
-            self.clean_up(child, out);
-        }
+        repeated
+    }
+
+    /// Whether a wait stood for the next turn of this run, which it does no longer.
+    pub(super) fn turn_is_over(&mut self, run: RunIndex, wait: WaitId) -> bool {
+        let mail = self.mail_mut(run);
+        mail.is_some_and(|mail| mail.turn.take_if(|turn| *turn == wait).is_some())
     }
 
     /// Children that live, and those whose results are held, in the order in which they were admitted.
     pub(super) fn children_to_hear_of(&self, run: RunIndex) -> Vec<RunIndex> {
-        let entry = &self.runs[run.get()];
-        let held = entry.live().and_then(|live| live.mail.as_ref()).map(|mail| &mail.results[..]);
-        let is_held =
-            |child: RunIndex| held.unwrap_or_default().iter().any(|(run, _)| *run == child);
+        let mail = self.runs[run.get()].live().and_then(|live| live.mail.as_ref());
+        let is_held = |child: RunIndex| mail.is_some_and(|mail| mail.results.contains_key(&child));
         let lives = |child: RunIndex| self.runs[child.get()].live().is_some();
         self.own_children(run)
             .iter()
@@ -205,11 +326,9 @@ impl Machine {
         &mut self,
         now: Timestamp,
         child: RunIndex,
-        key: &SessionKey,
-        id: RunId,
+        delivery: DeliveryId,
         out: &mut Vec<Effect>,
     ) {
-        let delivery = DeliveryId::new(key, id);
         self.record(now, child, EventKind::Undelivered { delivery }, out);
         self.clean_up(child, out);
     }

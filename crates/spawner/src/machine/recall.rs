@@ -6,36 +6,29 @@
 //! ```
 //!
 //! The record holds decisions, so reading it back decides nothing: what was granted stays granted, what was spent stays
-//! spent. Only then, with nothing of the tree running, is it decided about each run that was alive:
-//!
-//! | it | and | becomes |
-//! |---|---|---|
-//! | holds pieces | | goes on holding them |
-//! | was being stopped | | over, for the reason it was stopped |
-//! | has a parent that is over, lost or begins again | is no piece | lost: nobody is left who asked for it |
-//! | had not started | | stands in line as before |
-//! | had started | its runtime can go on | stands in line, and goes on where it was |
-//! | had started | is to be run again | stands in line, and begins anew |
-//! | had started | | lost |
-//!
-//! From the first step after that everything is as in any other tree.
+//! spent. Only then, with nothing of the tree running, it is decided about each run that was alive, in `reopen.rs`.
+
+mod letters;
+mod reopen;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_config::{Config, OnInterrupt};
+use offshoot_config::Config;
 use offshoot_model::{
     Admitted, BudgetGrant, Cost, Ending, Envelope, Event, EventKind, MicroUsd, Origin, Payload,
-    Reason, RootId, RunId, SpawnRequest, Timestamp, Usage,
+    RootId, RunId, SpawnRequest, Timestamp, Usage,
 };
 use offshoot_policy::{Admission, Lineage, RuntimeFacts, Terms};
 
-use super::admission::keeps;
-use super::run::{Body, Phase, RunIndex};
-use super::timer::Due;
+use super::admission::Entrant;
+use super::end::Closed;
+use super::run::{Live, Phase, RunIndex};
 use super::{Effect, Machine};
 use crate::names::{Kept, Sessions};
+
+use letters::Letters;
 
 /// What reading a record back needs from outside.
 pub(crate) trait Library {
@@ -57,7 +50,10 @@ pub(crate) struct Recall {
     handed_over: Vec<RunIndex>,
     /// What those that live call their values.
     names: Sessions,
-    opened_at: Timestamp,
+    letters: HashMap<RunIndex, Letters>,
+    /// For how long earlier supervisors held the tree, and since when the last one did.
+    held: Duration,
+    held_since: Timestamp,
     last_at: Timestamp,
 }
 
@@ -65,19 +61,11 @@ pub(crate) struct Recall {
 struct About {
     admitted: Box<Admitted>,
     facts: Option<Arc<RuntimeFacts>>,
+    /// Whether the attempt that stands in line was started.
     started: bool,
-    /// Whether the attempt that stands in line goes on where the last one was.
+    /// Whether it goes on where the last one was.
     continues: bool,
     used: Option<(Usage, Cost)>,
-}
-
-/// What becomes of a run that was alive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    Holds,
-    WaitsInLine,
-    Again { continues: bool },
-    Ends,
 }
 
 /// A run that stands in line, or would if somebody said what it takes to start it.
@@ -86,6 +74,8 @@ pub(crate) struct Waiting {
     pub(crate) admitted: Box<Admitted>,
     /// Whether its runtime goes on where it was.
     pub(crate) continues: bool,
+    /// Letters that may not have reached it.
+    pub(crate) letters: Vec<Payload>,
 }
 
 /// A tree that has been read back.
@@ -96,6 +86,8 @@ pub(crate) struct Recalled {
     pub(crate) waiting: Vec<Waiting>,
     /// Pieces that are over.
     pub(crate) ended: Vec<(u32, Envelope)>,
+    /// Pieces that have ended just now: their end is among the effects.
+    pub(crate) ending: Vec<(u32, RunIndex)>,
     /// What those that live call their values. One that begins anew keeps what it had put.
     pub(crate) names: Sessions,
 }
@@ -119,7 +111,9 @@ impl Recall {
             ended: Vec::new(),
             handed_over: Vec::new(),
             names: Sessions::new(),
-            opened_at: Timestamp::EPOCH,
+            letters: HashMap::new(),
+            held: Duration::ZERO,
+            held_since: Timestamp::EPOCH,
             last_at: Timestamp::EPOCH,
         }
     }
@@ -132,34 +126,49 @@ impl Recall {
     pub(crate) fn apply(&mut self, event: Event, library: &impl Library) -> Result<(), Unknown> {
         let Event { seq, at, run: id, kind, .. } = event;
         self.machine.seq = seq;
-        self.last_at = self.last_at.max(at);
+        let before = self.last_at;
+        self.last_at = before.max(at);
         let kind = match kind {
             EventKind::Admitted(admitted) => {
-                self.admitted(at, seq, id, admitted, library)?;
-                return Ok(());
+                return self.admitted(at, seq, id, admitted, library);
             }
             kind => kind,
         };
         let run = self.machine.find(id).ok_or(Unknown { seq, run: id })?;
+        self.machine.acknowledge(run, &kind);
+        let live = self.machine.runs[run.get()].live_mut();
         match kind {
             EventKind::Starting => {
-                let live = self.machine.runs[run.get()].live_mut();
                 if let Some(live) = live {
-                    live.started_at = Some(at);
+                    live.started_at.get_or_insert(at);
+                    live.clock.resume(at);
                 }
                 if let Some(about) = self.about.get_mut(&run) {
                     about.started = true;
                 }
             }
+            EventKind::Returned => {
+                if let Some(live) = live {
+                    live.clock.resume(at);
+                }
+            }
+            EventKind::Waiting => {
+                if let Some(live) = live {
+                    live.clock.pause(at);
+                }
+            }
+            EventKind::Reopened => {
+                self.held += before.since(self.held_since);
+                self.held_since = at;
+                self.machine.interrupt(before);
+            }
             EventKind::Resumed { attempt, continues, after } => {
-                let entry = &mut self.machine.runs[run.get()];
-                let earlier = entry.children.len();
-                if let Some(live) = entry.live_mut() {
-                    live.attempt = attempt;
-                    live.faults += u32::from(after.is_some());
-                    if !continues {
-                        live.earlier_children = u32::try_from(earlier).expect("fewer than runs");
-                    }
+                if let Some(live) = live {
+                    live.clock.pause(at);
+                }
+                self.machine.another_attempt(run, attempt, continues, after.is_some());
+                if let Some(letters) = self.letters.get_mut(&run) {
+                    letters.another_attempt(continues);
                 }
                 if let Some(about) = self.about.get_mut(&run) {
                     (about.started, about.continues) = (false, continues);
@@ -178,20 +187,33 @@ impl Recall {
                 self.machine.books.ledger.raise(id, more);
             }
             EventKind::Stopping { reason } => {
-                if let Some(live) = self.machine.runs[run.get()].live_mut() {
+                if let Some(live) = live {
                     live.stopping = Some(reason);
                 }
             }
             EventKind::Ended(ending) => {
                 self.names.remove(&id);
-                self.ended(at, run, id, *ending);
+                self.letters.remove(&run);
+                self.ended(at, run, *ending);
             }
             EventKind::Kept { name, value } => {
                 self.names.entry(id).or_default().insert(name, Kept { value, at });
             }
-            EventKind::Delivered { .. } | EventKind::Undelivered { .. } => {
-                self.machine.forget_result(run);
+            EventKind::Delivered { .. } => {
+                self.machine.handed_over(run, None);
                 self.handed_over.push(run);
+            }
+            EventKind::Undelivered { delivery } => {
+                self.machine.reached_nobody(run, delivery);
+                self.handed_over.push(run);
+            }
+            EventKind::Letter { text, .. } => {
+                self.letters.entry(run).or_default().all.push(text);
+            }
+            EventKind::TurnEnded { letters_taken, .. } => {
+                if let Some(letters) = self.letters.get_mut(&run) {
+                    letters.turn_ended(letters_taken);
+                }
             }
             EventKind::Removal { error } => {
                 self.machine.runs[run.get()].not_removed = error.is_some();
@@ -201,15 +223,10 @@ impl Recall {
             | EventKind::Started { .. }
             | EventKind::Progress { .. }
             | EventKind::Reported { .. }
-            | EventKind::Waiting
-            | EventKind::Returned
             | EventKind::BudgetNotice
             | EventKind::Overrun { .. }
             | EventKind::StallLent
-            | EventKind::Reopened
-            | EventKind::Merged(_)
-            | EventKind::TurnEnded { .. }
-            | EventKind::Letter { .. } => {}
+            | EventKind::Merged(_) => {}
         }
         Ok(())
     }
@@ -225,68 +242,17 @@ impl Recall {
         self.machine.live == 0
     }
 
+    /// A run that would go on, and whose runtime is not here any more.
+    pub(crate) fn missing_runtime(&self) -> Option<(RunId, Arc<str>)> {
+        reopen::without_runtime(&self.machine, &self.about).map(|run| {
+            let runtime = self.about[&run].admitted.runtime.clone();
+            (self.machine.id(run), runtime.expect("what holds pieces needs none"))
+        })
+    }
+
     /// The latest moment on record.
     pub(crate) fn last_at(&self) -> Timestamp {
         self.last_at
-    }
-
-    /// Decides about whatever was alive.
-    pub(crate) fn reopen(self, now: Timestamp) -> Recalled {
-        let Self { mut machine, mut about, ended, handed_over, names, opened_at, last_at } = self;
-        // A clock that was set back would make later events earlier than those on record.
-        let now = now.max(last_at);
-        let mut effects = Vec::new();
-        machine.record(now, RunIndex::ROOT, EventKind::Reopened, &mut effects);
-        handed_over.into_iter().for_each(|run| machine.clean_up(run, &mut effects));
-        let terms = machine.runs[0].live().map(|root| Arc::clone(&root.terms));
-        if let Some(seconds) = terms.and_then(|terms| terms.deadline_seconds()) {
-            // The time in which nobody held the tree does not count.
-            let left = Duration::from_secs(seconds).saturating_sub(last_at.since(opened_at));
-            machine.timers.arm(now.plus(left), Due::Deadline);
-        }
-        let fates = fates(&machine, &about);
-        let mut order: Vec<RunIndex> = fates.keys().copied().collect();
-        order.sort_unstable();
-        // Leaves first, so that whoever is over has nothing below it that is not.
-        for &run in order.iter().rev().filter(|run| fates[run] == Fate::Ends) {
-            let live = machine.runs[run.get()].live().expect("it lives");
-            let reason = live.stopping.as_deref().cloned().unwrap_or(Reason::Interrupted);
-            let (usage, cost) = about.get(&run).and_then(|about| about.used).unwrap_or_default();
-            let ending = Ending { usage, cost, ..Ending::of(reason) };
-            machine.finished(now, run, ending, &mut effects);
-        }
-        let mut waiting = Vec::new();
-        for run in order {
-            if matches!(fates[&run], Fate::Holds | Fate::Ends) {
-                continue;
-            }
-            let About { admitted, mut continues, used, .. } =
-                about.remove(&run).expect("whoever lives was told of");
-            if let Fate::Again { continues: goes_on } = fates[&run] {
-                continues = goes_on;
-                if !continues {
-                    machine.begin_anew(now, run, &mut effects);
-                }
-                let live = machine.runs[run.get()].live_mut().expect("it lives");
-                live.attempt += 1;
-                let kind = EventKind::Resumed { attempt: live.attempt, continues, after: None };
-                machine.record(now, run, kind, &mut effects);
-            }
-            let live = machine.runs[run.get()].live_mut().expect("it lives");
-            (live.phase, live.started_at) = (Phase::Queued, None);
-            live.earlier = used.map(Box::new);
-            match admitted.origin {
-                // Its owner has to say what it takes to run it.
-                Origin::Piece => {
-                    machine.queued += 1;
-                    machine.unclaimed.insert(run);
-                }
-                Origin::Root | Origin::Agent => machine.stand_in_line(run),
-            }
-            waiting.push(Waiting { run, admitted, continues });
-        }
-        machine.schedule(now, &mut effects);
-        Recalled { machine, effects, waiting, ended, names }
     }
 
     fn admitted(
@@ -326,8 +292,6 @@ impl Recall {
                 Lineage::root(admitted.agent.clone(), &request),
             ),
         };
-        let announces = admitted.origin == Origin::Agent
-            && above.is_some_and(|parent| parent.phase != Phase::Holder);
         let admission = Admission {
             agent: admitted.agent.clone(),
             depth: admitted.depth,
@@ -336,107 +300,46 @@ impl Recall {
             grant: Arc::clone(&admitted.grant),
             lineage,
         };
-        machine.books.reserve(id, admitted.parent, &admission, at);
         let facts = admitted.runtime.as_deref().map(|name| library.facts(name));
         let holds = parent.is_none() && facts.is_none();
-        let phase = if holds { Phase::Holder } else { Phase::Lent };
-        let mut live = super::admission::live(admitted.key.clone(), &admission, phase);
         let facts = facts.flatten();
-        live.takes_turns = facts.as_ref().is_some_and(|facts| facts.turns);
-        live.resumes = facts.as_ref().is_some_and(|facts| facts.resumes);
-        live.announces = announces;
-        live.started_at = holds.then_some(at);
         if parent.is_none() {
-            self.opened_at = at;
+            self.held_since = at;
         }
-        let run = machine.insert(id, parent, admitted.depth, live);
-        let above = parent.is_some_and(|parent| machine.runs[parent.get()].keeps);
-        let entry = &mut machine.runs[run.get()];
-        (entry.cleanup, entry.keeps) = (admitted.cleanup, keeps(above, particulars.cleanup));
+        let run = machine.admit(
+            at,
+            Entrant {
+                id,
+                key: admitted.key.clone(),
+                parent,
+                admission: &admission,
+                phase: if holds { Phase::Holder } else { Phase::Lent },
+                facts: facts.as_deref(),
+                cleanup: admitted.cleanup,
+                keeps: particulars.cleanup,
+            },
+        );
+        if let Some(parent) = parent {
+            machine.has_heard(parent);
+        }
         let about = About { admitted, facts, started: holds, continues: false, used: None };
         self.about.insert(run, about);
         Ok(())
     }
 
-    fn ended(&mut self, at: Timestamp, run: RunIndex, id: RunId, ending: Ending) {
+    fn ended(&mut self, at: Timestamp, run: RunIndex, ending: Ending) {
         let machine = &mut self.machine;
-        let _ = machine.books.ledger.settle(id, &ending);
+        let Some(Closed { live, .. }) = machine.close_run(at, run, &ending) else { return };
         let about = self.about.remove(&run);
-        let entry = &mut machine.runs[run.get()];
-        let Body::Live(live) = std::mem::replace(&mut entry.body, Body::Ended(ending.status()))
-        else {
-            return;
-        };
-        let (parent, depth) = (entry.parent, entry.depth);
-        machine.live -= 1;
-        if let Some(parent) = parent.and_then(|parent| machine.runs[parent.get()].live_mut()) {
-            parent.live_children -= 1;
-        }
-        if live.started_at.is_some() {
-            machine.probed(at, id, &live.agent, &live.terms, &ending.reason);
-        }
-        if live.announces {
-            machine.remember_result(run, live.key.clone());
+        let Live { key, agent, announces, .. } = *live;
+        if announces {
+            machine.remember_result(run, &key);
         } else {
             self.handed_over.push(run);
         }
         if let Some(place) = about.and_then(|about| about.admitted.place) {
-            let envelope = Envelope::of(&ending, live.key, id, live.agent, depth);
-            self.ended.push((place, envelope));
-        }
-    }
-}
-
-/// What becomes of each run that lives. Parents stand before their children, so theirs is known.
-fn fates(machine: &Machine, about: &HashMap<RunIndex, About>) -> HashMap<RunIndex, Fate> {
-    let mut fates: HashMap<RunIndex, Fate> = HashMap::new();
-    for (at, entry) in machine.runs.iter().enumerate() {
-        let (run, Some(live)) = (RunIndex::new(at), entry.live()) else { continue };
-        let About { admitted, facts, started, .. } = &about[&run];
-        let orphaned = entry.parent.is_some_and(|parent| {
-            let fate = fates.get(&parent);
-            !matches!(fate, Some(Fate::Holds | Fate::WaitsInLine | Fate::Again { continues: true }))
-        });
-        let resumes = facts.as_ref().is_some_and(|facts| facts.resumes);
-        let rerun = live.terms.on_interrupt(admitted.origin) == OnInterrupt::Rerun;
-        let fate = match () {
-            () if live.phase == Phase::Holder => Fate::Holds,
-            () if live.stopping.is_some() || orphaned || facts.is_none() => Fate::Ends,
-            () if !started => Fate::WaitsInLine,
-            () if resumes => Fate::Again { continues: true },
-            () if rerun => Fate::Again { continues: false },
-            () => Fate::Ends,
-        };
-        fates.insert(run, fate);
-    }
-    fates
-}
-
-impl Machine {
-    /// A run begins anew: what its earlier attempt had asked for is nothing to it any more.
-    fn begin_anew(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
-        let entry = &mut self.runs[run.get()];
-        let earlier_children = entry.children.len();
-        let Some(live) = entry.live_mut() else { return };
-        live.earlier_children = u32::try_from(earlier_children).expect("fewer than runs");
-        let mail = live.mail.take();
-        self.return_mail(now, mail, out);
-    }
-
-    /// A piece that was read back, and whose owner has said what it takes to run it, takes its place in line.
-    pub(super) fn claimed(&mut self, run: RunIndex) {
-        let entry = &self.runs[run.get()];
-        if self.unclaimed.remove(&run) {
-            self.queue.push(entry.depth, entry.parent, run);
-        }
-    }
-
-    /// The root ends: pieces that nobody has claimed end with it.
-    pub(super) fn drop_unclaimed(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
-        for run in std::mem::take(&mut self.unclaimed) {
-            if self.runs[run.get()].live().is_some_and(|live| live.phase == Phase::Queued) {
-                self.finished(now, run, Ending::of(Reason::Interrupted), out);
-            }
+            let entry = &machine.runs[run.get()];
+            self.ended.push((place, Envelope::of(&ending, key, entry.id, agent, entry.depth)));
         }
     }
 }

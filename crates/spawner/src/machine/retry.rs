@@ -44,15 +44,14 @@ impl Machine {
         }
         let phase = std::mem::replace(&mut live.phase, Phase::Queued);
         let Phase::Holding { lease, .. } = phase else { unreachable!("it was looked at") };
-        live.attempt += 1;
-        live.faults += 1;
         live.earlier = Some(Box::new((usage, cost)));
-        let (attempt, continues) = (live.attempt, live.resumes);
-        let first = Duration::from_secs(live.terms.retries_backoff_seconds());
-        let wait = backoff(first, live.faults, live.terms.retries_jitter(), id);
+        let (attempt, continues) = (live.attempt + 1, live.resumes);
+        let first = Duration::from_secs(live.under.retries_backoff_seconds());
+        let wait = backoff(first, live.faults + 1, live.under.retries_jitter(), id);
         self.slots.give_back(lease);
         self.holders.retain(|&holder| holder != run);
         self.queued += 1;
+        self.another_attempt(run, attempt, continues, true);
         let after = Some(Box::new(ending.reason.clone()));
         self.record(now, run, EventKind::Resumed { attempt, continues, after }, out);
         out.push(Effect::Again { run, continues });
@@ -60,11 +59,31 @@ impl Machine {
         true
     }
 
+    /// An attempt follows, after a fault or after an interruption, in a live step or as the record says. One that begins anew
+    /// forgets what the last one had asked for and was told; one that goes on is told again what may not have reached it.
+    pub(super) fn another_attempt(
+        &mut self,
+        run: RunIndex,
+        attempt: u32,
+        continues: bool,
+        is_fault: bool,
+    ) {
+        let entry = &mut self.runs[run.get()];
+        let children = u32::try_from(entry.children.len()).expect("fewer than runs");
+        let Some(live) = entry.live_mut() else { return };
+        live.attempt = attempt;
+        live.faults += u32::from(is_fault);
+        match continues {
+            true => self.tell_again(run),
+            false => (live.earlier_children, live.mail) = (children, None),
+        }
+    }
+
     /// The wait before an attempt is over.
     pub(super) fn again(&mut self, run: RunIndex) {
         let entry = &self.runs[run.get()];
         if entry.live().is_some_and(|live| live.phase == Phase::Queued) {
-            self.queue.push(entry.depth, entry.parent, run);
+            self.take_place(run);
         }
     }
 
@@ -73,7 +92,7 @@ impl Machine {
         let entry = &self.runs[run.get()];
         let Some(live) = entry.live() else { return false };
         ending.reason.is_retryable()
-            && live.faults < live.terms.retries_count()
+            && live.faults < live.under.retries_count()
             && matches!(live.phase, Phase::Holding { .. })
             && live.stopping.is_none()
             && !self.closing

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{
-    AgentId, Cleanup, Cost, Grant, Reason, RunId, RunStatus, SessionKey, Timestamp, Usage,
+    AgentId, Cleanup, Cost, Grant, Origin, Reason, RunId, RunStatus, SessionKey, Timestamp, Usage,
 };
 use offshoot_policy::{Lineage, Terms};
 
@@ -48,7 +48,11 @@ pub(crate) enum Body {
 pub(crate) struct Live {
     pub(crate) key: SessionKey,
     pub(crate) agent: AgentId,
+    pub(crate) origin: Origin,
+    /// The terms under which it spawns.
     pub(crate) terms: Arc<Terms>,
+    /// The terms under which it lives: those of the session that asked for it, and a root's own.
+    pub(crate) under: Arc<Terms>,
     pub(crate) lineage: Arc<Lineage>,
     pub(crate) grant: Arc<Grant>,
     /// What its last child was granted: pieces of one map share theirs.
@@ -159,6 +163,11 @@ impl Run {
 }
 
 impl Live {
+    /// Whether it ever had a slot.
+    pub(crate) fn has_started(&self) -> bool {
+        self.started_at.is_some() || self.attempt > 1
+    }
+
     /// What it has used in all its attempts, where this is what it has used in the last one.
     pub(crate) fn in_all(&self, usage: Usage, cost: Cost) -> (Usage, Cost) {
         match &self.earlier {

@@ -1,5 +1,6 @@
 //! Handing out slots: the end of every step.
 
+use offshoot_config::OnInterrupt;
 use offshoot_model::{EventKind, RunStatus, Timestamp};
 use offshoot_policy::breaker::Gate;
 
@@ -30,9 +31,14 @@ impl Machine {
 
     /// A run takes its place in line for its first slot.
     pub(super) fn stand_in_line(&mut self, run: RunIndex) {
+        self.take_place(run);
+        self.queued += 1;
+    }
+
+    /// A run that is counted among those in line takes its place there.
+    pub(super) fn take_place(&mut self, run: RunIndex) {
         let entry = &self.runs[run.get()];
         self.queue.push(entry.depth, entry.parent, run);
-        self.queued += 1;
     }
 
     /// A breaker has changed: whoever was held back gets its place in line again.
@@ -68,7 +74,9 @@ impl Machine {
         let live = self.runs[run.get()].live_mut().expect("it was just given a slot");
         // A further attempt does not make it younger.
         live.started_at.get_or_insert(now);
-        out.push(Effect::Start { run });
+        // A supervisor that dies before this is on record leaves a run that stands in line, and is started by the next one.
+        let ahead = live.under.on_interrupt(live.origin) == OnInterrupt::Rerun;
+        out.push(Effect::Start { run, ahead });
     }
 
     /// A parent whose wait has succeeded goes on, and hears the answer.

@@ -3,9 +3,12 @@
 mod agents;
 mod budgets;
 mod cleanup;
+mod crash;
 mod invariants;
 mod kept;
 mod limits;
+mod memory;
+mod recalls;
 mod retries;
 mod seed;
 mod stops;
@@ -56,6 +59,8 @@ fn a_thousand_trees() {
         "letter",
         "delivered",
         "undelivered",
+        "redelivered",
+        "not taken",
         "completed",
         "failed",
         "timed_out",

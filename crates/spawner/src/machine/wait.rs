@@ -40,9 +40,20 @@ pub(super) struct Wait {
     until: Option<Timestamp>,
 }
 
-/// All open waits of a tree.
+/// All waits of a tree of which something is still to be heard.
 #[derive(Debug, Default)]
-pub(super) struct Waits(HashMap<WaitId, Wait>);
+pub(super) struct Waits {
+    open: HashMap<WaitId, Wait>,
+    /// Waits whose answer brings a result, until it is known whether their caller took it.
+    answered: HashMap<WaitId, RunIndex>,
+}
+
+/// What a wait that is over has come to.
+struct Outcome {
+    caller: RunIndex,
+    over: Vec<RunIndex>,
+    pending: Vec<RunId>,
+}
 
 impl Machine {
     /// A run waits for runs below it. Anything else it names is answered as if it were not there.
@@ -134,8 +145,25 @@ impl Machine {
         }
     }
 
+    /// The patience of a wait is over: its caller goes on with what there is.
+    pub(super) fn wait_timed_out(&mut self, now: Timestamp, id: WaitId, out: &mut Vec<Effect>) {
+        self.go_on_without(now, id, out);
+        self.resolve(now, id, out);
+    }
+
+    /// Whoever waited has gone, and is told nothing; so nothing is delivered.
+    pub(super) fn wait_dropped(&mut self, now: Timestamp, id: WaitId, out: &mut Vec<Effect>) {
+        if let Some(run) = self.waits.taken(id) {
+            return self.not_taken(now, run, id, out);
+        }
+        self.go_on_without(now, id, out);
+        if let Some(Outcome { caller, .. }) = self.close_wait(id) {
+            self.turn_is_over(caller, id);
+        }
+    }
+
     /// A wait ends without success: its caller goes on, in debt where no slot is free.
-    pub(super) fn give_up_wait(&mut self, now: Timestamp, id: WaitId, out: &mut Vec<Effect>) {
+    fn go_on_without(&mut self, now: Timestamp, id: WaitId, out: &mut Vec<Effect>) {
         let Some(caller) = self.waits.caller(id) else { return };
         let run = &mut self.runs[caller.get()];
         let depth = run.depth;
@@ -158,12 +186,18 @@ impl Machine {
             let lease = self.slots.take_in_debt(depth);
             self.hold_again(now, caller, lease, out);
         }
-        self.resolve(now, id, out);
     }
 
     /// Answers a wait, whatever has come of it.
     pub(super) fn resolve(&mut self, now: Timestamp, id: WaitId, out: &mut Vec<Effect>) {
-        let Some(Wait { caller, targets, until, .. }) = self.waits.remove(id) else { return };
+        let Some(Outcome { caller, over, pending }) = self.close_wait(id) else { return };
+        let repeated = self.deliver(now, id, caller, &over, out);
+        let ended = over.into_iter().map(|run| self.id(run)).collect();
+        out.push(Effect::Resolve { wait: id, ended, repeated, pending });
+    }
+
+    fn close_wait(&mut self, id: WaitId) -> Option<Outcome> {
+        let Wait { caller, targets, until, .. } = self.waits.remove(id)?;
         if let Some(until) = until {
             self.timers.disarm(until, Due::Wait(id));
         }
@@ -181,9 +215,7 @@ impl Machine {
                 None => over.push(target),
             }
         }
-        self.deliver(now, id, caller, &over, out);
-        let ended = over.into_iter().map(|run| self.id(run)).collect();
-        out.push(Effect::Resolve { wait: id, ended, pending });
+        Some(Outcome { caller, over, pending })
     }
 
     /// The children that this attempt of a run has asked for.
@@ -226,21 +258,31 @@ impl Wait {
 
 impl Waits {
     fn insert(&mut self, id: WaitId, wait: Wait) {
-        let before = self.0.insert(id, wait);
+        let before = self.open.insert(id, wait);
         assert!(before.is_none(), "wait ids are minted once");
     }
 
     fn caller(&self, id: WaitId) -> Option<RunIndex> {
-        self.0.get(&id).map(|wait| wait.caller)
+        self.open.get(&id).map(|wait| wait.caller)
     }
 
     fn remove(&mut self, id: WaitId) -> Option<Wait> {
-        self.0.remove(&id)
+        self.open.remove(&id)
+    }
+
+    /// The answer of a wait is on its way.
+    pub(super) fn answered(&mut self, id: WaitId, caller: RunIndex) {
+        self.answered.insert(id, caller);
+    }
+
+    /// What became of the answer is known; answers whose it was.
+    pub(super) fn taken(&mut self, id: WaitId) -> Option<RunIndex> {
+        self.answered.remove(&id)
     }
 
     /// One of its targets is over; answers whether that satisfied it just now.
     fn target_ended(&mut self, id: WaitId) -> bool {
-        let Some(wait) = self.0.get_mut(&id) else { return false };
+        let Some(wait) = self.open.get_mut(&id) else { return false };
         let before = wait.is_satisfied();
         wait.pending -= 1;
         !before && wait.is_satisfied()
@@ -248,6 +290,6 @@ impl Waits {
 
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.open.is_empty() && self.answered.is_empty()
     }
 }

@@ -23,8 +23,6 @@ pub(super) struct Entry {
     pub(super) spare: Option<Box<Prepared>>,
     /// The record that must be durable before it may start.
     pub(super) admitted: u64,
-    /// Whether it has its slot and waits in the outbox for the record of its admission.
-    pub(super) held: bool,
     pub(super) stop: Option<StopHandle>,
     /// Whether it was asked to stop before it was started.
     pub(super) stopped: bool,
@@ -80,7 +78,12 @@ impl Entry {
     pub(super) fn again(&mut self, continues: bool) {
         let prepared = self.spare.take().expect("whoever may have another attempt has a spare");
         self.launch = Some(Box::new(Prepared { continues, ..*prepared }));
-        (self.held, self.stop, self.post) = (false, None, Post::default());
+        (self.stop, self.post) = (None, Post::default());
+    }
+
+    /// These are the first that it reads.
+    pub(super) fn with_letters(self, letters: Vec<Arc<str>>) -> Self {
+        Self { post: Post::Held(letters), ..self }
     }
 
     pub(super) fn of(launch: Box<Prepared>, admitted: u64, follower: Option<Follower>) -> Self {

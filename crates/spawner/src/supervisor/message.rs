@@ -59,7 +59,9 @@ pub(crate) enum Message {
         value: VariableRef,
         reply: oneshot::Sender<Result<Kept, Refusal>>,
     },
-    /// Whoever waited has gone.
+    /// Whoever waited has the answer.
+    WaitTaken { id: WaitId },
+    /// Whoever waited has gone, before the answer or with it.
     WaitDropped { id: WaitId },
     /// A run and what is below it are to stop.
     Cancel { run: RunId, reach: Reach, by: CancelledBy },
@@ -141,6 +143,8 @@ pub(crate) enum FanEvent {
 #[derive(Debug)]
 pub(crate) struct Waited {
     pub(crate) ended: Vec<RunId>,
+    /// Those of them whose results were on their way before.
+    pub(crate) repeated: Vec<RunId>,
     pub(crate) pending: Vec<RunId>,
 }
 

@@ -90,9 +90,9 @@ impl Outbox {
         Ok((events, told))
     }
 
-    /// Forgets everything that waits: after the record broke, nothing of it may be told.
-    pub(super) fn clear(&mut self) {
-        self.batches.clear();
+    /// Takes everything that waits: after the record broke, nothing of it may be told.
+    pub(super) fn clear(&mut self) -> Vec<Told> {
+        self.batches.drain(..).map(|batch| batch.told).collect()
     }
 }
 
@@ -114,11 +114,12 @@ mod tests {
         let remove = || Effect::Remove { run: RunId::from_bytes([7; 16]) };
         check(vec![], true);
         check(vec![remove()], true);
-        check(vec![Effect::Start { run }], false);
+        check(vec![Effect::Start { run, ahead: true }], false);
         check(vec![Effect::Hand { run }], false);
         check(vec![Effect::Raised], false);
         check(vec![Effect::NoTurn { wait: WaitId(1) }], false);
-        let resolve = Effect::Resolve { wait: WaitId(1), ended: vec![], pending: vec![] };
+        let (wait, none) = (WaitId(1), Vec::new);
+        let resolve = Effect::Resolve { wait, ended: none(), repeated: none(), pending: none() };
         check(vec![remove(), resolve], false);
     }
 }

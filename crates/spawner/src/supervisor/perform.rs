@@ -45,19 +45,18 @@ impl Supervisor {
                         entry.again(continues);
                     }
                 }
-                Effect::Start { run } if self.may_start_now(run) => self.start(run, effects),
-                Effect::Start { run } => {
-                    if let Some(entry) = self.runs.get_mut(run) {
-                        entry.held = true;
-                    }
-                    told.effects.push(Effect::Start { run });
+                Effect::Start { run, ahead: true }
+                    if self.may_start_now(run) && !self.is_broken() =>
+                {
+                    self.start(run, effects);
                 }
                 Effect::Reply { reply, answer } => {
                     // The record of its admission is the last one before the answer.
                     let admitted = record.last().map_or(0, |event| event.seq);
                     told.answers.push(self.answered(reply, answer, admitted));
                 }
-                later @ (Effect::Resolve { .. }
+                later @ (Effect::Start { .. }
+                | Effect::Resolve { .. }
                 | Effect::NoTurn { .. }
                 | Effect::Hand { .. }
                 | Effect::Kept { .. }
@@ -93,8 +92,8 @@ impl Supervisor {
 
     /// Gives events to the store. Once the record is broken nothing more is kept or told.
     fn keep(&mut self, record: Vec<Event>, told: Told, effects: &mut Vec<Effect>) {
-        if matches!(*self.state.borrow(), TreeState::Broken(_)) {
-            return;
+        if self.is_broken() {
+            return self.forget(&told.effects, effects);
         }
         if !record.is_empty() {
             let store = &self.shared.store;
@@ -121,11 +120,11 @@ impl Supervisor {
         for effect in told.effects {
             match effect {
                 Effect::Remove { run } => gone.push(run),
-                Effect::Start { run } => self.start(run, effects),
-                Effect::Resolve { wait, ended, pending } => {
+                Effect::Start { run, .. } => self.start(run, effects),
+                Effect::Resolve { wait, ended, repeated, pending } => {
                     if let Some(reply) = self.waits.remove(&wait) {
-                        // Whoever waited may have gone.
-                        let _ = reply.send(Waited { ended, pending });
+                        // Whoever waited may have gone, which its guard says.
+                        let _ = reply.send(Waited { ended, repeated, pending });
                     }
                 }
                 // Whoever asked hears that nobody will answer.
@@ -154,10 +153,13 @@ impl Supervisor {
                 }
                 Effect::Ended { run, envelope } => {
                     self.shared.names.forget(envelope.run_id);
-                    let follower = self.runs.remove(run).and_then(|entry| entry.follower);
-                    if let Some(Follower { place, told, .. }) = follower {
-                        // Whoever followed may have gone.
-                        let _ = told.send(FanEvent::Ended { place, envelope });
+                    match self.runs.remove(run).map(|entry| entry.follower) {
+                        Some(Some(Follower { place, told, .. })) => {
+                            // Whoever followed may have gone.
+                            let _ = told.send(FanEvent::Ended { place, envelope });
+                        }
+                        Some(None) => {}
+                        None => self.recorded.ended(run, envelope),
                     }
                 }
                 Effect::Record(_)
@@ -253,17 +255,31 @@ impl Supervisor {
     pub(super) fn broken(&mut self, error: StoreError, effects: &mut Vec<Effect>) {
         self.state.send_replace(TreeState::Broken(Arc::new(error)));
         self.unwritten = None;
-        self.outbox.clear();
+        let forgotten = self.outbox.clear();
         self.waits.clear();
         self.letters.clear();
         self.naming.clear();
         self.raises.clear();
         self.step(Input::StopAll { firm: true }, effects);
-        for run in self.runs.which(|entry| entry.held && entry.launch.is_some()) {
-            let ending = Ending::of(Reason::Interrupted);
-            self.step(Input::Finished { run, ending: Box::new(ending) }, effects);
+        // Not before everything is stopped: the slot of one that never starts is nobody's.
+        for told in forgotten {
+            self.forget(&told.effects, effects);
         }
         self.abandon(effects);
+    }
+
+    fn is_broken(&self) -> bool {
+        matches!(*self.state.borrow(), TreeState::Broken(_))
+    }
+
+    /// What the broken record would have set free is not told. A run that was to start with it never does, so it is over.
+    fn forget(&mut self, told: &[Effect], effects: &mut Vec<Effect>) {
+        for effect in told {
+            if let Effect::Start { run, .. } = *effect {
+                let ending = Box::new(Ending::of(Reason::Interrupted));
+                self.step(Input::Finished { run, ending }, effects);
+            }
+        }
     }
 }
 

@@ -99,6 +99,7 @@ impl Supervisor {
                     None => drop(reply.send(Err(over()))),
                 }
             }
+            Message::WaitTaken { id } => self.step(Input::WaitTaken { id }, effects),
             Message::WaitDropped { id } => {
                 self.waits.remove(&id);
                 self.step(Input::WaitDropped { id }, effects);
@@ -175,17 +176,17 @@ impl Supervisor {
         let (mut others, mut failed) = (Vec::new(), Vec::new());
         for ask in asks {
             let place = ask.place;
-            match ask.number.and_then(|number| self.recorded.remove(&number)) {
+            match ask.number.and_then(|number| self.recorded.take(number)) {
                 None => others.push(ask),
                 Some(Recorded::Ended(envelope)) if envelope.status.is_success() => {
                     // Whoever asked may have gone.
                     let _ = told.send(FanEvent::Ended { place, envelope });
                 }
                 Some(Recorded::Ended(envelope)) => failed.push((place, envelope)),
-                Some(Recorded::Lives(run)) => {
+                Some(Recorded::Lives { run, letters }) => {
                     let follower = Some(Follower { fan, place, told: told.clone() });
                     let entry = Entry::of(ask.prepared(), 1, follower);
-                    self.runs.insert(run, entry);
+                    self.runs.insert(run, entry.with_letters(letters));
                     self.step(Input::Claimed { run }, effects);
                 }
             }

@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use offshoot_config::Loader;
 use offshoot_model::{
-    AgentId, ContextEntry, EventKind, Payload, ProcessIdentity, RefusalCode, RootId, RunId,
+    AgentId, ContextEntry, Event, EventKind, Payload, ProcessIdentity, RefusalCode, RootId, RunId,
     RunStatus, SpawnRequest, ValueKind,
 };
-use offshoot_runtime::{Finished, FnRuntime, Pass, WaitFor};
+use offshoot_runtime::{Finished, FnRuntime, Pass, WaitFor, WaitMode};
 use offshoot_spawner::{ChildRequest, Doorkeeper, RootSpec, Session, Sight, Spawner};
 use offshoot_store::NewValue;
 use tokio::sync::mpsc;
@@ -155,4 +155,49 @@ async fn what_a_session_was_given_is_its_own_while_it_runs() {
         Sight::Event(event) if matches!(event.kind, EventKind::Ended(_))
     ) {}
     assert!(agents.context(run).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_whose_caller_has_gone_delivers_nothing() {
+    let notes = Arc::new(Notes::default());
+    let (session, mut passes) = tree(&notes, &[]).await;
+    let agents = session.agents();
+    session.spawn(ask("hold")).await.expect("a piece");
+    let parent = run_of(passes.recv().await);
+    let delivered = || {
+        let events = agents.store().events(session.root(), 0);
+        let kinds = events.map(|event| event.expect("a whole record").kind);
+        kinds.filter(|kind| matches!(kind, EventKind::Delivered { .. })).count()
+    };
+    agents.spawn(parent, ask("hold")).await.expect("a child");
+    let mut seen = agents.look_on();
+    let done = agents.spawn(parent, ask("answer")).await.expect("a child").run;
+    let mut wait = Box::pin(agents.wait(parent, WaitFor::default()));
+    let happens = |event: &Event, run: RunId, kind: fn(&EventKind) -> bool| {
+        event.run == run && kind(&event.kind)
+    };
+    let (mut waits, mut ended) = (false, false);
+    while !(waits && ended) {
+        tokio::select! {
+            biased;
+            answer = &mut wait => panic!("one of them never ends: {answer:?}"),
+            sight = seen.next() => {
+                let Some(Sight::Event(event)) = sight else { panic!("the tree lives") };
+                waits |= happens(&event, parent, |kind| matches!(kind, EventKind::Waiting));
+                ended |= happens(&event, done, |kind| matches!(kind, EventKind::Ended(_)));
+            }
+        }
+    }
+    drop(wait);
+    while !matches!(
+        seen.next().await,
+        Some(Sight::Event(event)) if happens(&event, parent, |kind| *kind == EventKind::Returned)
+    ) {}
+    agents.session(parent).await.expect("it lives, and what came of the drop is on record");
+    assert_eq!(delivered(), 0, "nobody was told");
+    let any = WaitFor { mode: WaitMode::Any, ..WaitFor::default() };
+    let answer = agents.wait(parent, any).await.expect("it lives");
+    assert_eq!(answer.ended[0].data, Some(Payload::text("answer")));
+    assert_eq!(delivered(), 1, "the next wait brings it");
+    drop(session);
 }

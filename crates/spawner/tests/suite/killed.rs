@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use offshoot_audit::Audit;
 use offshoot_config::Loader;
+use offshoot_merge::OnFailure;
 use offshoot_model::{Event, EventKind, Payload, RootId, RunId, SpawnRequest};
 use offshoot_runtime::{Finished, FnRuntime, NextTurn, WaitFor};
 use offshoot_spawner::{FanOut, Piece, RootSpec, Session, Spawner, SpawnerError};
@@ -96,13 +97,19 @@ fn text(data: Option<&Payload>) -> &str {
     }
 }
 
-fn spawner(store: Arc<dyn Store>, folder: &Arc<DataFolder>, starts: &Starts) -> Spawner {
+fn spawner(
+    store: Arc<dyn Store>,
+    folder: &Arc<DataFolder>,
+    starts: &Starts,
+    more: &[(&str, &str)],
+) -> Spawner {
     let flag = |loader: Loader, (key, value): (&str, &str)| {
         loader.flag(format!("agents.defaults.subagents.{key}"), value, "test")
     };
     let settings =
         [("allowRecursiveSpawn", "true"), ("maxConcurrent", "2"), ("budget.tokens", "100000")];
-    let config = settings.into_iter().fold(Loader::new(), flag).load().expect("within bounds");
+    let settings = settings.into_iter().chain(more.iter().copied());
+    let config = settings.fold(Loader::new(), flag).load().expect("within bounds");
     let builder = Spawner::builder().config(config).store(store).folder(Arc::clone(folder));
     builder.runtime(agents(starts)).build().expect("a spawner")
 }
@@ -132,7 +139,7 @@ fn killed_at(write: i64, last: Last, expected: &Payload) -> bool {
     let before = Starts::default();
     let first = world();
     let (root, survived) = first.block_on(async {
-        let spawner = spawner(dying, &folder, &before);
+        let spawner = spawner(dying, &folder, &before, &[]);
         let session = spawner.open(RootSpec::new("all")).await.expect("a root");
         let root = session.root();
         let survived = tokio::select! {
@@ -153,7 +160,7 @@ fn killed_at(write: i64, last: Last, expected: &Payload) -> bool {
     }
     let after = Starts::default();
     let answer = world().block_on(async {
-        let spawner = spawner(Arc::<MemoryStore>::clone(&inner), &folder, &after);
+        let spawner = spawner(Arc::<MemoryStore>::clone(&inner), &folder, &after, &[]);
         match spawner.resume(root, RootSpec::new("all")).await {
             Ok(session) => answered(session).await.expect("a whole record"),
             Err(SpawnerError::Over) => {
@@ -194,5 +201,62 @@ fn a_tree_survives_its_supervisor_at_every_write() {
     for last in [Last::Lost, Last::Untold] {
         let killed = (1..).take_while(|&write| killed_at(write, last, &expected)).count();
         assert!(killed > 10, "a tree of eleven runs has more writes than {killed}");
+    }
+}
+
+/// Kills a tree of plain pieces that must not be run twice at this write, and goes on. Answers whether it got that far.
+fn runs_nothing_twice(write: i64, last: Last) -> bool {
+    let home = tempfile::tempdir().expect("a folder for the test");
+    let folder = Arc::new(DataFolder::open(home.path()).expect("a data folder"));
+    let inner = Arc::new(MemoryStore::new());
+    let dead = Arc::new(Notify::new());
+    let dying = dying(Arc::clone(&inner), write, last, Arc::clone(&dead));
+    let (before, after) = (Starts::default(), Starts::default());
+    let settings = [("onInterrupt", "lost"), ("maxConcurrent", "1")];
+    let order = || FanOut::new(["a", "b", "c"].map(Piece::task)).on_failure(OnFailure::Skip);
+    let first = world();
+    let (root, survived) = first.block_on(async {
+        let spawner = spawner(dying, &folder, &before, &settings);
+        let session = spawner.open(RootSpec::new("all")).await.expect("a root");
+        let root = session.root();
+        let work = async {
+            let fan = session.fan_out(order()).await?;
+            session.conclude(&fan.answer().await?).await
+        };
+        tokio::select! {
+            ending = work => (root, ending.is_ok()),
+            () = dead.notified() => (root, false),
+        }
+    });
+    drop(first);
+    if survived || inner.admitted(root, root.run()).expect("a record").is_none() {
+        return !survived;
+    }
+    world().block_on(async {
+        let spawner = spawner(Arc::<MemoryStore>::clone(&inner), &folder, &after, &settings);
+        match spawner.resume(root, RootSpec::new("all")).await {
+            Ok(session) => {
+                let fan = session.fan_out(order()).await.expect("pieces");
+                let answer = fan.answer().await.expect("an answer");
+                session.conclude(&answer).await.expect("a whole record");
+            }
+            Err(error) => assert!(matches!(error, SpawnerError::Over), "{error}"),
+        }
+    });
+    let before = before.lock().expect("nobody runs any more");
+    for run in after.lock().expect("nobody runs any more").keys() {
+        assert!(!before.contains_key(run), "killed at write {write}, {last:?}: run twice");
+    }
+    let events: Vec<Event> =
+        inner.events(root, 0).map(|event| event.expect("a whole record")).collect();
+    assert_eq!(Audit::of(&events).breaches, [], "{write}, {last:?}");
+    true
+}
+
+#[test]
+fn what_must_not_be_run_twice_is_not_although_its_supervisor_dies_at_any_write() {
+    for last in [Last::Lost, Last::Untold] {
+        let killed = (1..).take_while(|&write| runs_nothing_twice(write, last)).count();
+        assert!(killed > 4, "three pieces one after the other have more writes than {killed}");
     }
 }

@@ -7,6 +7,7 @@ mod agents;
 mod broken_record;
 mod custom_merge;
 mod fanning;
+mod going_on;
 mod intercept;
 mod killed;
 mod library;

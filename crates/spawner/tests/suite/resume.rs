@@ -236,6 +236,47 @@ fn what_an_agent_had_asked_for_begins_again_where_that_is_wanted() {
     });
 }
 
+#[test]
+fn pieces_that_were_lost_or_being_stopped_keep_their_end() {
+    let check = |on_interrupt: &str, stopped: bool, expected: RunStatus| {
+        let home = tempfile::tempdir().expect("a folder for the test");
+        let runs = Runs::default();
+        let settings = [("onInterrupt", on_interrupt), ("graceSeconds", "3600")];
+        let first = world();
+        let (root, session, fan) = first.block_on(async {
+            let (told, mut hanging) = mpsc::unbounded_channel();
+            let hangs = |launch: &Launch| &*launch.task == "piece 1";
+            let spawner = spawner(home.path(), &settings, worker(&runs, told, hangs));
+            let session = spawner.open(RootSpec::new("all")).await.expect("a root");
+            let mut events = session.events();
+            let fan = session.fan_out(order(3)).await.expect("pieces");
+            hanging.recv().await.expect("it begins");
+            if stopped {
+                session.stopper().stop_all(false);
+                let stops = |event: &Event| matches!(event.kind, EventKind::Stopping { .. });
+                while !stops(&events.next().await.expect("more").expect("a record")) {}
+            }
+            (session.root(), session, fan)
+        });
+        drop(first);
+        drop((session, fan));
+        world().block_on(async {
+            let (told, _) = mpsc::unbounded_channel();
+            let spawner = spawner(home.path(), &settings, worker(&runs, told, |_| false));
+            let session = spawner.resume(root, RootSpec::new("all")).await.expect("taken over");
+            let fan = session.fan_out(order(3)).await.expect("pieces");
+            let answer = fan.answer().await.expect("an answer");
+            let [(_, envelope)] = &answer.failures[..] else { panic!("{:?}", answer.failures) };
+            assert_eq!(envelope.status, expected);
+            session.conclude(&answer).await.expect("a whole record");
+        });
+        let times: Vec<u32> = runs.lock().expect("nobody runs").values().copied().collect();
+        assert_eq!(times, [1, 1, 1], "{on_interrupt}, {stopped}: nothing is run a second time");
+    };
+    check("lost", false, RunStatus::Lost);
+    check("rerun", true, RunStatus::Cancelled);
+}
+
 /// A wall that was set back an hour.
 struct AnHourAgo;
 

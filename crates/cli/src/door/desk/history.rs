@@ -92,7 +92,7 @@ fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, 
             own(EntryKind::Request, what)
         }
         EventKind::Ended(ending) => own(EntryKind::Answer, answer(store, ending)?),
-        EventKind::TurnEnded { answer } => match answer {
+        EventKind::TurnEnded { answer, .. } => match answer {
             Some(answer) => own(EntryKind::Answer, text(store, answer)?),
             None => own(EntryKind::Event, "a turn is over".to_owned()),
         },

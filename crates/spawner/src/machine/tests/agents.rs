@@ -79,7 +79,11 @@ impl World {
             return true;
         }
         if matches!(self.behaviour, Behaviour::Random) && self.seed.one_in(60) {
-            self.crash();
+            let dead = Duration::from_millis(self.seed.below(100_000));
+            self.die(dead);
+            return true;
+        }
+        if (awake.is_empty() || self.seed.one_in(3)) && self.claim() {
             return true;
         }
         let impatient = matches!(self.behaviour, Behaviour::Random) && self.seed.one_in(8);
@@ -157,6 +161,7 @@ impl World {
                 self.cancel(victim, reach, CancelledBy::Operator);
             }
             14 if self.seed.one_in(30) => self.stop_all(false),
+            14 if self.seed.one_in(30) => self.answer_early(),
             15 if self.seed.one_in(10) => {
                 self.pause(true);
                 self.spawn_from(run);

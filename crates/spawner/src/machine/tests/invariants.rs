@@ -1,9 +1,10 @@
 //! What must hold after every step, counted from the effects alone.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
 
 use offshoot_model::{
-    Admitted, Cleanup, Event, EventKind, Origin, Reason, RootId, RunId, RunStatus, Usage,
+    Admitted, Cleanup, Event, EventKind, Origin, Reason, RootId, RunId, RunStatus, Timestamp, Usage,
 };
 use offshoot_policy::budget::Unit;
 
@@ -22,7 +23,17 @@ pub(super) struct Ledger {
     spent: HashMap<RunId, u64>,
     reported: HashMap<RunId, u64>,
     stopping: BTreeSet<RunId>,
-    handed_over: BTreeSet<RunId>,
+    /// Whose results were handed over, and whether they arrived as far as anybody knows.
+    handed_over: BTreeMap<RunId, bool>,
+    /// Those that ever had a slot.
+    started: BTreeSet<RunId>,
+    /// How long each has held a slot, and since when it holds one.
+    held: HashMap<RunId, Stretch>,
+    /// How long the tree was held by somebody.
+    alive: Stretch,
+    last_at: Timestamp,
+    /// Whether nobody has set the clock back.
+    pub(super) clock_is_true: bool,
     /// Those that a new supervisor has not taken up again.
     interrupted: BTreeSet<RunId>,
     /// What the operator has added to a budget, or to one below it.
@@ -41,6 +52,28 @@ pub(super) struct Ledger {
     pub(super) seen: BTreeMap<&'static str, u32>,
 }
 
+/// Time that is counted.
+#[derive(Clone, Copy, Default)]
+struct Stretch {
+    before: Duration,
+    since: Option<Timestamp>,
+}
+
+impl Stretch {
+    fn begin(&mut self, at: Timestamp) {
+        self.since = Some(at);
+    }
+
+    fn end(&mut self, at: Timestamp) {
+        self.before = self.until(at);
+        self.since = None;
+    }
+
+    fn until(&self, at: Timestamp) -> Duration {
+        self.before + self.since.map_or(Duration::ZERO, |since| at.since(since))
+    }
+}
+
 impl Ledger {
     pub(super) fn new(root: RootId, limits: Limits) -> Self {
         Self {
@@ -53,7 +86,12 @@ impl Ledger {
             spent: HashMap::new(),
             reported: HashMap::new(),
             stopping: BTreeSet::new(),
-            handed_over: BTreeSet::new(),
+            handed_over: BTreeMap::new(),
+            started: BTreeSet::new(),
+            held: HashMap::new(),
+            alive: Stretch::default(),
+            last_at: Timestamp::EPOCH,
+            clock_is_true: true,
             interrupted: BTreeSet::new(),
             added: HashMap::new(),
             retried: HashMap::new(),
@@ -72,16 +110,19 @@ impl Ledger {
                 assert_eq!(event.root, self.root, "one_tree_one_supervisor");
                 assert_eq!(event.seq, self.seq + 1, "kept events are numbered without gaps");
                 self.seq = event.seq;
+                self.count_time(event);
                 self.recorded(event.run, &event.kind);
+                self.last_at = event.at;
                 self.events.push(event.clone());
             }
-            Effect::Start { run } => {
+            Effect::Start { run, .. } => {
                 let id = machine.id(*run);
                 assert!(
                     self.holding.contains(&id),
                     "what starts holds a slot, and that is on record"
                 );
                 assert!(self.admitted.contains_key(&id), "what starts was admitted");
+                assert!(!self.stopping.contains(&id), "what was asked to stop does not start");
             }
             Effect::Ended { envelope, .. } => {
                 let id = envelope.run_id;
@@ -91,7 +132,10 @@ impl Ledger {
                 let about = &self.admitted[run];
                 assert_eq!(about.cleanup, Cleanup::Delete, "nothing goes that was to stay");
                 let is_followed = about.origin == Origin::Piece && self.ended.contains_key(run);
-                assert!(is_followed || self.handed_over.contains(run), "handed over, then removed");
+                assert!(
+                    is_followed || self.handed_over.contains_key(run),
+                    "handed over, then removed"
+                );
                 *self.seen.entry("removed").or_default() += 1;
             }
             Effect::Show(_)
@@ -135,6 +179,7 @@ impl Ledger {
                 assert!(before.is_none(), "a run is admitted once");
             }
             EventKind::Starting => {
+                self.started.insert(run);
                 self.interrupted.remove(&run);
                 let cap = self.limits.max_concurrent as usize;
                 assert!(self.holding.len() < cap, "nobody starts at the cap");
@@ -172,12 +217,16 @@ impl Ledger {
                 assert!(*tried <= self.limits.retries, "no more often than the limit");
                 *self.seen.entry("retried").or_default() += 1;
             }
-            EventKind::Delivered { .. } => self.hand_over(run, true),
-            EventKind::Undelivered { .. } => self.hand_over(run, false),
+            EventKind::Delivered { redelivered, .. } => self.deliver(run, *redelivered),
+            EventKind::Undelivered { .. } => self.give_up(run),
             EventKind::Used { usage, .. } => self.spend(run, usage),
             EventKind::Ended(ending) => {
                 self.spend(run, &ending.usage);
-                if ending.reason == Reason::Interrupted && ending.usage == Usage::default() {
+                let says_nothing = ending.usage == Usage::default();
+                if ending.reason == Reason::Interrupted
+                    && says_nothing
+                    && self.started.contains(&run)
+                {
                     self.spend_all(run);
                 }
                 self.holding.remove(&run);
@@ -189,13 +238,64 @@ impl Ledger {
         }
     }
 
-    /// A result goes to the session that asked for it while that lives, else to nobody; once.
-    fn hand_over(&mut self, run: RunId, delivered: bool) {
+    fn count_time(&mut self, event: &Event) {
+        let (run, at) = (event.run, event.at);
+        match &event.kind {
+            EventKind::Admitted(_) if event.seq == 1 => self.alive.begin(at),
+            EventKind::Starting | EventKind::Returned => {
+                self.held.entry(run).or_default().begin(at);
+            }
+            EventKind::Waiting | EventKind::Resumed { .. } => {
+                self.held.entry(run).or_default().end(at);
+            }
+            EventKind::Reopened => {
+                self.alive.end(self.last_at);
+                self.alive.begin(at);
+                self.held.values_mut().for_each(|held| held.end(self.last_at));
+            }
+            EventKind::Stopping { reason } => self.assert_deadline(at, reason),
+            EventKind::Ended(ending) => {
+                self.held.remove(&run);
+                self.assert_deadline(at, &ending.reason);
+            }
+            _ => {}
+        }
+    }
+
+    fn assert_deadline(&self, at: Timestamp, reason: &Reason) {
+        let deadline = Duration::from_secs(self.limits.deadline_seconds);
+        let is_early = *reason == Reason::Deadline && self.alive.until(at) < deadline;
+        assert!(!self.clock_is_true || !is_early, "time without a supervisor does not count");
+    }
+
+    /// Nobody works for longer than it may, before a crash and after it together.
+    fn assert_timeouts(&self, now: Timestamp) {
+        for run in self.holding.iter().filter(|run| !self.stopping.contains(run)) {
+            let limit = Duration::from_secs(self.admitted[run].grant.run_timeout_seconds);
+            let held = self.held[run].until(now);
+            assert!(limit.is_zero() || held < limit, "it has worked for {held:?}");
+        }
+    }
+
+    /// A result goes to the session that asked for it while that lives; again only as a repetition.
+    fn deliver(&mut self, run: RunId, again: bool) {
+        assert!(self.listens(run), "told while somebody listens");
+        let before = self.handed_over.insert(run, true);
+        assert_eq!(before.is_some(), again, "no result is handed over twice as if it were new");
+        *self.seen.entry("redelivered").or_default() += u32::from(again);
+    }
+
+    /// It reached nobody: because its parent is over or begins anew, or because nobody took the answer that it was in.
+    fn give_up(&mut self, run: RunId) {
+        let before = self.handed_over.insert(run, false);
+        assert_eq!(before, self.listens(run).then_some(true), "given up where nobody listens");
+        *self.seen.entry("not taken").or_default() += u32::from(before.is_some());
+    }
+
+    fn listens(&self, run: RunId) -> bool {
         assert!(self.announces(run), "pieces are followed by their owner");
         let parent = self.admitted[&run].parent.expect("a root has nobody to tell");
-        let listens = !self.ended.contains_key(&parent) && !self.interrupted.contains(&parent);
-        assert_eq!(delivered, listens, "told while somebody listens");
-        assert!(self.handed_over.insert(run), "no result is handed over twice");
+        !self.ended.contains_key(&parent) && !self.interrupted.contains(&parent)
     }
 
     /// Whether an agent asked for it.
@@ -243,7 +343,11 @@ impl Ledger {
         &mut self,
         machine: &Machine,
         open_waits: &BTreeMap<WaitId, RunIndex>,
+        now: Timestamp,
     ) {
+        if self.clock_is_true {
+            self.assert_timeouts(now);
+        }
         assert_eq!(self.holding.len(), machine.active() as usize, "no slot leaked");
         assert_eq!(
             self.admitted.len() - self.ended.len(),

@@ -1,6 +1,6 @@
 //! The limits of a tree, as the configuration of a test.
 
-use offshoot_config::{Config, Loader};
+use offshoot_config::{Config, Loader, OnInterrupt};
 use offshoot_model::Cleanup;
 
 use super::seed::Seed;
@@ -20,6 +20,10 @@ pub(super) struct Limits {
     pub(super) breaker_failures: u32,
     pub(super) cleanup: Option<Cleanup>,
     pub(super) retries: u32,
+    /// What becomes of interrupted runs, where somebody says it.
+    pub(super) on_interrupt: Option<OnInterrupt>,
+    /// Whether the runtime can go on where it was.
+    pub(super) resumes: bool,
 }
 
 impl Default for Limits {
@@ -38,6 +42,8 @@ impl Default for Limits {
             breaker_failures: 3,
             cleanup: None,
             retries: 0,
+            on_interrupt: None,
+            resumes: false,
         }
     }
 }
@@ -58,6 +64,8 @@ impl Limits {
             breaker_failures: 1 + dice.below(3) as u32,
             cleanup: None,
             retries: dice.below(3) as u32,
+            on_interrupt: dice.pick(&[None, Some(OnInterrupt::Lost), Some(OnInterrupt::Rerun)]),
+            resumes: dice.one_in(2),
         }
     }
 
@@ -81,6 +89,8 @@ impl Limits {
         settings.extend(self.budget_tokens.map(|tokens| ("budget.tokens", tokens.to_string())));
         let word = |cleanup: Cleanup| if cleanup.is_keep() { "keep" } else { "delete" };
         settings.extend(self.cleanup.map(|cleanup| ("cleanup", word(cleanup).to_owned())));
+        let word = |fate: OnInterrupt| if fate == OnInterrupt::Lost { "lost" } else { "rerun" };
+        settings.extend(self.on_interrupt.map(|fate| ("onInterrupt", word(fate).to_owned())));
         let set = |loader: Loader, (key, value): (&str, String)| {
             loader.flag(format!("agents.defaults.subagents.{key}"), value, "test")
         };

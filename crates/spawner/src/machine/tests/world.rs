@@ -1,6 +1,6 @@
 //! A world for the machine: it performs effects by booking them, and checks what must hold after every step.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,18 +10,17 @@ use offshoot_model::{
     Refusal, RefusalCode, RootId, RunId, SpawnRequest, Timestamp, TokenCount, Usage,
 };
 use offshoot_policy::RuntimeFacts;
-use offshoot_policy::budget::Unit;
 use offshoot_runtime::{RunEvent, Stop, WaitMode};
 use uuid::Uuid;
 
-use super::super::run::{Phase, Run};
 use super::super::{
-    Effect, Input, Letter, Library, Machine, NewWait, Opening, Reach, Recall, Recalled, ReplyId,
-    RunIndex, Spawn, TurnEnd, WaitId, Waiting,
+    Effect, Input, Letter, Machine, NewWait, Opening, Reach, ReplyId, RunIndex, Spawn, TurnEnd,
+    WaitId,
 };
 use super::agents::{Actor, Behaviour};
 use super::invariants::Ledger;
 use super::limits::Limits;
+use super::memory::{Memory, Said};
 use super::seed::Seed;
 use crate::names::Sessions;
 
@@ -32,18 +31,30 @@ pub(super) struct World {
     pub(super) seed: Seed,
     pub(super) behaviour: Behaviour,
     pub(super) actors: BTreeMap<RunIndex, Actor>,
-    stopping: Vec<RunIndex>,
+    pub(super) stopping: Vec<RunIndex>,
     /// Requests to stop, and whether they were firm.
     pub(super) stops: Vec<(RunIndex, bool)>,
     answers: BTreeMap<u64, Option<Result<RunIndex, RefusalCode>>>,
     /// Waits that were not answered yet.
-    open_waits: BTreeMap<WaitId, RunIndex>,
+    pub(super) open_waits: BTreeMap<WaitId, RunIndex>,
+    /// Those of them that stand for a turn.
+    turns: BTreeSet<WaitId>,
     minted: u64,
     pub(super) facts: Arc<RuntimeFacts>,
     pub(super) pieces_left: u64,
-    limits: Limits,
+    pub(super) limits: Limits,
     /// The record, as it would be on disk.
-    record: Vec<Event>,
+    pub(super) record: Vec<Event>,
+    /// What agents know.
+    pub(super) memory: Memory,
+    /// Letters that are being recorded.
+    letters: VecDeque<(RunIndex, u64)>,
+    /// Letters to runs that have not started.
+    pub(super) letters_held: BTreeMap<RunIndex, Vec<u64>>,
+    /// Pieces by their place among all that the owner has asked for.
+    pub(super) places: BTreeMap<u32, RunIndex>,
+    /// Pieces that the owner has not asked for again since the last crash.
+    pub(super) unclaimed: Vec<RunIndex>,
     /// What sessions call their values, as it was read back last.
     pub(super) names: Sessions,
     /// Whose next attempt goes on where the last one was, as it was read back last.
@@ -68,7 +79,7 @@ impl World {
         let now = Timestamp::from_micros(1_000_000_000);
         machine.open(now, opening, &mut effects).expect("a root without a runtime is admitted");
         let mut facts = RuntimeFacts::of_a_command("test");
-        facts.turns = true;
+        (facts.turns, facts.resumes) = (true, limits.resumes);
         if limits.budget_tokens.is_some() {
             facts.cost = CostKind::Reported;
         }
@@ -83,11 +94,17 @@ impl World {
             stops: Vec::new(),
             answers: BTreeMap::new(),
             open_waits: BTreeMap::new(),
+            turns: BTreeSet::new(),
             minted: 1,
             facts: Arc::new(facts),
             pieces_left: 0,
             limits,
             record: Vec::new(),
+            memory: Memory::default(),
+            letters: VecDeque::new(),
+            letters_held: BTreeMap::new(),
+            places: BTreeMap::new(),
+            unclaimed: Vec::new(),
             names: Sessions::new(),
             going_on: Vec::new(),
         };
@@ -143,13 +160,14 @@ impl World {
         self.minted += 1;
         let reply = self.minted;
         let task: Arc<str> = format!("task {reply}").into();
+        let place = (origin == Origin::Piece).then_some(reply as u32);
         let spawn = Spawn {
             caller,
             run: id(reply),
             task: Payload::Text(Arc::clone(&task)),
             request: SpawnRequest { task, ..request },
             input: None,
-            place: None,
+            place,
             folder: None,
             origin,
             facts: Arc::clone(&self.facts),
@@ -157,7 +175,11 @@ impl World {
         };
         self.answers.insert(reply, None);
         self.step(Input::Spawn(Box::new(spawn)));
-        self.answers[&reply].expect("a request is answered in its own step")
+        let answer = self.answers[&reply].expect("a request is answered in its own step");
+        if let (Some(place), Ok(run)) = (place, answer) {
+            self.places.insert(place, run);
+        }
+        answer
     }
 
     pub(super) fn wait(&mut self, caller: RunIndex) -> WaitId {
@@ -186,6 +208,7 @@ impl World {
         self.minted += 1;
         let id = WaitId(self.minted);
         self.open_waits.insert(id, run);
+        self.turns.insert(id);
         let actor = self.actors.get_mut(&run).expect("only what runs has turns");
         actor.waits.insert(id);
         let letters_taken = actor.letters;
@@ -196,8 +219,12 @@ impl World {
     /// The operator writes to a run that has started, if it reads letters.
     pub(super) fn write(&mut self, to: RunIndex) -> Result<(), RefusalCode> {
         self.machine.may_write(to).map_err(|refusal| refusal.code)?;
-        let letter = Letter { to, from: None, text: Payload::text("go on") };
-        self.step(Input::Letter(letter));
+        self.minted += 1;
+        let number = self.minted;
+        self.letters.push_back((to, number));
+        self.memory.written(self.id(to), number);
+        let text = Payload::text(format!("letter {number}"));
+        self.step(Input::Letter(Letter { to, from: None, text }));
         Ok(())
     }
 
@@ -205,8 +232,21 @@ impl World {
         !self.open_waits.contains_key(&wait)
     }
 
+    /// Whoever waited has gone, and hears nothing.
     pub(super) fn give_up(&mut self, id: WaitId) {
+        let caller = self.open_waits.remove(&id);
         self.step(Input::WaitDropped { id });
+        if let Some(caller) = caller {
+            self.go_on(id, caller);
+        }
+    }
+
+    /// The owner has its answer from fewer pieces than it asked for.
+    pub(super) fn answer_early(&mut self) {
+        self.pieces_left = 0;
+        for piece in self.places.values().copied().collect::<Vec<_>>() {
+            self.cancel(piece, Reach::Subtree, CancelledBy::EarlyAnswer);
+        }
     }
 
     pub(super) fn finish(&mut self, run: RunIndex) {
@@ -270,6 +310,7 @@ impl World {
     /// Somebody sets the clock back.
     pub(super) fn set_back(&mut self, by: Duration) {
         let micros = self.now.as_micros().saturating_sub(by.as_micros() as u64);
+        self.ledger.clock_is_true = false;
         self.now = Timestamp::from_micros(micros);
         self.step(Input::Time);
     }
@@ -304,84 +345,18 @@ impl World {
         assert!(self.answers.values().all(Option::is_some), "every request was answered");
     }
 
-    /// The supervisor dies with everything in it, and a new one reads the record back. What was counted is counted the
-    /// same; then it goes on.
-    pub(super) fn crash(&mut self) {
-        let root = self.ledger.root;
-        let EventKind::Admitted(admitted) = &self.record[0].kind else {
-            panic!("a record begins with the admission of its root");
-        };
-        let mut recall = Recall::new(self.limits.config(), root, admitted);
-        for event in self.record.clone() {
-            recall.apply(event, self).expect("the record fits together");
-        }
-        self.assert_same(recall.machine());
-        if recall.is_over() {
-            return;
-        }
-        let Recalled { machine, effects, waiting, names, .. } = recall.reopen(self.now);
-        self.names = names;
-        let goes_on = |waiting: &Waiting| waiting.continues.then_some(waiting.run);
-        self.going_on = waiting.iter().filter_map(goes_on).collect();
-        self.machine = machine;
-        self.actors.clear();
-        self.stopping.clear();
-        self.open_waits.clear();
-        self.book(effects);
-        for Waiting { run, admitted, .. } in waiting {
-            if admitted.origin == Origin::Piece {
-                self.step(Input::Claimed { run });
-            }
-        }
-    }
-
-    fn assert_same(&self, read: &Machine) {
-        assert_eq!(read.seq, self.machine.seq);
-        assert_eq!(read.live, self.machine.live);
-        assert_eq!(read.books.spawns, self.machine.books.spawns, "what was spawned was spawned");
-        assert_eq!(read.runs.len(), self.machine.runs.len());
-        for (read, was) in read.runs.iter().zip(&self.machine.runs) {
-            assert_eq!((read.id, read.parent, read.depth), (was.id, was.parent, was.depth));
-            assert_eq!(read.children, was.children);
-            assert_eq!(read.live().is_some(), was.live().is_some());
-            let of = |run: &Run| {
-                let live = run.live()?;
-                // What holds pieces is not stopped by being asked; whoever takes it over decides anew.
-                let stopping = live.stopping.clone().filter(|_| live.phase != Phase::Holder);
-                Some((
-                    live.live_children,
-                    live.earlier_children,
-                    live.attempt,
-                    live.faults,
-                    live.announces,
-                    live.takes_turns,
-                    stopping,
-                ))
-            };
-            assert_eq!(of(read), of(was));
-        }
-        for run in &self.machine.runs {
-            for unit in Unit::ALL {
-                let balance = |machine: &Machine| machine.books.ledger.balance(run.id, unit);
-                assert_eq!(balance(read), balance(&self.machine), "what was spent was spent");
-            }
-        }
-    }
-
     pub(super) fn step(&mut self, input: Input) {
         let mut effects = Vec::new();
         self.machine.step(self.now, input, &mut effects);
         self.book(effects);
     }
 
-    fn book(&mut self, effects: Vec<Effect>) {
-        let mut resolved = Vec::new();
+    pub(super) fn book(&mut self, effects: Vec<Effect>) {
+        let (mut resolved, mut delivered) = (Vec::new(), Vec::new());
         for effect in effects {
             self.ledger.note(&effect, &self.machine);
             match effect {
-                Effect::Start { run } => {
-                    self.actors.insert(run, Actor::default());
-                }
+                Effect::Start { run, .. } => self.starts(run),
                 Effect::Stop { run, how } => {
                     if !self.stopping.contains(&run) {
                         self.stopping.push(run);
@@ -393,24 +368,40 @@ impl World {
                     let before = self.answers.insert(reply.0, Some(answer));
                     assert_eq!(before, Some(None), "a request is answered once");
                 }
-                Effect::Resolve { wait, .. } => {
-                    let caller = self.open_waits.remove(&wait);
-                    resolved.push((wait, caller.expect("a wait is answered once")));
+                Effect::Resolve { wait, ended, .. } => {
+                    // Where nobody waits any more, nobody hears of it.
+                    if let Some(caller) = self.open_waits.remove(&wait) {
+                        delivered.retain(|run| !ended.contains(run));
+                        resolved.push((wait, caller, ended));
+                    }
                 }
                 Effect::NoTurn { wait } => {
                     let run = self.open_waits.remove(&wait).expect("it is answered once");
+                    self.assert_knows_all(run);
                     if let Some(actor) = self.actors.get_mut(&run) {
                         actor.waits.remove(&wait);
                         actor.over = true;
                     }
                 }
                 Effect::Hand { run } => {
-                    if let Some(actor) = self.actors.get_mut(&run) {
-                        assert!(!actor.over, "nobody writes to a session whose last turn is over");
-                        actor.letters += 1;
+                    let (to, letter) = self.letters.pop_front().expect("it was written");
+                    assert_eq!(to, run, "letters are handed over in their order");
+                    match self.actors.get_mut(&run) {
+                        Some(actor) => {
+                            assert!(!actor.over, "nobody writes to a session after its last turn");
+                            actor.letters += 1;
+                            self.memory.told(self.machine.id(run), Said::Letter(letter));
+                        }
+                        None => self.letters_held.entry(run).or_default().push(letter),
                     }
                 }
-                Effect::Record(event) => self.record.push(event),
+                Effect::Record(event) => {
+                    self.memory.acted(&event);
+                    if let EventKind::Delivered { .. } = event.kind {
+                        delivered.push(event.run);
+                    }
+                    self.record.push(event);
+                }
                 Effect::Show(_)
                 | Effect::Again { .. }
                 | Effect::Raised
@@ -419,9 +410,53 @@ impl World {
                 | Effect::Remove { .. } => {}
             }
         }
-        self.ledger.assert_step(&self.machine, &self.open_waits);
-        for (wait, caller) in resolved {
+        assert_eq!(delivered, [], "delivered, and nobody was told");
+        self.ledger.assert_step(&self.machine, &self.open_waits, self.now);
+        for (wait, caller, ended) in resolved {
+            self.hears(wait, caller, &ended);
             self.go_on(wait, caller);
+        }
+    }
+
+    fn starts(&mut self, run: RunIndex) {
+        let letters = self.letters_held.remove(&run).unwrap_or_default();
+        let actor = Actor { letters: letters.len() as u32, ..Actor::default() };
+        self.actors.insert(run, actor);
+        for letter in letters {
+            self.memory.told(self.machine.id(run), Said::Letter(letter));
+        }
+    }
+
+    /// An answer reaches whoever waited, unless it has gone at the last moment.
+    fn hears(&mut self, wait: WaitId, caller: RunIndex, ended: &[RunId]) {
+        let is_turn = self.turns.remove(&wait);
+        let random = matches!(self.behaviour, Behaviour::Random);
+        if random && !is_turn && self.seed.one_in(3) {
+            return self.step(Input::WaitDropped { id: wait });
+        }
+        if !is_turn {
+            self.step(Input::WaitTaken { id: wait });
+        }
+        for &run in ended {
+            self.memory.told(self.machine.id(caller), Said::Result(run));
+        }
+    }
+
+    /// A session whose last turn is over has heard of every child that it asked for, and has read every letter.
+    fn assert_knows_all(&self, run: RunIndex) {
+        let Some(live) = self.machine.runs[run.get()].live() else { return };
+        if live.stopping.is_some() {
+            return;
+        }
+        let id = self.machine.id(run);
+        for &child in self.machine.own_children(run) {
+            let child = self.machine.id(child);
+            let is_over = self.ledger.status(child).is_some();
+            assert!(is_over, "no child is pending after the last turn");
+            assert!(self.memory.knows(id, Said::Result(child)), "a result never reached {id}");
+        }
+        for letter in self.memory.letters_to(id) {
+            assert!(self.memory.knows(id, Said::Letter(letter)), "a letter never reached {id}");
         }
     }
 
@@ -436,16 +471,6 @@ impl World {
         }
         let blocked = self.actors.get(&caller).is_none_or(|actor| !actor.waits.is_empty());
         assert!(blocked || self.holding().contains(&caller), "what goes on holds a slot");
-    }
-}
-
-impl Library for World {
-    fn facts(&self, _runtime: &str) -> Option<Arc<RuntimeFacts>> {
-        Some(Arc::clone(&self.facts))
-    }
-
-    fn task(&self, _task: &Payload) -> Arc<str> {
-        unreachable!("the tasks of this world are short")
     }
 }
 

@@ -1,0 +1,190 @@
+//! What becomes of whatever was alive when a supervisor died. With nothing of the tree running, it is decided about each run:
+//!
+//! | it | and | becomes |
+//! |---|---|---|
+//! | holds pieces | | goes on holding them |
+//! | was being stopped | | over, for the reason it was stopped |
+//! | has a parent that is over, lost or begins again | is no piece | lost: nobody is left who asked for it |
+//! | had not started | | stands in line as before |
+//! | had started | its runtime can go on | stands in line, and goes on where it was |
+//! | had started | is to be run again | stands in line, and begins anew |
+//! | had started | | lost |
+//!
+//! From the first step after that everything is as in any other tree.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use offshoot_config::OnInterrupt;
+use offshoot_model::{Ending, EventKind, Origin, Reason, Timestamp};
+
+use super::super::run::{Phase, Run, RunIndex};
+use super::super::timer::Due;
+use super::super::{Effect, Machine};
+use super::{About, Recall, Recalled, Waiting};
+
+/// What becomes of a run that was alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Holds,
+    WaitsInLine,
+    Again {
+        continues: bool,
+    },
+    /// Nobody can say whether it can go on, nor start it.
+    WithoutRuntime,
+    Ends,
+}
+
+impl Recall {
+    /// Decides about whatever was alive.
+    pub(crate) fn reopen(self, now: Timestamp) -> Recalled {
+        let Self { mut machine, mut about, ended, handed_over, names, .. } = self;
+        let Self { mut letters, held, held_since, last_at, .. } = self;
+        // A clock that was set back would make later events earlier than those on record.
+        let now = now.max(last_at);
+        let mut effects = Vec::new();
+        machine.record(now, RunIndex::ROOT, EventKind::Reopened, &mut effects);
+        handed_over.into_iter().for_each(|run| machine.clean_up(run, &mut effects));
+        let terms = machine.runs[0].live().map(|root| Arc::clone(&root.terms));
+        if let Some(seconds) = terms.and_then(|terms| terms.deadline_seconds()) {
+            // The time in which nobody held the tree does not count.
+            let held = held + last_at.since(held_since);
+            let left = Duration::from_secs(seconds).saturating_sub(held);
+            machine.timers.arm(now.plus(left), Due::Deadline);
+        }
+        let fates = fates(&machine, &about);
+        machine.interrupt(last_at);
+        // Nothing of it runs, so whatever is stopped from here on is over, and is not started for its stop alone.
+        for (run, _) in fates.iter().filter(|(_, fate)| **fate != Fate::Holds) {
+            let live = machine.runs[run.get()].live_mut().expect("it lives");
+            live.phase = Phase::Queued;
+            live.earlier = about[run].used.map(Box::new);
+            machine.queued += 1;
+        }
+        let mut order: Vec<RunIndex> = fates.keys().copied().collect();
+        order.sort_unstable();
+        // Leaves first, so that whoever is over has nothing below it that is not.
+        let ends = |run: &&RunIndex| matches!(fates[run], Fate::Ends | Fate::WithoutRuntime);
+        for &run in order.iter().rev().filter(ends) {
+            // The end of another may have used up a budget, and so have ended this one.
+            let Some(live) = machine.runs[run.get()].live() else { continue };
+            let reason = live.stopping.as_deref().cloned().unwrap_or(Reason::Interrupted);
+            machine.finished(now, run, Ending::of(reason), &mut effects);
+        }
+        let (mut waiting, mut ending) = (Vec::new(), Vec::new());
+        for run in order {
+            let About { admitted, mut continues, .. } =
+                about.remove(&run).expect("whoever lives was told of");
+            if machine.runs[run.get()].live().is_none() {
+                ending.extend(admitted.place.map(|place| (place, run)));
+                continue;
+            }
+            if fates[&run] == Fate::Holds {
+                continue;
+            }
+            let mut letters = letters.remove(&run).unwrap_or_default();
+            if let Fate::Again { continues: goes_on } = fates[&run] {
+                continues = goes_on;
+                let attempt = machine.begin_again(now, run, continues, &mut effects);
+                letters.another_attempt(continues);
+                let kind = EventKind::Resumed { attempt, continues, after: None };
+                machine.record(now, run, kind, &mut effects);
+            }
+            let live = machine.runs[run.get()].live_mut().expect("it lives");
+            live.started_at = None;
+            let letters = letters.all.split_off(letters.before);
+            if !letters.is_empty() {
+                let mail = live.mail.get_or_insert_default();
+                mail.letters = u32::try_from(letters.len()).expect("fewer letters than 2^32");
+            }
+            match admitted.origin {
+                // Its owner has to say what it takes to run it.
+                Origin::Piece => drop(machine.unclaimed.insert(run)),
+                Origin::Root | Origin::Agent => machine.take_place(run),
+            }
+            waiting.push(Waiting { run, admitted, continues, letters });
+        }
+        machine.schedule(now, &mut effects);
+        Recalled { machine, effects, waiting, ended, ending, names }
+    }
+}
+
+/// What becomes of each run that lives. Parents stand before their children, so theirs is known.
+fn fates(machine: &Machine, about: &HashMap<RunIndex, About>) -> HashMap<RunIndex, Fate> {
+    let mut fates: HashMap<RunIndex, Fate> = HashMap::new();
+    for (at, entry) in machine.runs.iter().enumerate() {
+        let (run, Some(live)) = (RunIndex::new(at), entry.live()) else { continue };
+        let About { facts, started, .. } = &about[&run];
+        let orphaned = entry.parent.is_some_and(|parent| {
+            let fate = fates.get(&parent);
+            !matches!(fate, Some(Fate::Holds | Fate::WaitsInLine | Fate::Again { continues: true }))
+        });
+        let resumes = facts.as_ref().is_some_and(|facts| facts.resumes);
+        let rerun = live.under.on_interrupt(live.origin) == OnInterrupt::Rerun;
+        let fate = match () {
+            () if live.phase == Phase::Holder => Fate::Holds,
+            () if live.stopping.is_some() || orphaned => Fate::Ends,
+            () if facts.is_none() => Fate::WithoutRuntime,
+            () if !started => Fate::WaitsInLine,
+            () if resumes => Fate::Again { continues: true },
+            () if rerun => Fate::Again { continues: false },
+            () => Fate::Ends,
+        };
+        fates.insert(run, fate);
+    }
+    fates
+}
+
+/// The first run that would go on, and whose runtime is not here.
+pub(super) fn without_runtime(
+    machine: &Machine,
+    about: &HashMap<RunIndex, About>,
+) -> Option<RunIndex> {
+    let fates = fates(machine, about).into_iter();
+    fates.filter(|(_, fate)| *fate == Fate::WithoutRuntime).map(|(run, _)| run).min()
+}
+
+impl Machine {
+    /// Nobody holds the tree any more: no clock of a run goes on.
+    pub(super) fn interrupt(&mut self, at: Timestamp) {
+        for live in self.runs.iter_mut().filter_map(Run::live_mut) {
+            live.clock.pause(at);
+        }
+    }
+
+    /// A run was interrupted, and another attempt of it follows. One that begins anew has nothing to do with what the last
+    /// one had asked for. Answers which attempt it is.
+    fn begin_again(
+        &mut self,
+        now: Timestamp,
+        run: RunIndex,
+        continues: bool,
+        out: &mut Vec<Effect>,
+    ) -> u32 {
+        let live = self.runs[run.get()].live_mut().expect("it lives");
+        let attempt = live.attempt + 1;
+        let mail = if continues { None } else { live.mail.take() };
+        self.return_mail(now, mail, out);
+        self.another_attempt(run, attempt, continues, false);
+        attempt
+    }
+
+    /// A piece that was read back, and whose owner has said what it takes to run it, takes its place in line.
+    pub(in crate::machine) fn claimed(&mut self, run: RunIndex) {
+        let entry = &self.runs[run.get()];
+        if self.unclaimed.remove(&run) {
+            self.queue.push(entry.depth, entry.parent, run);
+        }
+    }
+
+    /// The root ends: pieces that nobody has claimed end with it.
+    pub(in crate::machine) fn drop_unclaimed(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
+        for run in std::mem::take(&mut self.unclaimed) {
+            if self.runs[run.get()].live().is_some_and(|live| live.phase == Phase::Queued) {
+                self.finished(now, run, Ending::of(Reason::Interrupted), out);
+            }
+        }
+    }
+}

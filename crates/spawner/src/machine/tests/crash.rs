@@ -1,0 +1,117 @@
+//! A supervisor that dies with everything in it, and the one that reads its record back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use offshoot_model::{EventKind, Origin, Payload};
+use offshoot_policy::RuntimeFacts;
+use offshoot_policy::budget::Unit;
+
+use super::super::run::{Phase, Run};
+use super::super::{Input, Library, Machine, Recall, Recalled, RunIndex, Waiting};
+use super::world::World;
+
+impl World {
+    /// The supervisor dies, and a new one reads the record back. What was counted is counted the same; then it goes on.
+    pub(super) fn crash(&mut self) {
+        self.die(Duration::ZERO);
+        while self.claim() {}
+    }
+
+    /// The same, with some time in between. The owner asks for its pieces again one by one, with [`World::claim`].
+    pub(super) fn die(&mut self, dead: Duration) {
+        let root = self.ledger.root;
+        let EventKind::Admitted(admitted) = &self.record[0].kind else {
+            panic!("a record begins with the admission of its root");
+        };
+        let mut recall = Recall::new(self.limits.config(), root, admitted);
+        for event in self.record.clone() {
+            recall.apply(event, self).expect("the record fits together");
+        }
+        self.assert_same(recall.machine());
+        if recall.is_over() {
+            return;
+        }
+        self.now = self.now.plus(dead);
+        let Recalled { machine, effects, waiting, ended, ending, names } = recall.reopen(self.now);
+        self.names = names;
+        let goes_on = |waiting: &Waiting| waiting.continues.then_some(waiting.run);
+        self.going_on = waiting.iter().filter_map(goes_on).collect();
+        self.machine = machine;
+        self.actors.clear();
+        self.stopping.clear();
+        self.open_waits.clear();
+        self.letters_held.clear();
+        let going_on: Vec<_> = self.going_on.iter().map(|&run| self.machine.id(run)).collect();
+        self.memory.crash(|run| going_on.contains(&run));
+        for Waiting { run, letters, .. } in &waiting {
+            let number = |letter: &Payload| match letter {
+                Payload::Text(text) => text.strip_prefix("letter ")?.parse().ok(),
+                Payload::Json(_) | Payload::Stored(_) => None,
+            };
+            let numbers = letters.iter().map(|it| number(it).expect("a letter of ours")).collect();
+            self.letters_held.insert(*run, numbers);
+        }
+        let lives = |run: &RunIndex| waiting.iter().any(|waiting| waiting.run == *run);
+        for (place, run) in &self.places {
+            let is_over = ended.iter().map(|(over, _)| over).any(|over| over == place)
+                || ending.contains(&(*place, *run));
+            assert!(is_over || lives(run), "a piece that stands in the record is not run again");
+        }
+        self.book(effects);
+        let pieces = waiting.iter().filter(|waiting| waiting.admitted.origin == Origin::Piece);
+        self.unclaimed = pieces.map(|waiting| waiting.run).collect();
+    }
+
+    /// The owner asks for one more of its pieces again; answers whether there was one.
+    pub(super) fn claim(&mut self) -> bool {
+        let Some(run) = self.unclaimed.pop() else { return false };
+        self.step(Input::Claimed { run });
+        true
+    }
+
+    fn assert_same(&self, read: &Machine) {
+        assert_eq!(read.seq, self.machine.seq);
+        assert_eq!(read.live, self.machine.live);
+        assert_eq!(read.books.spawns, self.machine.books.spawns, "what was spawned was spawned");
+        assert_eq!(read.runs.len(), self.machine.runs.len());
+        for (read, was) in read.runs.iter().zip(&self.machine.runs) {
+            assert_eq!((read.id, read.parent, read.depth), (was.id, was.parent, was.depth));
+            assert_eq!(read.children, was.children);
+            assert_eq!(read.live().is_some(), was.live().is_some());
+            let of = |run: &Run| {
+                let live = run.live()?;
+                // What holds pieces is not stopped by being asked; whoever takes it over decides anew.
+                let stopping = live.stopping.clone().filter(|_| live.phase != Phase::Holder);
+                Some((
+                    live.live_children,
+                    live.earlier_children,
+                    live.attempt,
+                    live.faults,
+                    live.announces,
+                    live.takes_turns,
+                    live.resumes,
+                    live.has_started(),
+                    stopping,
+                ))
+            };
+            assert_eq!(of(read), of(was));
+        }
+        for run in &self.machine.runs {
+            for unit in Unit::ALL {
+                let balance = |machine: &Machine| machine.books.ledger.balance(run.id, unit);
+                assert_eq!(balance(read), balance(&self.machine), "what was spent was spent");
+            }
+        }
+    }
+}
+
+impl Library for World {
+    fn facts(&self, _runtime: &str) -> Option<Arc<RuntimeFacts>> {
+        Some(Arc::clone(&self.facts))
+    }
+
+    fn task(&self, _task: &Payload) -> Arc<str> {
+        unreachable!("the tasks of this world are short")
+    }
+}

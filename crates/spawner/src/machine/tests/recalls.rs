@@ -1,0 +1,101 @@
+//! What a tree that was read back counts, and what of it goes on.
+
+use std::time::Duration;
+
+use offshoot_model::{EventKind, Reason, RunStatus};
+use offshoot_policy::budget::Unit;
+
+use super::super::RunIndex;
+use super::agents::Behaviour;
+use super::limits::Limits;
+use super::world::World;
+
+fn status(world: &World, run: RunIndex) -> Option<RunStatus> {
+    world.ledger.status(world.id(run))
+}
+
+fn reason(world: &World, run: RunIndex) -> Option<Reason> {
+    let id = world.id(run);
+    world.ledger.events.iter().find_map(|event| match &event.kind {
+        EventKind::Ended(ending) if event.run == id => Some(ending.reason.clone()),
+        _ => None,
+    })
+}
+
+#[test]
+fn what_never_started_costs_nothing() {
+    let check = |max_concurrent, expected: u128| {
+        let budget_tokens = Some(1_000);
+        let limits = Limits { max_concurrent, budget_tokens, ..Limits::default() };
+        let mut world = World::new(60, limits, Behaviour::Quiet);
+        let parent = world.spawn_piece();
+        let child = world.spawn_from(parent).expect("the parent may spawn");
+        world.crash();
+        assert_eq!(status(&world, child), Some(RunStatus::Lost), "nobody asks for it any more");
+        let balance = world.machine.books.ledger.balance(world.id(parent), Unit::Tokens);
+        assert_eq!(balance.expect("it has a budget").used, expected);
+    };
+    check(1, 0);
+    // Whatever it did, it had half of the half.
+    check(2, 250);
+}
+
+#[test]
+fn a_piece_that_is_at_its_limit_ends_and_nothing_of_it_runs() {
+    let limits = Limits { budget_tokens: Some(1_000), ..Limits::default() };
+    let mut world = World::new(61, limits, Behaviour::Quiet);
+    let piece = world.spawn_piece();
+    world.spawn_from(piece).expect("the piece may spawn");
+    world.use_tokens(piece, 250);
+    // Nobody knows what the child has used, so it was all it had, and so the rest of what the piece had.
+    world.crash();
+    assert!(world.holding().is_empty());
+    assert_eq!(reason(&world, piece), Some(Reason::Budget { unit: "tokens".into() }));
+    world.close();
+    world.assert_ended();
+}
+
+#[test]
+fn a_piece_that_is_stopped_before_its_owner_asks_for_it_never_runs() {
+    let mut world = World::new(62, Limits::default(), Behaviour::Quiet);
+    let piece = world.spawn_piece();
+    world.die(Duration::ZERO);
+    world.stop_all(false);
+    while world.claim() {}
+    assert!(world.holding().is_empty());
+    assert_eq!(status(&world, piece), Some(RunStatus::Cancelled));
+    world.close();
+    world.assert_ended();
+}
+
+#[test]
+fn time_without_a_supervisor_never_counts() {
+    let limits = Limits { deadline_seconds: 60, ..Limits::default() };
+    let mut world = World::new(63, limits, Behaviour::Quiet);
+    let piece = world.spawn_piece();
+    for _ in 0..2 {
+        world.advance(20_000);
+        world.use_tokens(piece, 1);
+        world.die(Duration::from_secs(1_000));
+        while world.claim() {}
+    }
+    world.advance(19_999);
+    assert!(world.asked_to_stop().is_empty());
+    world.advance(1);
+    assert_eq!(world.asked_to_stop(), [piece]);
+}
+
+#[test]
+fn a_run_has_what_is_left_of_its_time() {
+    let limits = Limits { run_timeout_seconds: 10, ..Limits::default() };
+    let mut world = World::new(64, limits, Behaviour::Quiet);
+    let piece = world.spawn_piece();
+    world.advance(6_000);
+    world.use_tokens(piece, 1);
+    world.die(Duration::from_secs(1_000));
+    while world.claim() {}
+    world.advance(3_999);
+    assert!(world.asked_to_stop().is_empty());
+    world.advance(1);
+    assert_eq!(world.asked_to_stop(), [piece]);
+}

@@ -1,0 +1,56 @@
+//! A tree whose record ends in the same moment in which something else happens to it.
+
+use std::time::Duration;
+
+use offshoot_config::Loader;
+use offshoot_runtime::{Finished, FnRuntime};
+
+use super::*;
+use crate::spawner::{RootSpec, Spawner};
+
+/// Asks for pieces, ends the record and asks for more, all before the supervisor takes any of it.
+async fn check(max_concurrent: &str, before: usize, after: usize) {
+    let runtime = FnRuntime::new("hangs", |_launch, _cx| async {
+        std::future::pending::<()>().await;
+        Finished::text("")
+    });
+    let key = "agents.defaults.subagents.maxConcurrent";
+    let config = Loader::new().flag(key, max_concurrent, "test").load().expect("within bounds");
+    let builder = Spawner::builder().config(config).runtime(runtime);
+    let session = builder.build().expect("a spawner").open(RootSpec::new("all")).await;
+    let mut session = session.expect("a root");
+    let mut spawns = Vec::new();
+    for _ in 0..before + after {
+        let request = SpawnRequest { task: "hang".into(), ..SpawnRequest::default() };
+        let unresolved = Unresolved {
+            caller: RunIndex::ROOT,
+            agent: &session.shared.agent,
+            origin: Origin::Piece,
+            request,
+            input: None,
+            work: Arc::clone(&session.shared.work),
+            place: 0,
+        };
+        let ask = Box::new(unresolved.resolve(&session.shared).await.expect("a request"));
+        let (reply, _answer) = oneshot::channel();
+        spawns.push(Message::Spawn { ask, reply });
+    }
+    let late = spawns.split_off(before);
+    let error = StoreError::NotAFolder { path: "/the/record".into() };
+    for message in spawns.into_iter().chain([Message::Halt { error }]).chain(late) {
+        session.sender.send(message).expect("the tree lives");
+    }
+    let error = session.ended().await.expect_err("its record is broken");
+    assert!(matches!(error, SpawnerError::Record(_)), "{error}");
+    let over = tokio::time::timeout(Duration::from_secs(3600), session.sender.closed()).await;
+    assert!(over.is_ok(), "{max_concurrent}, {before}, {after}: its supervisor never ends");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_supervisor_whose_record_ends_together_with_spawns_ends_too() {
+    for max_concurrent in ["1", "8"] {
+        for (before, after) in [(0, 0), (1, 0), (0, 1), (2, 1), (3, 0)] {
+            check(max_concurrent, before, after).await;
+        }
+    }
+}
