@@ -47,7 +47,7 @@ mod tests {
         check(problems(&schema, &json(r#"{"level":3}"#)), &[]);
         check(problems(&schema, &json("{}")), &["\"level\" is a required property"]);
         let wrong = json(r#"{"level":"high","in":{"a":1}}"#);
-        check(problems(&schema, &wrong), &["/in/a: 1 is not", "/level: \"high\" is not"]);
+        check(problems(&schema, &wrong), &["/level: \"high\" is not", "/in/a: 1 is not"]);
         problems(&json(r#"{"type":"nothing"}"#), &json("{}")).expect_err("no schema");
     }
 }
