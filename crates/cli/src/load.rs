@@ -14,7 +14,7 @@ use crate::environment::SYSTEM_FOLDER;
 use crate::exit::Exit;
 use crate::failure::{Complaint, Failure, plain};
 use crate::invocation::Invocation;
-use crate::project::{Project, config_in};
+use crate::project::{Project, Reading, config_in};
 use crate::trusted::{Trust, Trusted};
 
 /// Finds and reads all layers. What is ignored is named on standard error.
@@ -29,16 +29,10 @@ pub(crate) fn layers(cx: &Invocation, limits: &LimitArguments) -> Result<Loader,
         loader = loader.file(read(cx, kind, &path)?);
     }
     if let Some(project) = Project::nearest(&cx.environment.working_folder)? {
-        let trust = Trusted::of(&project, &cx.environment)?;
+        let (trust, reading) = Trusted::look(&project, &cx.environment)?;
         warn(cx, &project, trust);
-        for path in project.config()?.into_iter().chain(project.definitions()) {
-            loader = loader.file(match trust {
-                Trust::Trusted => read(cx, SourceKind::Project, &path)?,
-                // It is named and not looked into: nothing in it may stop us.
-                Trust::Changed | Trust::Unknown => {
-                    Source::new(SourceKind::Project, path, String::new())
-                }
-            });
+        for source in sources(cx, &project, reading.as_ref())? {
+            loader = loader.file(source);
         }
         loader = loader.project_trusted(trust == Trust::Trusted);
     }
@@ -79,6 +73,45 @@ fn user_files(cx: &Invocation) -> Result<Vec<(SourceKind, PathBuf)>, Failure> {
     Ok(files)
 }
 
+/// Configuration and definitions of a project, from what was read of it. Without that they are named and not looked into:
+/// nothing in them may stop us.
+fn sources(
+    cx: &Invocation,
+    project: &Project,
+    reading: Option<&Reading>,
+) -> Result<Vec<Source>, Failure> {
+    let files = project.config()?.into_iter().chain(project.definitions());
+    let source = |file: &Path| {
+        let path = project.folder.join(file);
+        let text = match reading.and_then(|reading| reading.text(file)) {
+            Some(bytes) => {
+                cx.output.detail(format_args!("reading {}", path.display()));
+                text(&path, bytes.to_owned())?
+            }
+            None => String::new(),
+        };
+        Ok(Source::new(SourceKind::Project, path, text))
+    };
+    files.map(source).collect()
+}
+
+/// The scripts of a project that its configuration and definitions name as commands or wrappers. None where these have
+/// errors, and so no effect.
+pub(crate) fn scripts(
+    cx: &Invocation,
+    project: &Project,
+    reading: &Reading,
+) -> Result<Vec<PathBuf>, Failure> {
+    let Ok(sources) = sources(cx, project, Some(reading)) else { return Ok(Vec::new()) };
+    let loader = sources.into_iter().fold(Loader::new(), Loader::file);
+    let Ok(config) = loader.project_trusted(true).load() else { return Ok(Vec::new()) };
+    let of_agents = config.agents().filter_map(|agent| agent.command.as_ref());
+    let of_runtimes =
+        config.runtimes().flat_map(|(_, settings)| [&settings.command, &settings.wrap]);
+    let commands = of_agents.chain(of_runtimes.flatten());
+    Ok(reading.scripts(commands.flat_map(|command| command.value.iter()).map(String::as_str)))
+}
+
 fn read(cx: &Invocation, kind: SourceKind, path: &Path) -> Result<Source, Failure> {
     cx.output.detail(format_args!("reading {}", path.display()));
     let bytes = fs::read(path).map_err(|error| {
@@ -88,11 +121,14 @@ fn read(cx: &Invocation, kind: SourceKind, path: &Path) -> Result<Source, Failur
             plain(&error)
         ))
     })?;
-    let text = String::from_utf8(bytes).map_err(|error| {
+    Ok(Source::new(kind, path, text(path, bytes)?))
+}
+
+fn text(path: &Path, bytes: Vec<u8>) -> Result<String, Failure> {
+    String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         Failure::input(format_args!("{} is not UTF-8, at byte {at}", path.display()))
-    })?;
-    Ok(Source::new(kind, path, text))
+    })
 }
 
 /// As many files are named as fit a line or two; `offshoot trust` lists them all.

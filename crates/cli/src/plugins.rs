@@ -26,9 +26,9 @@ use crate::environment::SYSTEM_PLUGINS;
 use crate::exit::Exit;
 use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
-use crate::project::{Project, digest_of};
+use crate::project::Project;
 use crate::tried::Tried;
-use crate::trusted::Trusted;
+use crate::trusted::{Trust, Trusted};
 use crate::work::engine;
 
 pub(crate) use found::Found;
@@ -236,14 +236,12 @@ pub(crate) fn trusted(
         && let Some(library) = library
         && let Some(project) = Project::nearest(&folder)?
         && let Ok(folder) = folder.strip_prefix(&project.folder)
+        && let (Trust::Trusted, Some(reading)) = trusted.judge(&project)?
     {
         // The hashes of the files are those of the reading that was judged, whatever becomes of the files meanwhile.
-        let hashes = project.hashes()?;
-        let hash = |file: &Path| hashes.get(&folder.join(file)).copied();
+        let hash = |file: &Path| reading.hash(&folder.join(file));
         let covered = hash(Path::new(PACKAGE_FILE)).zip(hash(&library.path));
-        if trusted.trusts(&project.folder, digest_of(&hashes)) {
-            return Ok(covered.map(|(package, library)| trust_digest(package, library)));
-        }
+        return Ok(covered.map(|(package, library)| trust_digest(package, library)));
     }
     Ok(None)
 }

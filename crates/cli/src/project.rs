@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use offshoot_model::ContentHash;
@@ -51,63 +52,114 @@ impl Project {
         Ok(Some(Self { folder, files }))
     }
 
-    /// The project's configuration file.
-    pub(crate) fn config(&self) -> Result<Option<PathBuf>, Failure> {
-        config_in(&self.folder.join(PROJECT_FOLDER))
+    /// The project's configuration file, relative to its folder.
+    pub(crate) fn config(&self) -> Result<Option<&Path>, Failure> {
+        let named = |name| {
+            let file = Path::new(PROJECT_FOLDER).join(name);
+            self.files.iter().find(|found| **found == file).map(PathBuf::as_path)
+        };
+        one_of(CONFIG_FILES.map(named))
     }
 
-    /// Agent definitions in Markdown: those for Claude first, so that ours may refine them.
-    pub(crate) fn definitions(&self) -> impl Iterator<Item = PathBuf> {
-        let is_definition = |file: &&PathBuf| {
+    /// Agent definitions in Markdown, relative to the folder: those for Claude first, so that ours may refine them.
+    pub(crate) fn definitions(&self) -> impl Iterator<Item = &Path> {
+        let is_definition = |file: &&Path| {
             let folder = file.parent();
             file.extension().is_some_and(|extension| extension == "md")
                 && DEFINITIONS.iter().any(|name| folder == Some(Path::new(name)))
         };
         // Sorted, `.claude` comes before `.offshoot`.
-        self.files.iter().filter(is_definition).map(|file| self.folder.join(file))
+        self.files.iter().map(PathBuf::as_path).filter(is_definition)
     }
 
-    /// A hash of the names and contents of all files: another one as soon as anything differs.
-    pub(crate) fn digest(&self) -> Result<ContentHash, Failure> {
-        Ok(digest_of(&self.hashes()?))
-    }
-
-    /// The hash of each file, from one reading.
-    pub(crate) fn hashes(&self) -> Result<BTreeMap<PathBuf, ContentHash>, Failure> {
-        let hash = |file: &PathBuf| {
+    /// Reads all files, each of them once: what is compared with what was trusted is what takes effect.
+    pub(crate) fn read(&self) -> Result<Reading, Failure> {
+        let (mut hashes, mut texts) = (BTreeMap::new(), BTreeMap::new());
+        let config = self.config()?;
+        for file in &self.files {
             let path = self.folder.join(file);
             let bytes = fs::read(&path).map_err(|error| Failure::file("read", &path, &error))?;
-            Ok((file.clone(), ContentHash::of(&bytes)))
-        };
-        self.files.iter().map(hash).collect()
+            hashes.insert(file.clone(), ContentHash::of(&bytes));
+            if config == Some(file) || self.definitions().any(|definition| definition == file) {
+                texts.insert(file.clone(), bytes);
+            }
+        }
+        Ok(Reading { folder: self.folder.clone(), hashes, texts })
     }
 }
 
-/// The digest of a project whose files have these hashes.
-pub(crate) fn digest_of(hashes: &BTreeMap<PathBuf, ContentHash>) -> ContentHash {
-    // Debug quotes whatever a name may contain, so no two lists of files have the same text.
-    let lines: String = hashes.iter().map(|(file, hash)| format!("{file:?} {hash}\n")).collect();
-    ContentHash::of(lines.as_bytes())
+/// The files of a project as they were when they were read.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    folder: PathBuf,
+    /// Of every file, the hash of its content.
+    hashes: BTreeMap<PathBuf, ContentHash>,
+    /// What is in the configuration and the definitions.
+    texts: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+impl Reading {
+    /// What is in the configuration or a definition, by its path relative to the folder.
+    pub(crate) fn text(&self, file: &Path) -> Option<&[u8]> {
+        self.texts.get(file).map(Vec::as_slice)
+    }
+
+    /// The hash of a file, by its path relative to the folder.
+    pub(crate) fn hash(&self, file: &Path) -> Option<ContentHash> {
+        self.hashes.get(file).copied()
+    }
+
+    /// A hash of the names and contents of all files, and of these scripts: another one as soon as anything differs.
+    pub(crate) fn digest(&self, scripts: &[PathBuf]) -> Result<ContentHash, Failure> {
+        // Debug quotes whatever a name may contain, so no two lists of files have the same text.
+        let line = |(file, hash): (&PathBuf, &ContentHash)| format!("{file:?} {hash}\n");
+        let mut lines: String = self.hashes.iter().map(line).collect();
+        for file in scripts {
+            let path = self.folder.join(file);
+            let content = match fs::read(&path) {
+                Ok(bytes) => ContentHash::of(&bytes).to_string(),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => "gone".to_owned(),
+                Err(error) => return Err(Failure::file("read", &path, &error)),
+            };
+            lines.push_str(&format!("script {file:?} {content}\n"));
+        }
+        Ok(ContentHash::of(lines.as_bytes()))
+    }
+
+    /// Those of these words that name files in the project, as its files are named: programs and scripts that run as soon as
+    /// the definitions take effect which name them. A relative word is one in the project's folder.
+    pub(crate) fn scripts<'a>(&self, words: impl Iterator<Item = &'a str>) -> Vec<PathBuf> {
+        let in_project = |word: &str| {
+            let file = self.folder.join(word).canonicalize().ok().filter(|file| file.is_file())?;
+            file.strip_prefix(&self.folder).map(Path::to_owned).ok()
+        };
+        let mut scripts: Vec<PathBuf> = words.filter_map(in_project).collect();
+        scripts.sort();
+        scripts.dedup();
+        scripts
+    }
 }
 
 /// The configuration file in a folder, TOML or JSON5; both at once is one too many.
 pub(crate) fn config_in(folder: &Path) -> Result<Option<PathBuf>, Failure> {
-    let [toml, json5] =
-        CONFIG_FILES.map(|name| Some(folder.join(name)).filter(|file| file.is_file()));
-    match (toml, json5) {
-        (Some(toml), Some(json5)) => Err(Failure::input(format_args!(
+    one_of(CONFIG_FILES.map(|name| Some(folder.join(name)).filter(|file| file.is_file())))
+}
+
+fn one_of<P: AsRef<Path>>(found: [Option<P>; 2]) -> Result<Option<P>, Failure> {
+    match found {
+        [Some(toml), Some(json5)] => Err(Failure::input(format_args!(
             "there are two configuration files: {} and {}",
-            toml.display(),
-            json5.display()
+            toml.as_ref().display(),
+            json5.as_ref().display()
         ))
         .hint("keep one of them")),
-        (toml, json5) => Ok(toml.or(json5)),
+        [toml, json5] => Ok(toml.or(json5)),
     }
 }
 
 fn walk(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
     let absolute = root.join(folder);
-    let failed = |error: &std::io::Error| Failure::file("read", &absolute, error);
+    let failed = |error: &io::Error| Failure::file("read", &absolute, error);
     for entry in fs::read_dir(&absolute).map_err(|error| failed(&error))? {
         let entry = entry.map_err(|error| failed(&error))?;
         let path = folder.join(entry.file_name());

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
 use crate::failure::Failure;
-use crate::project::Project;
+use crate::project::{Project, Reading};
 
 /// The list, as it was read.
 #[derive(Debug)]
@@ -36,6 +36,9 @@ pub(crate) enum Trust {
 struct List {
     version: u32,
     projects: BTreeMap<PathBuf, ContentHash>,
+    /// Of a project, the scripts that its definitions name: files of it that were trusted with it.
+    #[serde(default)]
+    scripts: BTreeMap<PathBuf, Vec<PathBuf>>,
     /// Plugins by their folders.
     #[serde(default)]
     plugins: BTreeMap<PathBuf, ContentHash>,
@@ -64,26 +67,34 @@ impl Trusted {
         Ok(Self { path, list })
     }
 
-    /// What is to be thought of this project. Nothing is trusted where there is no place to remember it in.
-    pub(crate) fn of(project: &Project, environment: &Environment) -> Result<Trust, Failure> {
+    /// What is to be thought of this project, and what was read of it where it is trusted: what takes effect is this reading.
+    /// Nothing is trusted where there is no place to remember it in.
+    pub(crate) fn look(
+        project: &Project,
+        environment: &Environment,
+    ) -> Result<(Trust, Option<Reading>), Failure> {
         if environment.state_home.is_none() {
-            return Ok(Trust::Unknown);
+            return Ok((Trust::Unknown, None));
         }
         Self::read(environment)?.judge(project)
     }
 
-    /// Whether this project was trusted when it had this digest.
-    pub(crate) fn trusts(&self, folder: &Path, digest: ContentHash) -> bool {
-        self.list.projects.get(folder) == Some(&digest)
+    /// What is to be thought of this project, and what was read of it where it is trusted.
+    pub(crate) fn judge(&self, project: &Project) -> Result<(Trust, Option<Reading>), Failure> {
+        let Some(trusted) = self.list.projects.get(&project.folder) else {
+            return Ok((Trust::Unknown, None));
+        };
+        let scripts = self.scripts(&project.folder);
+        let reading = project.read()?;
+        Ok(match reading.digest(scripts)? == *trusted {
+            true => (Trust::Trusted, Some(reading)),
+            false => (Trust::Changed, None),
+        })
     }
 
-    /// What is to be thought of this project.
-    pub(crate) fn judge(&self, project: &Project) -> Result<Trust, Failure> {
-        Ok(match self.list.projects.get(&project.folder) {
-            None => Trust::Unknown,
-            Some(digest) if *digest == project.digest()? => Trust::Trusted,
-            Some(_) => Trust::Changed,
-        })
+    /// The scripts that were trusted with a project.
+    pub(crate) fn scripts(&self, folder: &Path) -> &[PathBuf] {
+        self.list.scripts.get(folder).map_or(&[], Vec::as_slice)
     }
 
     /// The trusted projects by path, with their digests.
@@ -91,15 +102,25 @@ impl Trusted {
         self.list.projects.iter().map(|(folder, digest)| (folder.as_path(), digest))
     }
 
-    /// Trusts these very files.
-    pub(crate) fn add(&mut self, folder: PathBuf, digest: ContentHash) -> Result<(), Failure> {
-        self.list.projects.insert(folder, digest);
+    /// Trusts these very files, scripts among them that are in no folder of ours.
+    pub(crate) fn add(
+        &mut self,
+        folder: &Path,
+        digest: ContentHash,
+        scripts: Vec<PathBuf>,
+    ) -> Result<(), Failure> {
+        self.list.projects.insert(folder.to_owned(), digest);
+        match scripts.is_empty() {
+            true => self.list.scripts.remove(folder),
+            false => self.list.scripts.insert(folder.to_owned(), scripts),
+        };
         self.write()
     }
 
     /// Trusts a project no longer. False where it was not trusted.
     pub(crate) fn remove(&mut self, folder: &Path) -> Result<bool, Failure> {
         let was_there = self.list.projects.remove(folder).is_some();
+        self.list.scripts.remove(folder);
         if was_there {
             self.write()?;
         }

@@ -9,6 +9,7 @@ use crate::arguments::TrustArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::load;
 use crate::project::Project;
 use crate::trusted::{Trust, Trusted};
 
@@ -18,6 +19,8 @@ struct Added<'a> {
     folder: &'a Path,
     digest: ContentHash,
     files: &'a [PathBuf],
+    /// Files of the project that its definitions start.
+    scripts: &'a [PathBuf],
 }
 
 /// A project in the list.
@@ -59,20 +62,29 @@ fn add(
         Some(_) => Project::at(start)?,
         None => Project::nearest(start)?,
     };
-    let Some(Project { folder, files }) = &project else {
+    let Some(project) = project else {
         return Err(Failure::input(format_args!(
             "there is nothing to trust in {}",
             start.display()
         ))
         .hint("a project has .offshoot/config.toml, .offshoot/config.json5, .offshoot/agents, .offshoot/plugins or .claude/agents"));
     };
-    let digest = project.as_ref().map(Project::digest).transpose()?.expect("there is a project");
-    trusted.add(folder.clone(), digest)?;
+    let reading = project.read()?;
+    let scripts = load::scripts(cx, &project, &reading)?;
+    let digest = reading.digest(&scripts)?;
+    let Project { folder, files } = &project;
+    trusted.add(folder, digest, scripts.clone())?;
     if cx.output.wants_json() {
-        cx.output.json(&Added { folder, digest, files })?;
+        cx.output.json(&Added { folder, digest, files, scripts: &scripts })?;
     } else {
         cx.output.line(format_args!("trusted {}", folder.display()))?;
         files.iter().try_for_each(|file| cx.output.line(format_args!("  {}", file.display())))?;
+        scripts.iter().try_for_each(|file| {
+            cx.output.line(format_args!("  {}  (started by a definition)", file.display()))
+        })?;
+        if !scripts.is_empty() {
+            cx.output.note("what these scripts start themselves is not covered");
+        }
     }
     Ok(Exit::Done)
 }
@@ -96,7 +108,7 @@ fn list(trusted: &Trusted, cx: &Invocation) -> Result<Exit, Failure> {
         .map(|(folder, digest)| {
             let state = match Project::at(folder)? {
                 None => State::Gone,
-                Some(project) => match trusted.judge(&project)? {
+                Some(project) => match trusted.judge(&project)?.0 {
                     Trust::Trusted => State::Trusted,
                     Trust::Changed | Trust::Unknown => State::Changed,
                 },

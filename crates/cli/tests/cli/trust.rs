@@ -101,3 +101,55 @@ fn what_cannot_be_trusted_is_refused() {
     place.file("home/.local/state/offshoot/trust.json", "{");
     check("trust_damaged", &place.run(&["trust", "q"]));
 }
+
+#[test]
+fn what_was_compared_is_what_takes_effect() {
+    use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init};
+    let place = Place::new();
+    let files = [
+        place.file(".offshoot/config.toml", CONFIG),
+        place.file(".offshoot/agents/scout.md", "---\nname: scout\n---\n"),
+    ];
+    place.run(&["trust"]).expect_code(0);
+    // A file that is opened once cannot be another one when it is opened again.
+    let inotify = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).expect("there is room");
+    for file in &files {
+        add_watch(&inotify, file, WatchFlags::OPEN).expect("it is there");
+    }
+    assert_eq!(max_depth(&place), 5);
+    let mut space = [std::mem::MaybeUninit::uninit(); 4096];
+    let mut events = Reader::new(&inotify, &mut space);
+    let mut opened = 0;
+    while events.next().is_ok_and(|event| event.events().contains(ReadFlags::OPEN)) {
+        opened += 1;
+    }
+    assert_eq!(opened, files.len());
+}
+
+#[test]
+fn a_script_that_a_definition_names_is_trusted_with_it() {
+    let place = Place::new();
+    let config = "[[agents.list]]\nid = \"main\"\ncommand = [\"sh\", \"tools/agent.sh\"]\n\n\
+                  [runtimes.exec]\nwrap = [\"env\", \"A=./b\", \"./wrap.sh\"]\n";
+    place.file(".offshoot/config.toml", config);
+    let script = place.file("tools/agent.sh", "echo good\n");
+    let wrap = place.file("wrap.sh", "exec \"$@\"\n");
+    place.file("beside.sh", "");
+    check("trust_script", &place.run(&["trust"]));
+    let origin = || {
+        let resolved = place.run(&["agents", "show", "main", "--json"]).expect_code(0);
+        resolved.stdout().contains("agent.sh")
+    };
+    assert!(origin());
+    place.file("beside.sh", "changed");
+    assert!(origin(), "no definition names it");
+    for (path, content) in [(&script, "echo good\n"), (&wrap, "exec \"$@\"\n")] {
+        fs::write(path, "echo evil\n").expect("there is room");
+        assert!(!origin(), "{} is another one", path.display());
+        fs::write(path, content).expect("there is room");
+        assert!(origin());
+    }
+    fs::remove_file(script).expect("it is there");
+    assert!(!origin(), "nor is one trusted that is gone");
+    check("trust_list_script", &place.run(&["trust", "--list"]));
+}
