@@ -24,7 +24,7 @@ pub mod json;
 mod line;
 mod list;
 mod name;
-mod neutral;
+pub mod neutral;
 pub mod number;
 mod progress;
 mod schema;

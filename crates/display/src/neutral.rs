@@ -10,7 +10,7 @@ const LONGEST: usize = 200;
 
 /// The text in one line, at most 200 characters: white space of all kinds is a space, control characters are their
 /// pictures (`␛`), and what would turn or hide text is `␦`.
-pub(crate) fn line(text: &str) -> Cow<'_, str> {
+pub fn line(text: &str) -> Cow<'_, str> {
     let text = text.trim();
     if text.len() <= LONGEST && !text.chars().any(|char| char != ' ' && harmful(char)) {
         return Cow::Borrowed(text);
@@ -29,7 +29,7 @@ pub(crate) fn line(text: &str) -> Cow<'_, str> {
 }
 
 /// The text with its lines, and with tabs, each line made harmless.
-pub(crate) fn block(text: &str) -> String {
+pub fn block(text: &str) -> String {
     let keep = |char| matches!(char, '\n' | '\t');
     text.replace("\r\n", "\n")
         .chars()

@@ -1,5 +1,6 @@
 //! `offshoot history`.
 
+use offshoot_display::neutral;
 use offshoot_door::{EntryKind, History, HistoryEntry, HistoryPage, RunName};
 
 use super::spawn::call;
@@ -50,7 +51,7 @@ fn print(entries: &[HistoryEntry], cx: &Invocation) -> Result<Exit, Failure> {
     for HistoryEntry { seq, at, kind, from, text } in entries {
         let from = from.as_ref().map(|from| format!("  from {from}")).unwrap_or_default();
         cx.output.line(format_args!("{seq}  {at}  {}{from}", word(*kind)))?;
-        for line in text.lines() {
+        for line in neutral::block(text).lines() {
             cx.output.line(format_args!("    {line}"))?;
         }
     }

@@ -1,5 +1,6 @@
 //! Runs as the door tells of them, for people: what an agent sees of its own tree.
 
+use offshoot_display::neutral;
 use offshoot_display::number::{count, duration};
 use offshoot_door::{RunNode, RunState};
 use offshoot_model::TokenCount;
@@ -56,7 +57,7 @@ fn time(node: &RunNode) -> Option<String> {
 
 /// What agents have written stays on its line.
 fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+    neutral::line(text).into_owned()
 }
 
 fn word(status: RunState) -> &'static str {
@@ -94,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_tree_is_drawn_from_the_run_that_asks() {
-        let deep = node("deep\n", 3, "running", Vec::new());
+        let deep = node("deep\n\u{1b}", 3, "running", Vec::new());
         let top = node(
             "top",
             1,
@@ -105,7 +106,7 @@ mod tests {
         let expected = "\
 top (depth 1)  waiting  40 ms  1,200 tokens  exit code 7
 ├─ a (depth 2)  failed  40 ms  1,200 tokens  exit code 7
-│  └─ deep\u{fffd} (depth 3)  running  40 ms  1,200 tokens  exit code 7
+│  └─ deep ␛ (depth 3)  running  40 ms  1,200 tokens  exit code 7
 ├─ b (depth 2)  completed  40 ms  1,200 tokens
 └─ … 2 deleted";
         assert_eq!(pictured(&top), expected);

@@ -140,6 +140,32 @@ fn a_history_tells_what_a_session_asked_and_was_given() {
 }
 
 #[test]
+fn a_history_controls_no_terminal() {
+    let place = Place::new();
+    let outcome = place.tree(
+        &[],
+        r#"evil=$(printf 'a\033]0;owned\007\033[2J\r\302\233b')
+           child=$("$OFFSHOOT" spawn "$evil" -- printf '%s\n\t%s' "$evil" second)
+           "$OFFSHOOT" -q wait $child > /dev/null; "$OFFSHOOT" report "$evil"
+           printf x | "$OFFSHOOT" context put "$evil"
+           "$OFFSHOOT" history $child; "$OFFSHOOT" history $OFFSHOOT_RUN_ID; "$OFFSHOOT" list; "$OFFSHOOT" tree
+           "$OFFSHOOT" context info; "$OFFSHOOT" wait $child 2>&1 > /dev/null; "$OFFSHOOT" events $OFFSHOOT_RUN_ID"#,
+    );
+    let inside = outcome.expect_code(0);
+    let run = place.run(&["list", "--all", "--json"]).json()[1]["runId"]
+        .as_str()
+        .expect("a child")
+        .to_owned();
+    let outside = place.run(&["history", &run]).expect_code(0);
+    for text in [inside.stdout(), outside.stdout()] {
+        assert!(text.contains("owned") && text.contains("\n    \tsecond"), "{text:?}");
+        let odd: Vec<char> =
+            text.chars().filter(|char| char.is_control() && !"\n\t".contains(*char)).collect();
+        assert_eq!(odd, [], "{text:?}");
+    }
+}
+
+#[test]
 fn what_is_elsewhere_does_not_exist_for_a_session() {
     let place = Place::new();
     // One child tries everything on its sibling, which lives on untouched.
