@@ -16,7 +16,7 @@ mod visit;
 pub(crate) use desk::{Desk, history};
 pub(crate) use picture::{listed, pictured};
 pub(crate) use porter::Porter;
-pub(crate) use visit::{above, may_be_below, reach, refused, visit};
+pub(crate) use visit::{above, for_the_operator, may_be_below, own, reach, refused, visit};
 
 use std::sync::Arc;
 

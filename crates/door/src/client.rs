@@ -3,6 +3,9 @@
 mod error;
 mod task;
 
+use std::fs::{File, OpenOptions};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,14 +16,16 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use self::error::ClientError;
 use self::task::{Command, ConnectionTask};
-use crate::Ticket;
 use crate::lines::Lines;
 use crate::outbox::Outbox;
+use crate::peer::{Peer, lineage_of};
 use crate::protocol::{
-    Ask, Hello, Incoming, Outgoing, PROTOCOL, Progress, RequestId, Response, Welcome, line,
+    Ask, ContextPut, Hello, Incoming, Outgoing, PROTOCOL, Progress, RequestId, Response, Value,
+    Variable, VariableKind, Welcome, line,
 };
 use crate::server::ANSWER_BYTES;
 use crate::socket::{CONNECT_PATIENCE, connect_within, reachable};
+use crate::{Registry, Ticket};
 
 /// A connection to a supervisor. Cheap to clone; all clones ask on one connection, which closes with the last of them.
 /// Any number of calls may be open at once. A call that is dropped is cancelled.
@@ -40,11 +45,23 @@ const UNHEARD: usize = 16;
 impl Client {
     /// Connects, says hello, and is told as whom it asks. Must be called inside a tokio runtime with its I/O and time.
     ///
+    /// A file of a socket may have been replaced. So the process that listens is identified before anything is said to it, least
+    /// of all the ticket: it is the supervisor below which this process runs, or, where this runs below none, one that
+    /// `registry` knows.
+    ///
     /// # Errors
     ///
     /// Where there is no supervisor, or it does not want to know this process.
-    pub async fn connect(socket: &Path, ticket: Option<&Ticket>) -> Result<Self, ClientError> {
-        Self::greet(open(socket).await?, socket, ticket).await
+    pub async fn connect(
+        socket: &Path,
+        registry: &Registry,
+        ticket: Option<&Ticket>,
+    ) -> Result<Self, ClientError> {
+        let stream = open(socket).await?;
+        if !is_supervisor(&stream, registry) {
+            return Err(ClientError::Stranger { path: socket.to_owned() });
+        }
+        Self::greet(stream, socket, ticket).await
     }
 
     /// Says hello on a stream that is open.
@@ -63,7 +80,7 @@ impl Client {
             let _ = outbox.flush().await;
             loop {
                 let text = lines.next().await.map_err(ClientError::of_line)?;
-                let text = text.ok_or(ClientError::Closed)?;
+                let text = text.ok_or(ClientError::Closed)?.text;
                 let incoming = Incoming::parse(&text).map_err(ClientError::of_malformed)?;
                 if let Incoming::Answer { result, .. } = incoming {
                     let result = result.map_err(|error| ClientError::of_error("hello", error))?;
@@ -114,6 +131,47 @@ impl Client {
     pub async fn call_with_progress<A: Ask>(
         &self,
         ask: A,
+        on_progress: impl FnMut(Progress),
+    ) -> Result<A::Answer, ClientError> {
+        self.ask(ask, None, on_progress).await
+    }
+
+    /// Keeps the content of a file as a value. The file is the one that this process has at the path: it is opened here, and
+    /// the supervisor gets its descriptor.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be opened; and as [`Client::call`].
+    pub async fn put_file(
+        &self,
+        name: impl Into<String>,
+        kind: Option<VariableKind>,
+        path: &Path,
+    ) -> Result<Variable, ClientError> {
+        let file = open_file(path).await?;
+        self.put_open_file(name, kind, path.display().to_string(), file).await
+    }
+
+    /// The same with a file that is open for reading, whatever the place in it. Messages call it `title`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::call`].
+    pub async fn put_open_file(
+        &self,
+        name: impl Into<String>,
+        kind: Option<VariableKind>,
+        title: impl Into<String>,
+        file: impl Into<OwnedFd>,
+    ) -> Result<Variable, ClientError> {
+        let put = ContextPut { kind, ..ContextPut::new(name, Value::File(title.into())) };
+        self.ask(put, Some(file.into()), |_| {}).await
+    }
+
+    async fn ask<A: Ask>(
+        &self,
+        ask: A,
+        file: Option<OwnedFd>,
         mut on_progress: impl FnMut(Progress),
     ) -> Result<A::Answer, ClientError> {
         let request = ask.into();
@@ -128,7 +186,7 @@ impl Client {
         }
         let (answer, mut answered) = oneshot::channel();
         let (progress, mut progressed) = mpsc::channel(UNHEARD);
-        let command = Command::Begin { number, line, answer, progress };
+        let command = Command::Begin { number, line, file, answer, progress };
         self.commands.send(command).map_err(|_| ClientError::Closed)?;
         let mut open = Open { client: self, number, over: false };
         let result = loop {
@@ -174,4 +232,29 @@ async fn open(socket: &Path) -> Result<UnixStream, ClientError> {
     let connected = connecting.await.expect("connecting does not panic");
     let stream = connected.and_then(UnixStream::from_std);
     stream.map_err(|source| ClientError::of_connecting(socket, source))
+}
+
+/// Whether a supervisor of this user listens at the other end.
+fn is_supervisor(stream: &UnixStream, registry: &Registry) -> bool {
+    let Ok(peer) = Peer::of(stream) else { return false };
+    if peer.uid != rustix::process::getuid().as_raw() {
+        return false;
+    }
+    // In a world of processes of its own a sandboxed agent sees no supervisor, and cannot tell one from another.
+    if peer.pid.is_none() {
+        return true;
+    }
+    let Some(lineage) = lineage_of(stream, peer) else { return false };
+    registry.believes(lineage.process())
+}
+
+async fn open_file(path: &Path) -> Result<File, ClientError> {
+    let absolute = path.to_owned();
+    let opening = tokio::task::spawn_blocking(move || {
+        // Without waiting for the writer of a pipe.
+        let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        OpenOptions::new().read(true).custom_flags(flags).open(absolute)
+    });
+    let opened = opening.await.expect("opening does not panic");
+    opened.map_err(|source| ClientError::File { path: path.to_owned(), source })
 }

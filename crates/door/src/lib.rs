@@ -14,6 +14,7 @@
 //! - A ticket is printed nowhere: not by `Debug`, not in an error, not in a refusal.
 //! - Whatever a client sends, however much and however slowly it reads, costs bounded memory and delays nobody else.
 //! - A request whose client cancels it or goes away is dropped, and so is whatever it waits for.
+//! - A client says nothing to a process that took a supervisor's place, and a supervisor opens no path for a caller.
 //! - Deep folders, sockets left by the dead and sockets of the living are told apart and dealt with ([`DoorSocket`]).
 //!
 //! `docs/protocol.md` describes what travels, for clients in other languages.
@@ -21,20 +22,15 @@
 //! ```
 //! use futures_util::future::{BoxFuture, FutureExt};
 //! use offshoot_door::{
-//!     Ask, CallError, Caller, Client, DoorSocket, Done, Limits, ProgressSink, Registry, Report,
-//!     Request, Response, Roster, Server, Service, Status,
+//!     Ask, Call, CallError, Client, DoorSocket, Done, Limits, Registry, Report, Request, Response,
+//!     Roster, Server, Service, Status,
 //! };
 //!
 //! struct Notes;
 //!
 //! impl Service for Notes {
-//!     fn call(
-//!         &self,
-//!         _caller: &Caller,
-//!         request: Request,
-//!         _progress: ProgressSink,
-//!     ) -> BoxFuture<'static, Result<Response, CallError>> {
-//!         let answer = match request {
+//!     fn call(&self, call: Call) -> BoxFuture<'static, Result<Response, CallError>> {
+//!         let answer = match call.request {
 //!             Request::Report(_) => Ok(Report::respond(Done {})),
 //!             other => Err(CallError::failed(format!("`{}` is not for notes", other.method()))),
 //!         };
@@ -46,9 +42,9 @@
 //! let folder = tempfile::tempdir()?;
 //! let registry = Registry::in_folders([folder.path().join("user")]);
 //! let socket = DoorSocket::bind(&folder.path().join("doors"), "notes.sock", &registry)?;
-//! let server = Server::start(socket, registry, Roster::new(), Notes, Limits::default())?;
+//! let server = Server::start(socket, registry.clone(), Roster::new(), Notes, Limits::default())?;
 //!
-//! let client = Client::connect(server.path(), None).await?;
+//! let client = Client::connect(server.path(), &registry, None).await?;
 //! client.call(Report { text: "half way".into() }).await?;
 //! let error = client.call(Status {}).await.unwrap_err();
 //! assert_eq!(error.to_string(), "the supervisor cannot answer `status`: `status` is not for notes");
@@ -78,7 +74,7 @@ mod tickets;
 pub use caller::{Caller, CallerKind, PeerFacts, Supervised, TicketFact, decide};
 pub use client::{Client, ClientError};
 pub use environment::{SOCKET_VARIABLE, TICKET_FILE_VARIABLE, TICKET_VARIABLE};
-pub use peer::{Peer, process_identity};
+pub use peer::{Peer, parent_with, process_identity};
 pub use protocol::{
     AgentSummary, Ask, BudgetLeft, CallerWord, Cancel, ChildAnswer, Cleanup, ContextGet,
     ContextGrant, ContextInfo, ContextPut, ContextRead, Done, EndReason, EntryKind, ErrorCode,
@@ -90,7 +86,7 @@ pub use protocol::{
 };
 pub use registry::{RegisterError, Registration, Registry, Supervisor};
 pub use server::{Limits, Server, StartError};
-pub use service::{CallError, ProgressSink, Service};
+pub use service::{Call, CallError, ProgressSink, Service};
 pub use socket::{BindError, DoorSocket};
 pub use ticket::{ParseTicketError, Ticket};
 pub use ticket_file::{TicketFileError, read_ticket, write_ticket};

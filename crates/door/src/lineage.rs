@@ -10,8 +10,8 @@ use crate::caller::{PeerFacts, Supervised};
 pub(crate) struct Lineage {
     /// The process itself, its parent, the parent of that …
     chain: Vec<ProcessIdentity>,
-    /// The process group of the first.
-    group: u32,
+    /// The process that leads the process group of the first. None where that has ended.
+    leader: Option<ProcessIdentity>,
 }
 
 /// What is needed to know of one process.
@@ -35,7 +35,7 @@ impl Lineage {
     /// number cannot have been used again then. None where the process is gone, or does not keep still.
     pub(crate) fn walk(pid: u32, mut stat: impl FnMut(u32) -> Option<Stat>) -> Option<Self> {
         let mut child = (pid, stat(pid)?);
-        let group = child.1.group;
+        let first = child;
         let mut chain = vec![identity(child)];
         let mut looks = 0;
         while child.1.parent != 0 {
@@ -60,7 +60,11 @@ impl Lineage {
             }
             child = parent;
         }
-        Some(Self { chain, group })
+        // While it is in the group, the number of the group is given to no other process.
+        let leader = stat(first.1.group).map(|found| identity((first.1.group, found)));
+        let again = stat(pid).filter(|again| again.start_time == first.1.start_time)?;
+        let leader = leader.filter(|_| again.group == first.1.group);
+        Some(Self { chain, leader })
     }
 
     /// The process itself.
@@ -95,7 +99,7 @@ impl Lineage {
             same_user,
             known: true,
             descends_from: self.chain.iter().find_map(|process| tickets.of_process(*process)),
-            in_group_of: tickets.of_group(self.group),
+            in_group_of: self.leader.and_then(|leader| tickets.of_process(leader)),
             supervised,
         }
     }
@@ -136,9 +140,10 @@ mod tests {
         let table = table(&[(1, 0, 1), (20, 1, 20), (30, 20, 20), (40, 39, 40)]);
         let walk = |pid| Lineage::walk(pid, |pid| table.get(&pid).copied());
         assert_eq!(pids(&walk(30).unwrap()), [30, 20, 1]);
-        assert_eq!(walk(30).unwrap().group, 20);
+        assert_eq!(walk(30).unwrap().leader, Some(process(20)));
         assert_eq!(pids(&walk(1).unwrap()), [1]);
         assert_eq!(pids(&walk(40).unwrap()), [40], "its parent cannot be seen");
+        assert_eq!(walk(40).unwrap().leader, Some(process(40)));
         assert_eq!(walk(50), None);
     }
 

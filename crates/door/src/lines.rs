@@ -1,20 +1,41 @@
-//! Lines of bounded length from a stream.
+//! Lines of bounded length from a socket, with the descriptors that came with them.
 
-use std::mem;
+use std::collections::VecDeque;
+use std::io::{self, IoSliceMut};
+use std::mem::{self, MaybeUninit};
+use std::os::fd::OwnedFd;
 
-use tokio::io::{AsyncRead, AsyncReadExt};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+use tokio::net::unix::OwnedReadHalf;
 
 /// How much room is made for one reading. Most messages fit into it.
 const BLOCK: usize = 8 * 1024;
 
+/// A line takes one descriptor; the system closes those for which there is no room.
+const DESCRIPTORS: usize = 1;
+
 /// Reads lines, and holds no more than one of the longest and what came with it.
 #[derive(Debug)]
-pub(crate) struct Lines<R> {
-    stream: R,
+pub(crate) struct Lines {
+    stream: OwnedReadHalf,
     buffer: Vec<u8>,
     /// So many bytes of the buffer hold no line break.
     searched: usize,
+    /// So many bytes of the stream have left the buffer.
+    taken: u64,
     longest: usize,
+    /// Descriptors of lines that are not complete, each with the place in the stream where the piece ended with which it came.
+    files: VecDeque<(u64, OwnedFd)>,
+}
+
+/// A line without its break.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) text: Vec<u8>,
+    /// The descriptor that was sent with it.
+    pub(crate) file: Option<OwnedFd>,
 }
 
 /// Why there is no further line.
@@ -26,14 +47,14 @@ pub(crate) enum LineError {
     Broken,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
-    pub(crate) fn new(stream: R, longest: usize) -> Self {
-        Self { stream, buffer: Vec::new(), searched: 0, longest }
+impl Lines {
+    pub(crate) fn new(stream: OwnedReadHalf, longest: usize) -> Self {
+        let (buffer, files) = Default::default();
+        Self { stream, buffer, searched: 0, taken: 0, longest, files }
     }
 
-    /// The next line without its break; none at the end. Half a line before the end is none. Nothing is lost when
-    /// the future is dropped.
-    pub(crate) async fn next(&mut self) -> Result<Option<Vec<u8>>, LineError> {
+    /// The next line; none at the end. Half a line before the end is none. Nothing is lost when the future is dropped.
+    pub(crate) async fn next(&mut self) -> Result<Option<Line>, LineError> {
         loop {
             let end = memchr::memchr(b'\n', &self.buffer[self.searched..]);
             let length = end.map_or(self.buffer.len(), |end| self.searched + end);
@@ -42,49 +63,109 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             }
             if end.is_some() {
                 let rest = self.buffer.split_off(length + 1);
-                let mut line = mem::replace(&mut self.buffer, rest);
+                let mut text = mem::replace(&mut self.buffer, rest);
                 self.searched = 0;
-                line.truncate(length);
-                return Ok(Some(line));
+                self.taken += text.len() as u64;
+                text.truncate(length);
+                return Ok(Some(Line { text, file: self.file() }));
             }
             self.searched = length;
-            self.buffer.reserve(BLOCK);
-            match self.stream.read_buf(&mut self.buffer).await {
+            match self.receive().await {
                 Ok(0) => return Ok(None),
                 Ok(_) => {}
                 Err(_) => return Err(LineError::Broken),
             }
         }
     }
+
+    /// The first descriptor of the line that was just taken. The others of it are closed.
+    fn file(&mut self) -> Option<OwnedFd> {
+        let of_line = self.files.iter().take_while(|(place, _)| *place <= self.taken).count();
+        self.files.drain(..of_line).next().map(|(_, file)| file)
+    }
+
+    /// Reads once into the buffer.
+    async fn receive(&mut self) -> io::Result<usize> {
+        let stream: &UnixStream = self.stream.as_ref();
+        loop {
+            stream.readable().await?;
+            let held = self.buffer.len();
+            // What has grown for a long line is filled in large pieces.
+            self.buffer.reserve(BLOCK);
+            self.buffer.resize(self.buffer.capacity(), 0);
+            let received =
+                stream.try_io(Interest::READABLE, || receive(stream, &mut self.buffer[held..]));
+            let read = received.as_ref().map_or(0, |(read, _)| *read);
+            self.buffer.truncate(held + read);
+            match received {
+                Ok((read, file)) => {
+                    // The system ends a piece behind the bytes that a descriptor came with.
+                    let place = self.taken + self.buffer.len() as u64;
+                    self.files.extend(file.map(|file| (place, file)));
+                    // A line of many pieces, each with a descriptor, holds the first one alone.
+                    self.files.truncate(MOST_PIECES);
+                    return Ok(read);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Descriptors that came with pieces of lines that nobody has taken yet: as many lines may be in a block.
+const MOST_PIECES: usize = 16;
+
+fn receive(stream: &UnixStream, into: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut pieces = [IoSliceMut::new(into)];
+    let received = recvmsg(stream, &mut pieces, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let mut files = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(files) => Some(files),
+        _ => None,
+    });
+    let file = files.next().and_then(|mut files| files.next());
+    Ok((received.bytes, file))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::os::fd::AsFd;
+
     use proptest::prelude::*;
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
     use tokio::io::AsyncWriteExt;
 
     use super::*;
 
+    fn pair(longest: usize) -> (UnixStream, Lines) {
+        let (writer, reader) = UnixStream::pair().unwrap();
+        (writer, Lines::new(reader.into_split().0, longest))
+    }
+
     fn read(chunks: Vec<Vec<u8>>, longest: usize) -> (Vec<Vec<u8>>, bool) {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         runtime.block_on(async {
-            let (mut writer, reader) = tokio::io::duplex(16);
+            let (mut writer, mut lines) = pair(longest);
             let write = async move {
                 for chunk in chunks {
                     if writer.write_all(&chunk).await.is_err() {
                         return;
                     }
+                    // So that it is read piece by piece.
+                    tokio::task::yield_now().await;
                 }
             };
             let read = async move {
-                let mut lines = Lines::new(reader, longest);
                 let mut found = Vec::new();
                 loop {
                     match lines.next().await {
-                        Ok(Some(line)) => found.push(line),
+                        Ok(Some(line)) => found.push(line.text),
                         Ok(None) => return (found, false),
                         Err(LineError::TooLong) => return (found, true),
-                        Err(LineError::Broken) => panic!("it is in memory"),
+                        Err(LineError::Broken) => panic!("it is open"),
                     }
                 }
             };
@@ -109,9 +190,78 @@ mod tests {
 
     #[tokio::test(flavor = "current_thread")]
     async fn a_line_without_end_costs_no_memory() {
-        let mut lines = Lines::new(tokio::io::repeat(b'x'), 1000);
+        let (mut writer, mut lines) = pair(1000);
+        writer.try_write(&[b'x'; 100_000]).unwrap();
         assert!(matches!(lines.next().await, Err(LineError::TooLong)));
-        assert!(lines.buffer.capacity() < 1000 + 2 * BLOCK);
+        assert!(lines.buffer.capacity() < 1000 + 4 * BLOCK);
+        writer.shutdown().await.unwrap();
+    }
+
+    /// Sends a text in one piece, with the descriptors of files of these contents.
+    fn send(stream: &UnixStream, text: &str, contents: &[&str]) {
+        let files: Vec<_> = contents
+            .iter()
+            .map(|content| {
+                let mut file = tempfile::tempfile().unwrap();
+                file.write_all(content.as_bytes()).unwrap();
+                file
+            })
+            .collect();
+        let files: Vec<_> = files.iter().map(AsFd::as_fd).collect();
+        let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(100))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !files.is_empty() {
+            assert!(control.push(SendAncillaryMessage::ScmRights(&files)));
+        }
+        let text = [io::IoSlice::new(text.as_bytes())];
+        sendmsg(stream, &text, &mut control, SendFlags::empty()).unwrap();
+    }
+
+    fn content(file: &OwnedFd) -> String {
+        let mut bytes = [0; 100];
+        let read = rustix::io::pread(file, &mut bytes, 0).unwrap();
+        String::from_utf8_lossy(&bytes[..read]).into_owned()
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_descriptor_belongs_to_the_line_with_which_it_was_sent() {
+        let (writer, mut lines) = pair(100_000);
+        send(&writer, "one\n", &[]);
+        send(&writer, "two\n", &["of two"]);
+        send(&writer, "three\n", &["of three", "too many"]);
+        send(&writer, "fo", &["of four"]);
+        send(&writer, "ur\nfive\n", &[]);
+        send(&writer, "si", &[]);
+        send(&writer, "x", &["of six"]);
+        send(&writer, "\n", &["late"]);
+        send(&writer, "seven\n", &[]);
+        send(&writer, &format!("{}\n", "8".repeat(50_000)), &["of eight"]);
+        send(&writer, "nine\n", &[]);
+        let of = |what: &str| Some(format!("of {what}"));
+        for expected in
+            [None, of("two"), of("three"), of("four"), None, of("six"), None, of("eight"), None]
+        {
+            let line = lines.next().await.unwrap().unwrap();
+            assert_eq!(line.file.as_ref().map(content), expected, "{:?}", line.text);
+        }
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn descriptors_without_a_line_are_bounded() {
+        let (writer, mut lines) = pair(100_000);
+        for _ in 0..100 {
+            send(&writer, "x", &["one", "more"]);
+        }
+        send(&writer, "\n", &[]);
+        assert!(lines.next().await.unwrap().unwrap().file.is_some());
+        assert!(lines.files.is_empty());
+        for _ in 0..100 {
+            send(&writer, "x", &["one", "more"]);
+        }
+        for _ in 0..100 {
+            lines.receive().await.unwrap();
+        }
+        assert_eq!(lines.files.len(), MOST_PIECES);
     }
 
     proptest! {

@@ -1,8 +1,12 @@
 //! What the kernel tells about the process at the other end of a connection.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
+use nix::errno::Errno;
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerPidfd;
 use offshoot_model::ProcessIdentity;
 use tokio::net::UnixStream;
 
@@ -13,7 +17,7 @@ use crate::lineage::{Lineage, Stat};
 pub struct Peer {
     /// Its user.
     pub uid: u32,
-    /// Its number; none where it lives in a world of processes that is not seen from here. It may have ended, or given
+    /// Its number; none where it lives in a world of processes that is not seen from here. It may have ended since, or given
     /// the connection to others: what was descended from a run stays that run's.
     pub pid: Option<u32>,
 }
@@ -27,6 +31,30 @@ impl Peer {
     }
 }
 
+/// The process at the other end and its parents, as they are now. None where it is gone, or cannot be seen.
+///
+/// A number alone may belong to another process by now. The kernel gives a descriptor of the process that opened the
+/// connection (`SO_PEERPIDFD`): while that has the number, after everything was read, it had it all the time. Before Linux 6.5
+/// there is none, and the number is believed.
+pub(crate) fn lineage_of(stream: &UnixStream, peer: Peer) -> Option<Lineage> {
+    let pid = peer.pid?;
+    match getsockopt(stream, PeerPidfd) {
+        Ok(process) => lineage(pid).filter(|_| number(&process) == Some(pid)),
+        Err(Errno::ENOPROTOOPT) => lineage(pid),
+        // It has ended.
+        Err(_) => None,
+    }
+}
+
+/// The number of the process behind a descriptor; none where it has ended and nobody can be mistaken for it any more.
+fn number(process: &OwnedFd) -> Option<u32> {
+    let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", process.as_fd().as_raw_fd()));
+    let info = info.ok()?;
+    let number = info.lines().find_map(|line| line.strip_prefix("Pid:"))?;
+    // Of one that has ended it is -1, of one that is not seen from here 0.
+    number.trim().parse().ok().filter(|number| *number > 0)
+}
+
 /// A process and its parents, from `/proc`.
 pub(crate) fn lineage(pid: u32) -> Option<Lineage> {
     Lineage::walk(pid, stat)
@@ -35,6 +63,18 @@ pub(crate) fn lineage(pid: u32) -> Option<Lineage> {
 /// This process and its parents.
 pub(crate) fn own_lineage() -> Option<Lineage> {
     lineage(std::process::id())
+}
+
+/// The nearest parent of this process that was started with such words: its arguments, the name of the program first.
+pub fn parent_with(is_it: impl Fn(&[&[u8]]) -> bool) -> Option<ProcessIdentity> {
+    let matches = |process: &&ProcessIdentity| {
+        let mut line = Vec::new();
+        let file = File::open(format!("/proc/{}/cmdline", process.pid)).ok();
+        // Words further behind decide nothing.
+        file.is_some_and(|file| file.take(64 * 1024).read_to_end(&mut line).is_ok())
+            && is_it(&line.split(|byte| *byte == 0).collect::<Vec<_>>())
+    };
+    own_lineage()?.parents().iter().find(matches).copied()
 }
 
 /// Names a process for good; none where it is gone.
@@ -81,6 +121,17 @@ mod tests {
         check(&format!("42 (\n) ) X 7 8 {tail}"), Some((7, 8, 987_654)));
         check("42 (true) S 7 8", None);
         check("", None);
+    }
+
+    #[test]
+    fn a_descriptor_has_the_number_of_its_process_until_that_is_gone() {
+        use rustix::process::{Pid, PidfdFlags, pidfd_open};
+        #[expect(clippy::disallowed_methods, reason = "a child of a test, which ends with it")]
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap();
+        assert_eq!(number(&process), Some(child.id()));
+        child.wait().unwrap();
+        assert_eq!(number(&process), None);
     }
 
     #[test]

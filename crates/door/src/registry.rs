@@ -116,6 +116,20 @@ impl Registry {
         supervisors
     }
 
+    /// Whether this process should believe another one that it is a supervisor: where this one runs below a supervisor, that
+    /// alone, else each that is written down, and each parent, which could do to this one what it likes.
+    pub(crate) fn believes(&self, process: ProcessIdentity) -> bool {
+        let Some(own) = lineage(std::process::id()) else { return false };
+        let supervisors = self.supervisors();
+        let is_one = |process: &ProcessIdentity| {
+            supervisors.iter().any(|supervisor| supervisor.process == *process)
+        };
+        match own.parents().iter().find(|parent| is_one(parent)) {
+            Some(above) => *above == process,
+            None => is_one(&process) || own.parents().contains(&process),
+        }
+    }
+
     /// The supervisor below which a process runs: the nearest of its parents that is one, with each of its sockets.
     /// Empty where there is none.
     pub fn above(&self, pid: u32) -> Vec<Supervisor> {

@@ -7,14 +7,14 @@
 //!                       too many: told so    Roster: is its run still alive?
 //! ```
 //!
-//! Promise: a client holds at most one line of its own in memory, some open requests and their answers, whatever it
-//! sends and however slowly it reads. No client delays another. A connection is what it was when it was opened: its
-//! process is identified then.
+//! Promise: a client holds at most one line of its own in memory, some open requests and one answer beside those that fit into
+//! 64 KiB, whatever it sends and however slowly it reads. No client delays another. A connection is what it was when it was let
+//! in: its process is identified then, by the kernel, and never again.
 
 mod connection;
 mod greeting;
+mod seats;
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,10 +23,12 @@ use std::time::Duration;
 use offshoot_model::RunId;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::{Id, JoinError, JoinHandle, JoinSet};
+use tokio::task::{JoinHandle, JoinSet};
 
+use self::seats::{Holder, Seat, Seats};
+use crate::caller::Supervised;
 use crate::lineage::Lineage;
-use crate::peer::{lineage, own_lineage};
+use crate::peer::{lineage_of, own_lineage};
 use crate::protocol::{Answer, ErrorCode, RawError, line};
 use crate::registry::{RegisterError, Registration};
 use crate::service::Service;
@@ -49,8 +51,11 @@ pub struct Server {
 pub struct Limits {
     /// Connections at once. More are told so and closed.
     pub connections: usize,
-    /// Connections at once of the processes of one run, so that one agent cannot shut out the others.
+    /// Connections at once of the processes of one run, so that one agent cannot shut out the others; and of all processes
+    /// together of which nobody knows yet whose they are.
     pub connections_per_run: usize,
+    /// So many of all connections are kept for processes that no supervisor has started: the operator's.
+    pub reserved: usize,
     /// Open requests at once of one connection. More are refused.
     pub requests: usize,
     /// The longest line that is read. A longer one ends the connection.
@@ -80,6 +85,9 @@ const CONNECTIONS: usize = 512;
 
 /// An agent has its command line calls, a server of its own and what these start; 64 at once are a loop.
 const CONNECTIONS_PER_RUN: usize = 64;
+
+/// The operator looks and acts with a command each, which takes milliseconds.
+const RESERVED: usize = 16;
 
 /// A client that has more questions than this waits for answers first.
 const REQUESTS: usize = 256;
@@ -113,6 +121,8 @@ struct Visitor {
     lineage: Option<Lineage>,
     /// As whom it asks, where that is certain without a look at its process.
     known: Option<CallerKind>,
+    /// Its place. One that comes from inside is not counted: what is full of others must not shut out its own.
+    seat: Option<Seat>,
 }
 
 /// A connection that the supervisor made itself.
@@ -207,6 +217,7 @@ impl Default for Limits {
         Self {
             connections: CONNECTIONS,
             connections_per_run: CONNECTIONS_PER_RUN,
+            reserved: RESERVED,
             requests: REQUESTS,
             message_bytes: MESSAGE_BYTES,
             answer_bytes: ANSWER_BYTES,
@@ -223,31 +234,28 @@ async fn accept(
     mut inside: mpsc::UnboundedReceiver<Insider>,
 ) {
     let mut connections = JoinSet::new();
-    let mut guests = Guests::default();
+    let seats = Seats::default();
     loop {
         tokio::select! {
             // The sender says nothing: it goes away.
             _ = &mut stopped => break,
-            Some(ended) = connections.join_next_with_id() => guests.leave(ended),
+            // A panic in it has been told by its hook, and hurts nobody but that client.
+            Some(_) = connections.join_next() => {}
             Some(insider) = inside.recv() => {
-                // Not counted: what is full of others must not shut out its own.
                 if let Some(visitor) = Visitor::inside(insider) {
                     connections.spawn(connection::serve(visitor, Arc::clone(&shared)));
                 }
             }
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    let Some(visitor) = Visitor::of(stream) else { continue };
-                    // Who has gone makes room before anybody is sent away.
-                    while let Some(ended) = connections.try_join_next_with_id() {
-                        guests.leave(ended);
-                    }
-                    let run = visitor.run(&shared);
-                    if let Some(message) = guests.refusal(run, &shared.limits) {
-                        visitor.send_away(&message);
-                    } else {
-                        let task = connections.spawn(connection::serve(visitor, Arc::clone(&shared)));
-                        guests.enter(task.id(), run);
+                    let Some(mut visitor) = Visitor::of(stream) else { continue };
+                    let holder = visitor.holder(&shared, seats.are_scarce(&shared.limits));
+                    match seats.take(holder, &shared.limits) {
+                        Ok(seat) => {
+                            visitor.seat = Some(seat);
+                            connections.spawn(connection::serve(visitor, Arc::clone(&shared)));
+                        }
+                        Err(message) => visitor.send_away(&message),
                     }
                 }
                 // No descriptor left, as a rule; whoever connects stays in the queue.
@@ -258,51 +266,34 @@ async fn accept(
     connections.shutdown().await;
 }
 
-/// How many are in, and from which runs.
-#[derive(Default)]
-struct Guests {
-    runs: HashMap<Id, Option<RunId>>,
-}
-
-impl Guests {
-    fn enter(&mut self, connection: Id, run: Option<RunId>) {
-        self.runs.insert(connection, run);
-    }
-
-    fn leave(&mut self, ended: Result<(Id, ()), JoinError>) {
-        // A panic has been told by its hook, and hurts nobody but that client.
-        let connection = ended.map_or_else(|error| error.id(), |(id, ())| id);
-        self.runs.remove(&connection);
-    }
-
-    fn refusal(&self, run: Option<RunId>, limits: &Limits) -> Option<String> {
-        if self.runs.len() >= limits.connections {
-            return Some(format!("there are {} connections already", limits.connections));
-        }
-        let of_run = run.map_or(0, |_| self.runs.values().filter(|other| **other == run).count());
-        (of_run >= limits.connections_per_run)
-            .then(|| format!("this run has {} connections already", limits.connections_per_run))
-    }
-}
-
 impl Visitor {
     /// None where the kernel does not say who it is.
     fn of(stream: UnixStream) -> Option<Self> {
         let peer = Peer::of(&stream).ok()?;
-        let lineage = peer.pid.and_then(lineage);
-        Some(Self { stream, peer, lineage, known: None })
+        let lineage = lineage_of(&stream, peer);
+        Some(Self { stream, peer, lineage, known: None, seat: None })
     }
 
     fn inside(Insider { stream, run }: Insider) -> Option<Self> {
         let peer = Peer::of(&stream).ok()?;
-        Some(Self { stream, peer, lineage: None, known: Some(CallerKind::Run(run)) })
+        Some(Self { stream, peer, lineage: None, known: Some(CallerKind::Run(run)), seat: None })
     }
 
-    /// From which run, as far as its processes tell.
-    fn run(&self, shared: &Shared) -> Option<RunId> {
-        let (lineage, own) = (self.lineage.as_ref()?, shared.own.as_ref()?);
+    /// For whom it is counted, as far as its parents tell before it says anything. Only where places are scarce is it worth
+    /// the time to look for other supervisors of this user, below which it may run.
+    fn holder(&self, shared: &Shared, scarce: bool) -> Holder {
+        let (Some(lineage), Some(own)) = (self.lineage.as_ref(), shared.own.as_ref()) else {
+            return Holder::Stray;
+        };
         let tickets = shared.roster.watch();
-        lineage.place(true, &tickets.borrow(), own, &[]).descends_from
+        let others = if scarce { shared.registry.supervisors() } else { Vec::new() };
+        let others: Vec<_> = others.into_iter().map(|other| other.process).collect();
+        let facts = lineage.place(true, &tickets.borrow(), own, &others);
+        match (facts.descends_from, facts.supervised) {
+            (Some(run), _) => Holder::Run(run),
+            (None, Supervised::No) => Holder::Outside,
+            (None, Supervised::Here | Supervised::Elsewhere) => Holder::Stray,
+        }
     }
 
     /// One line, and that is all. It fits into the empty buffer of a socket that was just opened.

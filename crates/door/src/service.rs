@@ -1,5 +1,7 @@
 //! Who answers.
 
+use std::os::fd::OwnedFd;
+
 use futures_util::future::BoxFuture;
 use offshoot_model::Refusal;
 use tokio::sync::mpsc;
@@ -13,13 +15,21 @@ use crate::protocol::{Progress, Request, RequestId, Response};
 /// cancels the request, closes the connection, or ends: whatever must happen then belongs into a `Drop`. A child that
 /// was spawned is not ended by that.
 pub trait Service: Send + Sync + 'static {
-    /// Answers one request with the variant that belongs to it. What the caller may do follows from `caller` alone.
-    fn call(
-        &self,
-        caller: &Caller,
-        request: Request,
-        progress: ProgressSink,
-    ) -> BoxFuture<'static, Result<Response, CallError>>;
+    /// Answers one request with the variant that belongs to it. What the caller may do follows from [`Call::caller`] alone.
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Response, CallError>>;
+}
+
+/// A request, with who asks.
+#[derive(Debug)]
+pub struct Call {
+    /// Who asks.
+    pub caller: Caller,
+    /// What is asked.
+    pub request: Request,
+    /// The descriptor that came with the request: of a file that the caller itself has opened.
+    pub file: Option<OwnedFd>,
+    /// Where it is told how the request goes.
+    pub progress: ProgressSink,
 }
 
 /// Why a request has no result.

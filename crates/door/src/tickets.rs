@@ -87,11 +87,6 @@ impl Tickets {
         (*start_time == process.start_time).then_some(*run)
     }
 
-    /// Whose group this is. A group is led by the run's process, and its number means it as long as the run lives.
-    pub fn of_group(&self, group: u32) -> Option<RunId> {
-        self.processes.get(&group).map(|(_, run)| *run)
-    }
-
     /// Whether a run was admitted of which nobody has said yet that it runs, and where.
     pub fn expects_a_start(&self) -> bool {
         self.entries.values().any(|entry| matches!(entry.start, Start::Expected))
@@ -172,7 +167,6 @@ mod tests {
         assert!(!tickets.expects_a_start() && !tickets.expects_start_of(run(1)));
         assert_eq!(tickets.of_process(process(10, 5)), Some(run(1)));
         assert_eq!(tickets.of_process(process(10, 6)), None, "the number was used again");
-        assert_eq!(tickets.of_group(10), Some(run(1)));
 
         // Another turn in another process.
         tickets.started(run(1), Some(process(11, 7)));
@@ -180,9 +174,13 @@ mod tests {
         assert_eq!(tickets.of_process(process(11, 7)), Some(run(1)));
 
         tickets.ended(run(1));
-        assert_eq!((tickets.of_process(process(11, 7)), tickets.of_group(11)), (None, None));
+        assert_eq!(tickets.of_process(process(11, 7)), None);
         tickets.started(run(1), Some(process(12, 8)));
-        assert_eq!(tickets.of_group(12), None, "it was over before anybody said that it ran");
+        assert_eq!(
+            tickets.of_process(process(12, 8)),
+            None,
+            "it was over before anybody said that it ran"
+        );
     }
 
     #[test]

@@ -66,6 +66,9 @@ impl From<ClientError> for CallFailure {
         let hint = error.hint().map(str::to_owned);
         match error {
             ClientError::Refused(refused) => Self::Refused(refused),
+            ClientError::File { path, source } => {
+                Self::invalid("path", format_args!("cannot read {}: {source}", path.display()))
+            }
             other => Self::Failed { message: other.to_string(), hint },
         }
     }

@@ -5,18 +5,18 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use data_encoding::BASE64;
+use offshoot_display::neutral::line;
 use offshoot_display::number::bytes;
 use offshoot_door::{
     Client, ContextGet, ContextInfo, ContextPut, ContextRead, Value, Variable, VariableKind,
     Variables,
 };
-use tempfile::NamedTempFile;
 
 use super::spawn::call;
 use crate::arguments::{
     ContextCommand, ContextGetArguments, ContextInfoArguments, ContextPutArguments, KindArgument,
 };
-use crate::door::visit;
+use crate::door::{refused, visit};
 use crate::exit::Exit;
 use crate::failure::{Failure, plain};
 use crate::invocation::Invocation;
@@ -24,6 +24,9 @@ use crate::work::engine::block_on;
 
 /// More than this of standard input passes through a file: a line at the door has its limits.
 const IN_LINE: u64 = 256 * 1024;
+
+/// So much of a value is asked for at once: the most that a supervisor gives.
+const PART: u64 = 256 * 1024;
 
 /// Keeps, reads or describes values.
 pub(crate) fn run(command: &ContextCommand, cx: &Invocation) -> Result<Exit, Failure> {
@@ -55,6 +58,9 @@ async fn get(
     if cx.output.wants_json() {
         return cx.output.json(&read);
     }
+    if let Value::Path(path) = &read.value {
+        return print_file(supervisor, name, Path::new(path), cx).await;
+    }
     print(&read.value, cx)?;
     if let Some(next) = read.next
         && length.is_none()
@@ -78,12 +84,37 @@ fn print(value: &Value, cx: &Invocation) -> Result<(), Failure> {
             })?;
             cx.output.bytes(&bytes)
         }
-        Value::Path(path) => {
-            let path = Path::new(path);
-            let mut file = File::open(path).map_err(|error| Failure::file("read", path, &error))?;
-            cx.output.stream(|out| io::copy(&mut file, out).map(drop))
+        Value::File(_) | Value::Path(_) => {
+            Err(Failure::new(Exit::AgentFailed, "the supervisor sent a name and no value"))
         }
     }
+}
+
+/// A large value out of its file; where this process cannot see that, as in a sandbox, in parts from the supervisor.
+pub(super) async fn print_file(
+    supervisor: &Client,
+    name: &str,
+    path: &Path,
+    cx: &Invocation,
+) -> Result<(), Failure> {
+    match File::open(path) {
+        Ok(mut file) => return cx.output.stream(|out| io::copy(&mut file, out).map(drop)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(Failure::file("read", path, &error)),
+    }
+    let mut offset = Some(0);
+    while let Some(from) = offset {
+        let part = ContextGet {
+            name: name.to_owned(),
+            offset: Some(from),
+            length: Some(PART),
+            ..ContextGet::default()
+        };
+        let part: ContextRead = call(supervisor, part).await?;
+        print(&part.value, cx)?;
+        offset = part.next;
+    }
+    Ok(())
 }
 
 async fn put(
@@ -97,11 +128,18 @@ async fn put(
         KindArgument::Json => VariableKind::Json,
         KindArgument::Bytes => VariableKind::Bytes,
     });
-    // It is copied before the answer comes, and gone behind it.
-    let (value, _spool) =
-        if file == Path::new("-") { standard_input()? } else { (path(&cx.absolute(file))?, None) };
-    let put = ContextPut { kind, ..ContextPut::new(name, value) };
-    let variable: Variable = call(supervisor, put).await?;
+    let put = match file == Path::new("-") {
+        false => supervisor.put_file(name, kind, &cx.absolute(file)).await,
+        true => match standard_input()? {
+            Input::Small(value) => {
+                supervisor.call(ContextPut { kind, ..ContextPut::new(name, value) }).await
+            }
+            Input::Large(spool) => {
+                supervisor.put_open_file(name, kind, "standard input", spool).await
+            }
+        },
+    };
+    let variable: Variable = put.map_err(|error| refused(&error))?;
     if cx.output.wants_json() {
         cx.output.json(&variable)?;
     }
@@ -123,13 +161,23 @@ async fn info(
     }
     let row = |variable: &Variable| {
         let Variable { name, kind, size, path, .. } = variable;
-        [name.clone(), word(*kind).to_owned(), bytes(*size), path.clone().unwrap_or_default()]
+        [
+            line(name).into_owned(),
+            word(*kind).to_owned(),
+            bytes(*size),
+            path.clone().unwrap_or_default(),
+        ]
     };
     cx.output.table(&variables.iter().map(row).collect::<Vec<_>>())
 }
 
 /// Standard input: what is small in the line itself, the rest in a file.
-fn standard_input() -> Result<(Value, Option<NamedTempFile>), Failure> {
+enum Input {
+    Small(Value),
+    Large(File),
+}
+
+fn standard_input() -> Result<Input, Failure> {
     let unread = |error: io::Error| {
         Failure::input(format_args!("cannot read standard input: {}", plain(&error)))
     };
@@ -141,19 +189,13 @@ fn standard_input() -> Result<(Value, Option<NamedTempFile>), Failure> {
             Ok(text) => Value::Text(text),
             Err(error) => Value::Base64(BASE64.encode(error.as_bytes())),
         };
-        return Ok((value, None));
+        return Ok(Input::Small(value));
     }
-    let mut spool = NamedTempFile::new().map_err(unread)?;
+    // Without a name: nobody but the supervisor is to find it.
+    let mut spool = tempfile::tempfile().map_err(unread)?;
     spool.write_all(&held).map_err(unread)?;
     io::copy(&mut stdin, &mut spool).map_err(unread)?;
-    Ok((path(spool.path())?, Some(spool)))
-}
-
-fn path(path: &Path) -> Result<Value, Failure> {
-    let text = path.to_str();
-    let text = text
-        .ok_or_else(|| Failure::input(format_args!("the path {} is not UTF-8", path.display())))?;
-    Ok(Value::Path(text.to_owned()))
+    Ok(Input::Large(spool))
 }
 
 fn word(kind: VariableKind) -> &'static str {

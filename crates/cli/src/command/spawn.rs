@@ -1,6 +1,6 @@
 //! `offshoot spawn`.
 
-use offshoot_door::{Client, ContextGrant, ContextPut, Spawn, Spawned, Value, Wait};
+use offshoot_door::{Client, ContextGrant, Spawn, Spawned, Wait};
 use offshoot_model::AgentId;
 
 use super::wait;
@@ -70,12 +70,8 @@ pub(super) async fn hand_in(
 ) -> Result<Vec<ContextGrant>, Failure> {
     let mut context = Vec::with_capacity(files.len());
     for ContextArgument { name, path } in files {
-        let path = cx.environment.working_folder.join(path);
-        let text = path.to_str().ok_or_else(|| {
-            Failure::input(format_args!("the path {} is not UTF-8", path.display()))
-        })?;
-        let value = Value::Path(text.to_owned());
-        call(supervisor, ContextPut::new(name, value)).await?;
+        let put = supervisor.put_file(name, None, &cx.absolute(path)).await;
+        put.map_err(|error| refused(&error))?;
         context.push(ContextGrant { name: name.clone(), from: None });
     }
     Ok(context)

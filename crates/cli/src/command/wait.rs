@@ -1,13 +1,12 @@
 //! `offshoot wait`.
 
-use std::fs::File;
-
 use offshoot_door::{
     Client, ContextGet, MergeOrder, Outcome, OutcomeError, RunName, Value, Wait, WaitMode, Waited,
 };
 
 use offshoot_merge::OnFailure;
 
+use super::context::print_file;
 use super::merge::print_merged;
 use super::spawn::call;
 use crate::arguments::WaitArguments;
@@ -106,16 +105,16 @@ pub(super) async fn print_value(
     name: String,
     cx: &Invocation,
 ) -> Result<(), Failure> {
-    let read = call(supervisor, ContextGet { name, ..ContextGet::default() }).await?;
+    let whole = ContextGet { name: name.clone(), ..ContextGet::default() };
+    let read = call(supervisor, whole).await?;
     match read.value {
         Value::Text(text) => cx.output.line(text),
         Value::Json(json) => cx.output.line(json.as_str()),
         Value::Path(path) => {
-            let file = File::open(&path)
-                .map_err(|error| Failure::file("read the answer", path.as_ref(), &error))?;
-            cx.output.copy(file)
+            print_file(supervisor, &name, path.as_ref(), cx).await?;
+            cx.output.bytes(b"\n")
         }
-        Value::Base64(_) => Err(Failure::new(
+        Value::Base64(_) | Value::File(_) => Err(Failure::new(
             Exit::AgentFailed,
             "the supervisor sent bytes where a file was expected",
         )),

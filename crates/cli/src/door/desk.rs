@@ -1,30 +1,30 @@
 //! Answers what running agents ask, in the words of the door. One noun a file; this one knows who answers what.
 
 mod children;
+mod given_file;
 mod grep;
 mod history;
 mod merge;
 mod order;
 mod read;
 mod runs;
+mod searches;
 mod standing;
 mod values;
-mod view;
 mod wait;
 
 use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use offshoot_door::{
-    CallError, Caller, CallerKind, Done, ProgressSink, Request, Response, Service,
-};
+use offshoot_door::{Call, CallError, CallerKind, Done, Request, Response, Service};
 use offshoot_model::{Refusal, RefusalCode, RunId, Tree};
 use offshoot_spawner::Agents;
 use offshoot_store::StoreError;
 
 pub(crate) use history::history;
 
+use self::searches::Searches;
 use crate::plugins::Found;
 
 /// The engine, as the door knows it. Cheap to clone.
@@ -32,34 +32,29 @@ use crate::plugins::Found;
 pub(crate) struct Desk {
     agents: Agents,
     plugins: Arc<Found>,
+    searches: Searches,
 }
 
 impl Desk {
     /// Answers for this tree.
     pub(crate) fn new(agents: Agents, plugins: Arc<Found>) -> Self {
-        Self { agents, plugins }
+        Self { agents, plugins, searches: Searches::default() }
     }
 }
 
 impl Service for Desk {
-    fn call(
-        &self,
-        caller: &Caller,
-        request: Request,
-        progress: ProgressSink,
-    ) -> BoxFuture<'static, Result<Response, CallError>> {
-        let (desk, caller) = (self.clone(), caller.clone());
-        async move { desk.answer(caller, request, &progress).await }.boxed()
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Response, CallError>> {
+        let desk = self.clone();
+        async move { desk.answer(call).await }.boxed()
     }
 }
 
 impl Desk {
     async fn answer(
         &self,
-        Caller { kind: caller, peer }: Caller,
-        request: Request,
-        progress: &ProgressSink,
+        Call { caller, request, file, progress }: Call,
     ) -> Result<Response, CallError> {
+        let (caller, progress) = (caller.kind, &progress);
         Ok(match request {
             Request::Spawn(spawn) => {
                 Response::Spawned(Box::new(self.spawn(run(caller)?, *spawn).await?))
@@ -101,7 +96,7 @@ impl Desk {
                 Response::Merged(Box::new(self.merge(run(caller)?, *merge).await?))
             }
             Request::ContextPut(put) => {
-                Response::ContextPut(Box::new(self.put(run(caller)?, peer, *put).await?))
+                Response::ContextPut(Box::new(self.put(run(caller)?, *put, file).await?))
             }
             Request::ContextGet(get) => {
                 Response::ContextGet(Box::new(self.get(run(caller)?, *get).await?))
@@ -113,9 +108,9 @@ impl Desk {
         })
     }
 
-    async fn tree(&self) -> Result<Arc<Tree>, CallError> {
+    async fn tree(&self, caller: CallerKind) -> Result<Arc<Tree>, CallError> {
         let agents = self.agents.clone();
-        blocking(move || agents.tree().map_err(|error| failed(&error))).await
+        self.searches.read(caller, move |_| agents.tree().map_err(|error| failed(&error))).await
     }
 }
 

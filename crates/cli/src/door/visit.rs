@@ -1,11 +1,14 @@
 //! Knocking at the door, from inside an agent.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use offshoot_door::{
-    CallerWord, Client, ClientError, Registry, RunName, SOCKET_VARIABLE, Supervisor,
-    TICKET_FILE_VARIABLE, TICKET_VARIABLE, Ticket, Tree, read_ticket,
+    CallerWord, Client, ClientError, ErrorCode, Registry, RunName, SOCKET_VARIABLE, Supervisor,
+    TICKET_FILE_VARIABLE, TICKET_VARIABLE, Ticket, Tree, parent_with, read_ticket,
 };
+use offshoot_model::{ProcessIdentity, RunId};
 
 use crate::environment::Environment;
 use crate::exit::Exit;
@@ -19,7 +22,7 @@ pub(crate) async fn visit(cx: &Invocation) -> Result<Client, Failure> {
     let environment = &cx.environment;
     if let Some(socket) = environment.text(SOCKET_VARIABLE) {
         let ticket = ticket(environment)?;
-        let client = Client::connect(Path::new(socket), ticket.as_ref()).await;
+        let client = Client::connect(Path::new(socket), &registry(cx), ticket.as_ref()).await;
         return client.map_err(|error| refused(&error));
     }
     above(cx).await?.ok_or_else(|| {
@@ -30,33 +33,69 @@ pub(crate) async fn visit(cx: &Invocation) -> Result<Client, Failure> {
 
 /// Whether this process may run under a supervisor. Looks, and asks nobody.
 pub(crate) fn may_be_below(cx: &Invocation) -> bool {
-    cx.environment.text(SOCKET_VARIABLE).is_some() || !supervisors(cx).is_empty()
+    cx.environment.text(SOCKET_VARIABLE).is_some()
+        || !supervisors(cx).is_empty()
+        || supervisor_by_name(cx).is_some()
 }
 
 /// The supervisor that this process runs under, for a command that would open a tree of its own anywhere else. Its
-/// parents tell, whatever its environment and its data folder say; where they cannot be seen, as in a container, the
-/// environment may.
+/// parents tell, whatever its environment, its data folder and its user id say; where they cannot be seen, as in a container,
+/// the environment may.
 pub(crate) async fn above(cx: &Invocation) -> Result<Option<Client>, Failure> {
     let environment = &cx.environment;
-    if let Some(Supervisor { process, socket }) = supervisors(cx).into_iter().next() {
+    let registered = supervisors(cx).into_iter().next();
+    let process = registered.as_ref().map(|supervisor| supervisor.process);
+    let Some(process) = process.or_else(|| supervisor_by_name(cx)) else {
+        let Some(socket) = environment.text(SOCKET_VARIABLE) else { return Ok(None) };
         let ticket = ticket(environment)?;
-        let client = Client::connect(&socket, ticket.as_ref()).await;
-        return client.map(Some).map_err(|error| match &error {
-            ClientError::Refused(_) => refused(&error),
-            other => Failure::of(Exit::Refused, other).hint(format_args!(
-                "what an agent starts belongs to the tree of its supervisor, process {}",
-                process.pid
-            )),
-        });
-    }
-    let Some(socket) = environment.text(SOCKET_VARIABLE) else { return Ok(None) };
+        return match Client::connect(Path::new(socket), &registry(cx), ticket.as_ref()).await {
+            Ok(client) => {
+                Ok(Some(client).filter(|client| client.welcome().caller == CallerWord::Run))
+            }
+            Err(error @ (ClientError::Refused(_) | ClientError::Stranger { .. })) => {
+                Err(refused(&error))
+            }
+            // A variable that outlived its supervisor.
+            Err(_) => Ok(None),
+        };
+    };
+    let belongs = format_args!(
+        "what an agent starts belongs to the tree of its supervisor, process {}",
+        process.pid
+    )
+    .to_string();
+    let socket = registered.map(|supervisor| supervisor.socket);
+    let socket = socket.or_else(|| environment.text(SOCKET_VARIABLE).map(Into::into));
+    let Some(socket) = socket else {
+        let message = "the supervisor of this process cannot be found with this user id";
+        return Err(Failure::new(Exit::Refused, message).hint(belongs));
+    };
     let ticket = ticket(environment)?;
-    match Client::connect(Path::new(socket), ticket.as_ref()).await {
-        Ok(client) => Ok(Some(client).filter(|client| client.welcome().caller == CallerWord::Run)),
-        Err(error @ ClientError::Refused(_)) => Err(refused(&error)),
-        // A variable that outlived its supervisor.
-        Err(_) => Ok(None),
+    let client = Client::connect(&socket, &registry(cx), ticket.as_ref()).await;
+    client.map(Some).map_err(|error| match &error {
+        ClientError::Refused(_) => refused(&error),
+        other => Failure::of(Exit::Refused, other).hint(belongs),
+    })
+}
+
+/// Inside an agent the run that it means, which is its own or one below; none outside of any.
+pub(crate) async fn own(name: &str, cx: &Invocation) -> Result<Option<RunId>, Failure> {
+    let Some(supervisor) = above(cx).await? else { return Ok(None) };
+    let asked = Tree { run: Some(RunName(name.to_owned())), all: true };
+    let found = supervisor.call(asked).await.map_err(|error| refused(&error))?;
+    let run = found.roots.first().map(|node| node.run_id);
+    let gone = || Failure::input(format_args!("there is no run `{name}` below this session"));
+    run.ok_or_else(gone).map(Some)
+}
+
+/// Refuses inside an agent what is the operator's to do.
+pub(crate) async fn for_the_operator(command: &str, cx: &Invocation) -> Result<(), Failure> {
+    if above(cx).await?.is_none() {
+        return Ok(());
     }
+    let message = format!("`{command}` is for the operator, and this process runs inside an agent");
+    Err(Failure::new(Exit::Refused, message)
+        .hint("run it from a terminal that no agent has started"))
 }
 
 /// The supervisor that holds a run, and the name by which it knows it: inside an agent the one above, which knows
@@ -67,13 +106,27 @@ pub(crate) async fn reach(name: &str, cx: &Invocation) -> Result<(Client, String
     }
     let run = Record::open_for(cx, name)?.find(name)?.run;
     let known = RunName::from(run);
-    let registry = Registry::of_user(cx.environment.runtime_folder.as_deref());
+    let registry = registry(cx);
+    let mut unanswered = None;
     for Supervisor { socket, .. } in registry.supervisors() {
-        // One that has just gone, or is somebody else's affair.
-        let Ok(client) = Client::connect(&socket, None).await else { continue };
-        if client.call(Tree { run: Some(known.clone()), all: true }).await.is_ok() {
-            return Ok((client, known.0));
+        match Client::connect(&socket, &registry, None).await {
+            Ok(client) => {
+                if client.call(Tree { run: Some(known.clone()), all: true }).await.is_ok() {
+                    return Ok((client, known.0));
+                }
+            }
+            // It may be the one that is meant.
+            Err(
+                error @ (ClientError::Stranger { .. }
+                | ClientError::Silent { .. }
+                | ClientError::Failed { code: ErrorCode::TooMany, .. }),
+            ) => unanswered = Some(error),
+            // One that has just gone, or is somebody else's affair.
+            Err(_) => {}
         }
+    }
+    if let Some(error) = unanswered {
+        return Err(refused(&error));
     }
     Err(Failure::input(format_args!("nobody runs the tree of run {run} any more"))
         .hint("`offshoot show` tells how it ended"))
@@ -88,6 +141,7 @@ pub(crate) fn refused(error: &ClientError) -> Failure {
             "plugin_unusable" => Exit::NoRuntime,
             _ => Exit::Refused,
         },
+        ClientError::File { .. } => Exit::BadInput,
         _ => Exit::AgentFailed,
     };
     let mut failure = match error {
@@ -102,7 +156,26 @@ pub(crate) fn refused(error: &ClientError) -> Failure {
 
 /// The nearest supervisor above, with each of its sockets, by the registry of this user.
 fn supervisors(cx: &Invocation) -> Vec<Supervisor> {
-    Registry::of_user(cx.environment.runtime_folder.as_deref()).above(std::process::id())
+    registry(cx).above(std::process::id())
+}
+
+/// Where the supervisors of this user are written down.
+fn registry(cx: &Invocation) -> Registry {
+    Registry::of_user(cx.environment.runtime_folder.as_deref())
+}
+
+/// A parent of this process that was started as a supervisor. The registry is that of a user id, which an agent may change; with
+/// which words its parents were started, it may not.
+fn supervisor_by_name(cx: &Invocation) -> Option<ProcessIdentity> {
+    let own = cx.environment.executable.file_name();
+    let opens_a_tree =
+        |word: &[u8]| [&b"run"[..], b"map", b"fanout", b"resume", b"mcp"].contains(&word);
+    parent_with(|words| {
+        let name = words.first().map(|word| Path::new(OsStr::from_bytes(word)));
+        let name = name.and_then(Path::file_name);
+        let is_ours = name.is_some() && (name == own || name == Some(OsStr::new("offshoot")));
+        is_ours && words.iter().any(|word| opens_a_tree(word))
+    })
 }
 
 /// The ticket that the environment has, or names.

@@ -50,9 +50,14 @@ impl Place {
     }
 
     /// The command, not yet started: in this folder, with nothing of the developer's environment but PATH.
-    #[expect(clippy::disallowed_methods, reason = "the test starts the program it tests")]
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_offshoot"));
+        self.command_of(env!("CARGO_BIN_EXE_offshoot"), arguments)
+    }
+
+    /// The same for another program, which starts that one.
+    #[expect(clippy::disallowed_methods, reason = "the test starts the program it tests")]
+    pub(crate) fn command_of(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(arguments)
             .current_dir(self.path())

@@ -72,7 +72,8 @@ fn a_file_is_the_one_that_the_agent_sees() {
     let lines: Vec<&str> = text.stdout().lines().collect();
     assert_eq!(lines[..2], ["inside", "0"]);
     assert!(!text.stdout().contains("kept from the agent"), "{}", text.text());
-    assert!(text.stdout().contains("world/none: no such file or directory"), "{}", text.text());
+    assert!(text.stdout().contains("world/link` is not a regular file"), "{}", text.text());
+    assert!(text.stdout().contains("world/none\n  caused by: no such file"), "{}", text.text());
 }
 
 #[test]

@@ -30,6 +30,21 @@ pub enum ClientError {
         #[source]
         source: io::Error,
     },
+    /// Another process listens there. Nothing was said to it.
+    #[error("the process that listens at `{}` is not a supervisor of this user", path.display())]
+    Stranger {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// A file that was to be handed in cannot be opened.
+    #[error("cannot read {}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
     /// It does not answer the greeting.
     #[error("the supervisor at `{}` does not answer", path.display())]
     Silent {
@@ -78,6 +93,10 @@ impl ClientError {
                 "agents find their supervisor in OFFSHOOT_SOCKET; without one, begin with `offshoot run`"
             }
             Self::Unreachable { .. } => "only the user who started the supervisor can reach it",
+            Self::Stranger { .. } => {
+                "its file was replaced: find out which process listens there, as with `ss -xlp`"
+            }
+            Self::File { .. } => return None,
             Self::Silent { .. } => "it may be stopped or overloaded; look for its process",
             Self::Refused(refused) => return refused.hint.as_deref(),
             Self::Failed { hint: Some(hint), .. } => hint,

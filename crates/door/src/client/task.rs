@@ -1,9 +1,9 @@
 //! The connection behind the handles.
 
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 
 use serde_json::value::RawValue;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
 
 use super::ClientError;
@@ -22,6 +22,8 @@ pub(super) enum Command {
     Begin {
         number: u64,
         line: Vec<u8>,
+        /// A descriptor that goes with it.
+        file: Option<OwnedFd>,
         answer: oneshot::Sender<Result>,
         progress: mpsc::Sender<Progress>,
     },
@@ -45,8 +47,8 @@ enum Last {
 }
 
 pub(super) struct ConnectionTask {
-    lines: Lines<OwnedReadHalf>,
-    outbox: Outbox<OwnedWriteHalf>,
+    lines: Lines,
+    outbox: Outbox,
     commands: mpsc::UnboundedReceiver<Command>,
     calls: HashMap<u64, Call>,
     /// The supervisor reads no more; what it has to say still comes.
@@ -55,8 +57,8 @@ pub(super) struct ConnectionTask {
 
 impl ConnectionTask {
     pub(super) fn new(
-        lines: Lines<OwnedReadHalf>,
-        outbox: Outbox<OwnedWriteHalf>,
+        lines: Lines,
+        outbox: Outbox,
         commands: mpsc::UnboundedReceiver<Command>,
     ) -> Self {
         Self { lines, outbox, commands, calls: HashMap::new(), deaf: false }
@@ -72,7 +74,7 @@ impl ConnectionTask {
                 },
                 read = self.lines.next() => {
                     let last = match read {
-                        Ok(Some(text)) => self.hear(&text),
+                        Ok(Some(line)) => self.hear(&line.text),
                         Ok(None) | Err(LineError::Broken) => Some(Last::Closed),
                         Err(LineError::TooLong) => Some(Last::Nonsense("a line without end".into())),
                     };
@@ -89,9 +91,9 @@ impl ConnectionTask {
 
     fn obey(&mut self, command: Command) {
         match command {
-            Command::Begin { number, line, answer, progress } => {
+            Command::Begin { number, line, file, answer, progress } => {
                 self.calls.insert(number, Call { answer, progress });
-                self.outbox.push(line);
+                self.outbox.push_with(line, file);
             }
             Command::Cancel { number } => {
                 if self.calls.remove(&number).is_some() {

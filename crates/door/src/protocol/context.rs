@@ -49,7 +49,7 @@ pub struct ContextInfo {
     pub name: Option<String>,
 }
 
-/// A value, with what it is: `{"text": …}`, `{"json": …}`, `{"base64": …}` or `{"path": …}`.
+/// A value, with what it is: `{"text": …}`, `{"json": …}`, `{"base64": …}`, `{"file": …}` or `{"path": …}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Value {
@@ -59,7 +59,10 @@ pub enum Value {
     Json(JsonText),
     /// Bytes.
     Base64(String),
-    /// An absolute path of a file, for what is too large for a line. The supervisor copies it.
+    /// To the supervisor only: the content of a file, whose descriptor is sent with the line. The text is what messages call it;
+    /// it is never opened. The supervisor copies the file from its beginning.
+    File(String),
+    /// From the supervisor only: the absolute path of a file with the value, where that is too large for a line.
     Path(String),
 }
 

@@ -1,6 +1,7 @@
 //! One connection: requests in, answers out, in whatever order they are ready.
 
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
@@ -9,22 +10,25 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use offshoot_model::{Refusal, RefusalCode};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 
 use super::greeting::{Greeting, greet};
 use super::{Shared, Visitor};
-use crate::lines::{LineError, Lines};
+use crate::lines::{Line, LineError, Lines};
 use crate::outbox::Outbox;
 use crate::protocol::{
     Answer, CANCEL_REQUEST, CancelRequest, ErrorCode, Incoming, Malformed, Outgoing, PROGRESS,
     ParamsError, Progress, RawError, Request, RequestId, RequestProgress, Response, line,
 };
-use crate::service::{CallError, ProgressSink};
+use crate::service::{Call, CallError, ProgressSink};
 use crate::{Caller, CallerKind};
 
 /// Answers that a client has not taken; while there are more, nothing is read from it.
 const UNTAKEN: usize = 16;
+
+/// Bytes that a client has not taken; while there are more, no further answer is made for it: a future that nobody polls holds
+/// what it waits for, and not what it makes of that.
+const UNTAKEN_BYTES: usize = 64 * 1024;
 
 /// Progress between a request and its connection, which takes it in at once.
 const UNHEARD: usize = 64;
@@ -34,8 +38,8 @@ type Ended = (RequestId, &'static str, Result<Result<Response, CallError>, Abort
 struct Connection {
     caller: Caller,
     shared: Arc<Shared>,
-    lines: Lines<OwnedReadHalf>,
-    outbox: Outbox<OwnedWriteHalf>,
+    lines: Lines,
+    outbox: Outbox,
     calls: FuturesUnordered<BoxFuture<'static, Ended>>,
     open: HashMap<RequestId, AbortHandle>,
     sink: mpsc::Sender<(RequestId, Progress)>,
@@ -46,11 +50,13 @@ struct Connection {
 
 /// Serves a connection until its client goes or breaks the rules. Dropped, it drops every open request.
 pub(super) async fn serve(visitor: Visitor, shared: Arc<Shared>) {
-    let Visitor { stream, peer, lineage, known } = visitor;
+    let Visitor { stream, peer, lineage, known, seat } = visitor;
     let (reader, writer) = stream.into_split();
     let mut lines = Lines::new(reader, shared.limits.message_bytes);
     let mut outbox = Outbox::new(writer);
-    match greet(&mut lines, peer, lineage.as_ref(), known, &shared).await {
+    // Its place is given back when this ends.
+    let mut seat = seat;
+    match greet(&mut lines, peer, lineage.as_ref(), known, seat.as_mut(), &shared).await {
         Greeting::Welcome(caller, welcome) => {
             outbox.push(welcome);
             let (sink, heard) = mpsc::channel(UNHEARD);
@@ -77,14 +83,16 @@ impl Connection {
             }
             tokio::select! {
                 read = self.lines.next(), if self.outbox.len() < UNTAKEN => match read {
-                    Ok(Some(text)) => self.hear(&text),
+                    Ok(Some(line)) => self.hear(line),
                     Err(LineError::TooLong) => {
                         let last = line(&Answer::error(None, self.shared.too_long()));
                         return self.outbox.push_last(last, &self.shared).await;
                     }
                     Ok(None) | Err(LineError::Broken) => return,
                 },
-                Some(ended) = self.calls.next() => self.answer(ended),
+                Some(ended) = self.calls.next(), if self.outbox.bytes() < UNTAKEN_BYTES => {
+                    self.answer(ended);
+                }
                 Some((id, progress)) = self.heard.recv() => {
                     if self.open.contains_key(&id) {
                         self.latest.insert(id, progress);
@@ -97,13 +105,13 @@ impl Connection {
         }
     }
 
-    fn hear(&mut self, text: &[u8]) {
+    fn hear(&mut self, Line { text, file }: Line) {
         if text.trim_ascii().is_empty() {
             return;
         }
-        match Incoming::parse(text) {
+        match Incoming::parse(&text) {
             Ok(Incoming::Request { id, method, params }) => {
-                if let Err(error) = self.begin(&id, &method, params.as_deref()) {
+                if let Err(error) = self.begin(&id, &method, params.as_deref(), file) {
                     self.outbox.push(line(&Answer::error(Some(&id), error)));
                 }
             }
@@ -130,6 +138,7 @@ impl Connection {
         id: &RequestId,
         method: &str,
         params: Option<&RawValue>,
+        file: Option<OwnedFd>,
     ) -> Result<(), RawError> {
         if self.open.contains_key(id) {
             return Err(Malformed::request("a request with this id is open").into());
@@ -160,7 +169,8 @@ impl Connection {
         let (abort, registration) = AbortHandle::new_pair();
         let sink = ProgressSink { id: id.clone(), sender: self.sink.clone() };
         let (own, method) = (id.clone(), request.method());
-        let call = self.shared.service.call(&self.caller, request, sink);
+        let caller = self.caller.clone();
+        let call = self.shared.service.call(Call { caller, request, file, progress: sink });
         let call = Abortable::new(call, registration);
         self.calls.push(call.map(move |result| (own, method, result)).boxed());
         self.open.insert(id.clone(), abort);
@@ -208,7 +218,7 @@ impl Connection {
     }
 }
 
-impl Outbox<OwnedWriteHalf> {
+impl Outbox {
     /// The last line of a connection. A client that does not take it within the patience for a greeting misses it.
     async fn push_last(&mut self, last: Vec<u8>, shared: &Shared) {
         self.push(last);

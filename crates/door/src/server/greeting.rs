@@ -1,9 +1,9 @@
 //! The first request of a connection, and as whom it asks.
 
 use offshoot_model::Refusal;
-use tokio::io::AsyncRead;
 
 use super::Shared;
+use super::seats::Seat;
 use crate::caller::{PeerFacts, Supervised, TicketFact, decide};
 use crate::lineage::Lineage;
 use crate::lines::{LineError, Lines};
@@ -23,11 +23,12 @@ pub(super) enum Greeting {
     Gone,
 }
 
-pub(super) async fn greet<R: AsyncRead + Unpin>(
-    lines: &mut Lines<R>,
+pub(super) async fn greet(
+    lines: &mut Lines,
     peer: Peer,
     lineage: Option<&Lineage>,
     known: Option<CallerKind>,
+    seat: Option<&mut Seat>,
     shared: &Shared,
 ) -> Greeting {
     let text = match tokio::time::timeout(shared.limits.hello, first(lines)).await {
@@ -52,6 +53,9 @@ pub(super) async fn greet<R: AsyncRead + Unpin>(
     };
     match identified {
         Ok(kind) => {
+            if let Some(Err(full)) = seat.map(|seat| seat.belongs_to(kind, &shared.limits)) {
+                return refused(Some(&id), RawError::new(ErrorCode::TooMany, full));
+            }
             let welcome = Welcome {
                 protocol: PROTOCOL,
                 features: FEATURES.iter().copied().map(str::to_owned).collect(),
@@ -68,11 +72,12 @@ pub(super) async fn greet<R: AsyncRead + Unpin>(
 }
 
 /// The first line that is not blank.
-async fn first<R: AsyncRead + Unpin>(lines: &mut Lines<R>) -> Result<Option<Vec<u8>>, LineError> {
+async fn first(lines: &mut Lines) -> Result<Option<Vec<u8>>, LineError> {
     loop {
-        match lines.next().await {
-            Ok(Some(text)) if text.trim_ascii().is_empty() => {}
-            other => return other,
+        // A greeting takes no descriptor.
+        match lines.next().await?.map(|line| line.text) {
+            Some(text) if text.trim_ascii().is_empty() => {}
+            other => return Ok(other),
         }
     }
 }

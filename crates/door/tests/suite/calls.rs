@@ -133,20 +133,42 @@ async fn values_stay_the_text_they_came_as() {
 }
 
 #[tokio::test]
+async fn a_file_is_handed_in_by_its_descriptor() {
+    let house = House::new();
+    let client = house.client().await;
+    let path = house.folder.path().join("file");
+    std::fs::write(&path, "12345").unwrap();
+    // A request beside each, so that a descriptor could get to the wrong one.
+    let puts = (0..100).map(|number| {
+        let (client, path) = (client.clone(), &path);
+        async move {
+            client.call(List::default()).await.unwrap();
+            client.put_file(number.to_string(), None, path).await.unwrap()
+        }
+    });
+    for (number, put) in join_all(puts).await.into_iter().enumerate() {
+        assert_eq!((put.name, put.size), (number.to_string(), 5));
+    }
+    let missing = house.folder.path().join("none");
+    let error = client.put_file("x", None, &missing).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("cannot read {}", missing.display()));
+}
+
+#[tokio::test]
 async fn a_run_that_is_over_asks_nothing_more() {
     let house = House::new();
     let ticket = offshoot_door::Ticket::mint().unwrap();
     let a = run(1);
     house.roster.admit(a, ticket.clone());
     house.roster.started(a, Some(own_process()));
-    let client = Client::connect(&house.path(), Some(&ticket)).await.unwrap();
+    let client = house.connect(Some(&ticket)).await.unwrap();
     assert_eq!(client.welcome().run_id, Some(a));
     assert_eq!(client.call(Status {}).await.unwrap().run_id, Some(a));
     house.roster.ended(a);
     let error = client.call(Status {}).await.unwrap_err();
     let ClientError::Refused(refused) = error else { panic!("a refusal") };
     assert_eq!(refused.code, "caller_ended");
-    let error = Client::connect(&house.path(), Some(&ticket)).await.unwrap_err();
+    let error = house.connect(Some(&ticket)).await.unwrap_err();
     let ClientError::Refused(refused) = &error else { panic!("a refusal: {error}") };
     assert_eq!(refused.code, "unknown_caller");
     assert!(!format!("{error:?}").contains(&ticket.expose()));
@@ -229,15 +251,15 @@ async fn bounds_are_told_before_anything_breaks() {
 async fn nobody_there_is_said_with_the_place() {
     let house = House::new();
     let nowhere = house.folder.path().join("nowhere.sock");
-    let error = Client::connect(&nowhere, None).await.unwrap_err();
+    let error = Client::connect(&nowhere, &house.registry, None).await.unwrap_err();
     assert_eq!(error.to_string(), format!("no supervisor at `{}`", nowhere.display()));
     assert!(error.hint().unwrap().contains("OFFSHOOT_SOCKET"));
     let deep = nowhere.join("x".repeat(200));
-    let error = Client::connect(&deep, None).await.unwrap_err();
+    let error = Client::connect(&deep, &house.registry, None).await.unwrap_err();
     assert!(matches!(error, ClientError::NoSupervisor { .. }), "{error}");
     // Somebody who accepts and says nothing that is understood.
     let listener = tokio::net::UnixListener::bind(&nowhere).unwrap();
-    let connect = Client::connect(&nowhere, None);
+    let connect = Client::connect(&nowhere, &house.registry, None);
     let liar = async {
         use tokio::io::AsyncWriteExt;
         let (mut stream, _) = listener.accept().await.unwrap();
@@ -264,8 +286,8 @@ async fn a_run_of_its_own_is_no_operator() {
     house.roster.admit(b, of_b.clone());
     house.roster.started(b, None);
     // Without a ticket it is what its process is; a sibling's ticket is refused.
-    let client = Client::connect(&house.path(), None).await.unwrap();
+    let client = house.connect(None).await.unwrap();
     assert_eq!(client.welcome().run_id, Some(a));
-    let error = Client::connect(&house.path(), Some(&of_b)).await.unwrap_err();
+    let error = house.connect(Some(&of_b)).await.unwrap_err();
     assert!(matches!(error, ClientError::Refused(_)), "{error}");
 }

@@ -1,7 +1,7 @@
 //! Clients that break every rule, and supervisors that go away.
 
 use futures_util::future::join_all;
-use offshoot_door::{Client, ClientError, ErrorCode, Limits, Status, Wait};
+use offshoot_door::{Client, ClientError, ErrorCode, Limits, Registry, Status, Wait};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 
@@ -67,9 +67,10 @@ async fn a_line_without_end_ends_the_connection() {
             }
         }
         assert!(written < 8 << 20, "{written} bytes were taken");
-        let mut said = String::new();
+        let mut said = Vec::new();
         // Reset after the last words: something was unread.
-        let _ = reader.take(10_000).read_to_string(&mut said).await;
+        let _ = reader.take(10_000).read_to_end(&mut said).await;
+        let said = String::from_utf8_lossy(&said);
         assert!(said.contains("-32002"), "{said}");
     }
     good.call(Status {}).await.unwrap();
@@ -141,8 +142,10 @@ async fn the_last_words_of_a_supervisor_are_heard_also_while_one_speaks() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.sock");
     let listener = tokio::net::UnixListener::bind(&path).unwrap();
+    let registry = Registry::in_folders([folder.path().join("user")]);
+    let _registered = registry.register(&path).unwrap();
     let ask = || async {
-        let client = Client::connect(&path, None).await.unwrap();
+        let client = Client::connect(&path, &registry, None).await.unwrap();
         // More than the buffers of the system take, so that it is still being written.
         client.call(offshoot_door::Report { text: "x".repeat(900_000) }).await.unwrap_err()
     };
@@ -178,7 +181,7 @@ async fn a_thousand_connections_are_bounded_and_told() {
     let mut house = House::with(limits);
     let path = house.path();
     let mut first = RawClient::greeted(&path).await;
-    let clients = (1..1000).map(|_| Client::connect(&path, None));
+    let clients = (1..1000).map(|_| house.connect(None));
     let clients = tokio::time::timeout(FAR, join_all(clients)).await.expect("nobody hangs");
     let (mut inside, mut outside) = (Vec::new(), 0);
     for client in clients {
@@ -215,12 +218,34 @@ async fn one_run_cannot_shut_out_the_others() {
     house.roster.started(run, own);
     let mut inside = Vec::new();
     for _ in 0..5 {
-        inside.push(Client::connect(&house.path(), Some(&ticket)).await.unwrap());
+        inside.push(house.connect(Some(&ticket)).await.unwrap());
     }
-    let error = Client::connect(&house.path(), Some(&ticket)).await.unwrap_err();
+    let error = house.connect(Some(&ticket)).await.unwrap_err();
     assert!(error.to_string().contains("5 connections"), "{error}");
     house.roster.ended(run);
     house.client().await;
+}
+
+#[tokio::test]
+async fn nothing_is_said_to_a_stranger() {
+    let mut house = House::new();
+    let ticket = offshoot_door::Ticket::mint().unwrap();
+    // Somebody has put a socket of its own into the place of the supervisor's.
+    let path = house.path();
+    house.server.take().unwrap().stop().await;
+    let listener = tokio::net::UnixListener::bind(&path).unwrap();
+    let connected = async {
+        let error = Client::connect(&path, &house.registry, Some(&ticket)).await.unwrap_err();
+        assert!(matches!(error, ClientError::Stranger { .. }), "{error}");
+        assert!(error.hint().is_some());
+    };
+    let stranger = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut heard = Vec::new();
+        stream.read_to_end(&mut heard).await.unwrap();
+        assert_eq!(heard, b"");
+    };
+    tokio::join!(connected, stranger);
 }
 
 #[tokio::test(start_paused = true)]
@@ -237,7 +262,7 @@ async fn connections_outlive_the_file_of_the_socket() {
     let client = house.client().await;
     std::fs::remove_file(house.path()).unwrap();
     client.call(Status {}).await.unwrap();
-    let error = Client::connect(&house.path(), None).await.unwrap_err();
+    let error = house.connect(None).await.unwrap_err();
     assert!(matches!(error, ClientError::NoSupervisor { .. }), "{error}");
 }
 

@@ -1,26 +1,28 @@
 //! The door over real sockets and real processes.
 
+mod attacks;
 mod calls;
 mod faults;
 mod page;
 mod who;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use offshoot_door::{
-    Ask, CallError, Caller, CallerKind, Client, ContextPut, Done, DoorSocket, History, HistoryPage,
-    Limits, List, Outcome, Progress, ProgressSink, Registry, Report, Request, Response, Roster,
-    Runs, Server, Service, Spawn, Spawned, Standing, Status, Value, Variable, VariableKind, Wait,
-    Waited,
+    Ask, Call, CallError, CallerKind, Client, ClientError, ContextPut, Done, DoorSocket, History,
+    HistoryPage, Limits, List, Outcome, Progress, Registry, Report, Request, Response, Roster,
+    Runs, Server, Service, Spawn, Spawned, Standing, Status, Ticket, Value, Variable, VariableKind,
+    Wait, Waited,
 };
 use offshoot_model::{
     AgentId, ContentHash, Ending, Envelope, Payload, Refusal, RefusalCode, RunId, SessionKey,
 };
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use uuid::Uuid;
 
 /// Far longer than anything takes. It ends a test that would hang.
@@ -32,6 +34,8 @@ enum Heard {
     Report(CallerKind, String),
     History,
     WaitBegan,
+    /// Its answer was made.
+    WaitAnswered,
     /// Nobody wants its answer any more.
     WaitDropped,
 }
@@ -39,6 +43,8 @@ enum Heard {
 /// An engine that does as the question says.
 struct Fake {
     heard: mpsc::UnboundedSender<Heard>,
+    /// What some waits wait for.
+    gate: watch::Receiver<bool>,
 }
 
 /// A server of the fake, in folders of its own.
@@ -48,6 +54,7 @@ struct House {
     roster: Roster,
     server: Option<Server>,
     heard: mpsc::UnboundedReceiver<Heard>,
+    gate: watch::Sender<bool>,
 }
 
 /// A client that says exactly what the test wants.
@@ -56,13 +63,9 @@ struct RawClient {
 }
 
 impl Service for Fake {
-    fn call(
-        &self,
-        caller: &Caller,
-        request: Request,
-        progress: ProgressSink,
-    ) -> BoxFuture<'static, Result<Response, CallError>> {
-        let heard = self.heard.clone();
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Response, CallError>> {
+        let Call { caller, request, file, progress } = call;
+        let (heard, mut gate) = (self.heard.clone(), self.gate.clone());
         let kind = caller.kind;
         async move {
             Ok(match request {
@@ -91,6 +94,14 @@ impl Service for Fake {
                     }
                     Wait::respond(Waited::default())
                 }
+                // When all others of its kind do, with 128 KiB.
+                Request::Wait(wait) if wait.timeout_ms == Some(2) => {
+                    heard.send(Heard::WaitBegan).expect("the test listens");
+                    gate.wait_for(|open| *open).await.expect("the test has the other end");
+                    heard.send(Heard::WaitAnswered).expect("the test listens");
+                    let ended = vec![completed(&"x".repeat(128 * 1024))];
+                    Wait::respond(Waited { ended, ..Waited::default() })
+                }
                 Request::Wait(wait) if !wait.runs.is_empty() => {
                     let ended = wait.runs.iter().map(|_| completed("42")).collect();
                     Wait::respond(Waited { ended, ..Waited::default() })
@@ -112,6 +123,11 @@ impl Service for Fake {
                     let (kind, size) = match &put.value {
                         Value::Text(text) => (VariableKind::Text, text.len()),
                         Value::Json(json) => (VariableKind::Json, json.as_str().len()),
+                        Value::File(_) => {
+                            let file = File::from(file.expect("a descriptor comes with it"));
+                            let length = file.metadata().expect("it is open").len();
+                            (VariableKind::Text, usize::try_from(length).expect("it is small"))
+                        }
                         Value::Base64(_) | Value::Path(_) => (VariableKind::Bytes, 0),
                     };
                     ContextPut::respond(Variable {
@@ -186,18 +202,23 @@ impl House {
             .expect("nobody else is there");
         let (sender, heard) = mpsc::unbounded_channel();
         let roster = Roster::new();
-        let service = Fake { heard: sender };
+        let (gate, opens) = watch::channel(false);
+        let service = Fake { heard: sender, gate: opens };
         let server = Server::start(socket, registry.clone(), roster.clone(), service, limits);
         let server = Some(server.expect("it can be listened on"));
-        Self { folder, registry, roster, server, heard }
+        Self { folder, registry, roster, server, heard, gate }
     }
 
     fn path(&self) -> PathBuf {
         self.server.as_ref().expect("it is open").path().to_owned()
     }
 
+    async fn connect(&self, ticket: Option<&Ticket>) -> Result<Client, ClientError> {
+        Client::connect(&self.path(), &self.registry, ticket).await
+    }
+
     async fn client(&self) -> Client {
-        Client::connect(&self.path(), None).await.expect("the operator may come")
+        self.connect(None).await.expect("the operator may come")
     }
 
     async fn raw(&self) -> RawClient {

@@ -144,7 +144,7 @@ async fn the_child() {
     println!("\nsupervisors above={}", registry.above(std::process::id()).len());
     let ticket: Option<Ticket> =
         std::env::var_os("TICKET").map(|text| text.to_str().unwrap().parse().unwrap());
-    let caller = match Client::connect(Path::new(&socket), ticket.as_ref()).await {
+    let caller = match Client::connect(Path::new(&socket), &registry, ticket.as_ref()).await {
         Ok(client) => {
             let run = client.welcome().run_id;
             run.map_or("operator".to_owned(), |run| run.to_string())

@@ -1,5 +1,7 @@
 //! `context_put`, `context_info` and `context_read`.
 
+use std::path::Path;
+
 use offshoot_door::{Client, ContextGet, ContextInfo, ContextPut, Value, VariableKind};
 use offshoot_model::JsonText;
 use rmcp::schemars::{self, JsonSchema};
@@ -70,20 +72,26 @@ pub(super) struct ReadArguments {
 
 pub(super) async fn put(client: &Client, arguments: PutArguments) -> Result<JsonText, CallFailure> {
     let PutArguments { name, text, json: value, path, kind } = arguments;
-    let value = match (text, value, path) {
-        (Some(text), None, None) => Value::Text(text),
-        (None, Some(JsonArgument(value)), None) => Value::Json(value),
-        (None, None, Some(path)) => Value::Path(path),
-        _ => {
-            let message = "takes exactly one of `text`, `json` and `path`";
-            return Err(CallFailure::invalid("value", message));
-        }
-    };
     let kind = kind.map(|kind| match kind {
         Kind::Text => VariableKind::Text,
         Kind::Json => VariableKind::Json,
         Kind::Bytes => VariableKind::Bytes,
     });
+    let value = match (text, value, path) {
+        (Some(text), None, None) => Value::Text(text),
+        (None, Some(JsonArgument(value)), None) => Value::Json(value),
+        (None, None, Some(path)) => {
+            let path = Path::new(&path);
+            if !path.is_absolute() {
+                return Err(CallFailure::invalid("path", "the path is not absolute"));
+            }
+            return Ok(json(&client.put_file(name, kind, path).await?));
+        }
+        _ => {
+            let message = "takes exactly one of `text`, `json` and `path`";
+            return Err(CallFailure::invalid("value", message));
+        }
+    };
     Ok(json(&client.call(ContextPut { name, value, kind }).await?))
 }
 

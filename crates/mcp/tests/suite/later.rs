@@ -36,7 +36,8 @@ async fn house(visitor: Client) -> (RunningService<RoleClient, ()>, Arc<AtomicUs
 async fn nothing_is_opened_before_a_call_and_then_once() {
     // The door of another house, of which only the way in is used.
     let full = House::with(false, Options::default()).await;
-    let visitor = Client::connect(full.door.path(), None).await.expect("the operator may come");
+    let visitor = Client::connect(full.door.path(), &full.registry, None).await;
+    let visitor = visitor.expect("the operator may come");
     let (client, tried) = house(visitor).await;
     let tools = client.list_all_tools().await.expect("a list");
     assert_eq!(tools[0].name, "sessions_spawn", "a root of its own may spawn");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use offshoot_door::{
-    Ask, CallError, Caller, CallerKind, Cancel, ChildAnswer, Client, ContextGet, ContextInfo,
+    Ask, Call, CallError, CallerKind, Cancel, ChildAnswer, Client, ContextGet, ContextInfo,
     ContextPut, ContextRead, Done, DoorSocket, History, HistoryPage, Limits, List, Merge, Merged,
     Outcome, Progress, ProgressSink, Refused, Registry, Report, Request, Response, Roster, Runs,
     Send, Server, Service, Spawn, SpawnMany, Spawned, SpawnedMany, Standing, Status, Value,
@@ -55,6 +55,7 @@ struct House {
     heard: mpsc::UnboundedReceiver<Heard>,
     served: JoinSet<Result<(), ServeError>>,
     door: Server,
+    registry: Registry,
     _folder: tempfile::TempDir,
 }
 
@@ -70,12 +71,8 @@ impl ClientHandler for Model {
 }
 
 impl Service for Fake {
-    fn call(
-        &self,
-        caller: &Caller,
-        request: Request,
-        progress: ProgressSink,
-    ) -> BoxFuture<'static, Result<Response, CallError>> {
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Response, CallError>> {
+        let Call { caller, request, progress, .. } = call;
         if !matches!(request, Request::Status(_)) {
             self.heard.send(Heard::Asked(request.clone())).expect("the test listens");
         }
@@ -227,9 +224,11 @@ impl House {
             .expect("nobody else is there");
         let (sender, heard) = mpsc::unbounded_channel();
         let service = Fake { may_spawn, heard: sender };
-        let door = Server::start(socket, registry, Roster::new(), service, Limits::default())
-            .expect("it can be listened on");
-        let visitor = Client::connect(door.path(), None).await.expect("the operator may come");
+        let door =
+            Server::start(socket, registry.clone(), Roster::new(), service, Limits::default())
+                .expect("it can be listened on");
+        let visitor =
+            Client::connect(door.path(), &registry, None).await.expect("the operator may come");
 
         // Far more than a test says.
         let (here, there) = tokio::io::duplex(1 << 20);
@@ -238,7 +237,7 @@ impl House {
         served.spawn(serve(visitor, options, input, output));
         let (sender, progress) = mpsc::unbounded_channel();
         let client = Model { progress: sender }.serve(here).await.expect("they shake hands");
-        Self { client, progress, heard, served, door, _folder: folder }
+        Self { client, progress, heard, served, door, registry, _folder: folder }
     }
 
     /// Calls a tool. That it is no protocol error is part of every test.

@@ -38,11 +38,16 @@ struct Line {
     bytes: Vec<u8>,
 }
 
-/// How many lines end before this byte. The file stands there afterwards.
-pub(super) fn lines_before(file: &mut (impl Read + Seek), offset: u64) -> io::Result<u64> {
+/// How many lines end before this byte. The file stands there afterwards. `go_on` is asked before each block.
+pub(super) fn lines_before(
+    file: &mut (impl Read + Seek),
+    offset: u64,
+    go_on: impl Fn() -> io::Result<()>,
+) -> io::Result<u64> {
     let mut before = BufReader::new(Read::by_ref(file).take(offset));
     let mut count = 0;
     loop {
+        go_on()?;
         let block = before.fill_buf()?;
         if block.is_empty() {
             break;
@@ -56,12 +61,14 @@ pub(super) fn lines_before(file: &mut (impl Read + Seek), offset: u64) -> io::Re
 }
 
 impl Grep {
-    /// Reads to the end, or until the answer is full. The first line has this number and begins at this byte.
+    /// Reads to the end, or until the answer is full. The first line has this number and begins at this byte. `go_on` is asked
+    /// before each line.
     pub(super) fn read(
         &self,
         mut input: impl BufRead,
         mut number: u64,
         mut offset: u64,
+        go_on: impl Fn() -> io::Result<()>,
     ) -> io::Result<Found> {
         let mut answer = Text {
             text: String::new(),
@@ -73,6 +80,7 @@ impl Grep {
         let mut before: VecDeque<Line> = VecDeque::new();
         let mut behind = 0;
         loop {
+            go_on()?;
             let mut bytes = Vec::new();
             let read = Read::by_ref(&mut input).take(LINE_BYTES).read_until(b'\n', &mut bytes)?;
             if read == 0 {
@@ -150,7 +158,9 @@ mod tests {
 
     fn grep(text: &str, pattern: &str, around: usize, bound: usize) -> Found {
         let pattern = Regex::new(pattern).expect("a pattern");
-        Grep { pattern, around, bound }.read(text.as_bytes(), 1, 0).expect("memory can be read")
+        Grep { pattern, around, bound }
+            .read(text.as_bytes(), 1, 0, || Ok(()))
+            .expect("memory can be read")
     }
 
     #[track_caller]
@@ -178,12 +188,25 @@ mod tests {
         let found = grep(text, "x", 0, 10);
         assert_eq!(found, Found { text: "1:x1\n2:x2\n".to_owned(), next: Some(8) });
         let rest = Grep { pattern: Regex::new("x").expect("a pattern"), around: 0, bound: 10 };
-        let rest = rest.read(&text.as_bytes()[8..], 4, 8).expect("memory can be read");
+        let rest = rest.read(&text.as_bytes()[8..], 4, 8, || Ok(())).expect("memory can be read");
         assert_eq!(rest, Found { text: "4:x3\n".to_owned(), next: None });
         // At least one line, however little was asked for.
         assert_eq!(grep("long line\nlong\n", "long", 0, 1).next, Some(10));
         let found = grep("a\nlong\nb\n", "long", 1, 1);
         assert_eq!(found, Found { text: "1-a\n2:long\n".to_owned(), next: Some(7) });
+    }
+
+    #[test]
+    fn a_search_ends_when_it_is_told_to() {
+        let asked = std::cell::Cell::new(0);
+        let go_on = || {
+            asked.set(asked.get() + 1);
+            if asked.get() > 3 { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
+        };
+        let pattern = Regex::new("x").expect("a pattern");
+        let endless = BufReader::new(io::repeat(b'\n'));
+        let error = Grep { pattern, around: 0, bound: 10 }.read(endless, 1, 0, go_on);
+        assert_eq!(error.expect_err("it was told").kind(), io::ErrorKind::ConnectionAborted);
     }
 
     #[test]

@@ -9,7 +9,8 @@ use offshoot_model::{
 use offshoot_spawner::Excerpt;
 use offshoot_store::{Store, StoreError};
 
-use super::{Desk, blocking, failed};
+use super::searches::Gone;
+use super::{Desk, failed};
 
 /// As many entries come at once where nobody says how many, and never more than the second.
 const ENTRIES: u32 = 100;
@@ -36,11 +37,11 @@ impl Desk {
         let run = self.named(caller, "run", &name).await?;
         let limit = limit.unwrap_or(ENTRIES).clamp(1, MOST_ENTRIES) as usize;
         let (store, root) = (Arc::clone(self.agents.store()), self.agents.root());
-        blocking(move || {
+        let read = move |_: &Gone| {
             let page = history(&*store, root, run, after.unwrap_or(0), limit);
             page.map_err(|error| failed(&error))
-        })
-        .await
+        };
+        self.searches.read(caller, read).await
     }
 }
 

@@ -3,13 +3,14 @@
 use std::io::{BufReader, Read, Seek, SeekFrom};
 
 use data_encoding::BASE64;
-use offshoot_door::{CallError, ContextGet, ContextRead, Value};
+use offshoot_door::{CallError, CallerKind, ContextGet, ContextRead, Value};
 use offshoot_model::{JsonText, RunId, ValueKind, VariableRef};
 use offshoot_store::ValueReader;
 use regex::bytes::RegexBuilder;
 
 use super::grep::{self, Grep};
-use super::{Desk, blocking, failed, invalid};
+use super::searches::Gone;
+use super::{Desk, failed, invalid};
 
 /// A whole value up to this size is read in one answer; a larger one is named by its file. As much of a part, where
 /// nobody says how much.
@@ -48,11 +49,11 @@ impl Desk {
         let bound = length.unwrap_or(INLINE_BYTES).min(PART_BYTES);
         let whole = offset.is_none() && length.is_none();
         let store = self.agents.store().clone();
-        let part = blocking(move || {
+        let read = move |gone: &Gone| {
             if let Some(pattern) = grep {
                 let around = context_lines.unwrap_or(0).min(MOST_AROUND) as usize;
                 let file = store.open(&value).map_err(|error| failed(&error))?;
-                return lines(file, &pattern, around, offset.unwrap_or(0), bound);
+                return lines(file, &pattern, around, offset.unwrap_or(0), bound, gone);
             }
             if whole && (value.size > INLINE_BYTES || value.kind == ValueKind::Bytes) {
                 let path = path.to_str().map(str::to_owned);
@@ -66,9 +67,8 @@ impl Desk {
             }
             let file = store.open(&value).map_err(|error| failed(&error))?;
             part(file, value, offset.unwrap_or(0), bound).map_err(|error| unread(&error))
-        })
-        .await?;
-        let Part { value, next } = part;
+        };
+        let Part { value, next } = self.searches.read(CallerKind::Run(caller), read).await?;
         Ok(ContextRead { variable, value, more: next.is_some(), next })
     }
 }
@@ -146,12 +146,14 @@ fn lines(
     around: usize,
     offset: u64,
     bound: u64,
+    gone: &Gone,
 ) -> Result<Part, CallError> {
     let pattern = RegexBuilder::new(pattern).size_limit(PATTERN_BYTES).build();
     let pattern = pattern.map_err(|error| invalid("grep", error.to_string()))?;
-    let number = grep::lines_before(&mut file, offset).map_err(|error| unread(&error))? + 1;
+    let before = grep::lines_before(&mut file, offset, || gone.check());
+    let number = before.map_err(|error| unread(&error))? + 1;
     let grep = Grep { pattern, around, bound: bound as usize };
-    let found = grep.read(BufReader::new(file), number, offset);
+    let found = grep.read(BufReader::new(file), number, offset, || gone.check());
     let found = found.map_err(|error| unread(&error))?;
     Ok(Part { value: Value::Text(found.text), next: found.next })
 }

@@ -61,7 +61,7 @@ impl Desk {
             (None, CallerKind::Run(run)) => run,
             (None, CallerKind::Operator) => self.agents.root().run(),
         };
-        let tree = self.tree().await?;
+        let tree = self.tree(caller).await?;
         let mut roots = tree.get(top).map(|node| RunNode::from(&tree.view(node)));
         if !asked.all {
             roots.iter_mut().for_each(|root| hide_deleted(&tree, root));
@@ -71,7 +71,7 @@ impl Desk {
 
     /// The same runs one after the other. Nothing of a tree that runs is archived.
     pub(super) async fn list(&self, caller: CallerKind, list: List) -> Result<Runs, CallError> {
-        let tree = self.tree().await?;
+        let tree = self.tree(caller).await?;
         let mut runs: Vec<RunNode> = tree
             .nodes()
             .filter(|node| may_see(&tree, caller, node.run))
@@ -126,7 +126,7 @@ impl Desk {
 
     /// The children of a session so far, in the order in which they were asked for.
     pub(super) async fn children(&self, caller: RunId) -> Result<Vec<RunId>, CallError> {
-        let tree = self.tree().await?;
+        let tree = self.tree(CallerKind::Run(caller)).await?;
         let node = tree.get(caller);
         let children = node.map(|node| tree.children(node).map(|child| child.run).collect());
         Ok(children.unwrap_or_default())

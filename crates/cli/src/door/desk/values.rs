@@ -1,24 +1,22 @@
 //! Values that sessions keep, are given, and hand on.
 
-use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use data_encoding::BASE64;
 use offshoot_door::{
-    CallError, ContextInfo, ContextPut, Peer, Value, Variable, VariableKind, Variables,
+    CallError, CallerKind, ContextInfo, ContextPut, Value, Variable, VariableKind, Variables,
 };
 use offshoot_model::{Payload, Refusal, RefusalCode, RunId, Timestamp, ValueKind, VariableRef};
 use offshoot_spawner::Kept;
-use offshoot_spawner::split::InputFile;
-use offshoot_store::{NAME_LIMIT, NewValue, file_name};
+use offshoot_store::{DataFolder, NAME_LIMIT, NewValue, file_name};
 use serde::de::IgnoredAny;
 
-use super::view::Seen;
+use super::given_file::GivenFile;
+use super::searches::Gone;
 use super::{Desk, blocking, failed, invalid};
-use crate::failure::plain;
-use crate::work::context;
 
 /// Before the id of the run.
 const RESULT: &str = "sub-result-";
@@ -28,22 +26,25 @@ impl Desk {
     pub(super) async fn put(
         &self,
         caller: RunId,
-        peer: Peer,
         put: ContextPut,
+        file: Option<OwnedFd>,
     ) -> Result<Variable, CallError> {
         let ContextPut { name, value, kind } = put;
         check_name(&name)?;
         let asking = self.agents.session(caller).await?;
-        if matches!(value, Value::Path(_))
+        if matches!(value, Value::File(_))
             && !["read", "exec"].map(|right| asking.grant.tools.permits(right)).contains(&true)
         {
-            let message = "to hand in a file by its path takes the right `read`";
+            let message = "to hand in a file takes the right `read`";
             return Err(Refusal::new(RefusalCode::ToolsNotGrantable, message)
                 .with_hint("hand in the value itself")
                 .into());
         }
-        // The file has to stay until the store has it.
-        let (new, _seen) = blocking(move || new_value(peer, value, kind)).await?;
+        let folder = self.agents.folder().clone();
+        let new = self
+            .searches
+            .read(CallerKind::Run(caller), move |gone| new_value(&folder, value, kind, file, gone));
+        let new = new.await?;
         let value = self.agents.store().put(new).await.map_err(|error| failed(&error))?;
         self.keep(caller, name, value).await
     }
@@ -189,30 +190,34 @@ fn check_name(name: &str) -> Result<(), CallError> {
     }
 }
 
-/// A value as it was handed in. May read a file.
+/// A value as it was handed in. May copy a file.
 fn new_value(
-    peer: Peer,
+    folder: &DataFolder,
     value: Value,
     kind: Option<VariableKind>,
-) -> Result<(NewValue, Option<Seen>), CallError> {
+    file: Option<OwnedFd>,
+    gone: &Gone,
+) -> Result<NewValue, CallError> {
     let kind = kind.map(wanted).transpose()?;
-    let new = match value {
-        Value::Text(text) => of_bytes(text.into_bytes(), kind.or(Some(ValueKind::Text)))?,
+    match value {
+        Value::Text(text) => of_bytes(text.into_bytes(), kind.or(Some(ValueKind::Text))),
         Value::Json(json) => {
-            NewValue::bytes(kind.unwrap_or(ValueKind::Json), json.as_str().as_bytes())
+            Ok(NewValue::bytes(kind.unwrap_or(ValueKind::Json), json.as_str().as_bytes()))
         }
         Value::Base64(text) => {
             let bytes = BASE64
                 .decode(text.as_bytes())
                 .map_err(|error| invalid("value", format!("this is not base64: {error}")))?;
-            of_bytes(bytes, kind)?
+            of_bytes(bytes, kind)
         }
-        Value::Path(path) => {
-            let (new, seen) = of_file(peer, Path::new(&path), kind)?;
-            return Ok((new, Some(seen)));
+        Value::File(title) => GivenFile::new(title, file)?.copy(folder, kind, gone),
+        Value::Path(_) => {
+            let message = "the supervisor opens no file by its path";
+            Err(Refusal::invalid("value", message)
+                .with_hint("open the file, and send its descriptor with the line: `{\"file\": …}`")
+                .into())
         }
-    };
-    Ok((new, None))
+    }
 }
 
 fn of_bytes(bytes: Vec<u8>, kind: Option<ValueKind>) -> Result<NewValue, CallError> {
@@ -231,48 +236,6 @@ fn of_bytes(bytes: Vec<u8>, kind: Option<ValueKind>) -> Result<NewValue, CallErr
         (None, Err(_)) => ValueKind::Bytes,
     };
     Ok(NewValue::bytes(kind, bytes))
-}
-
-/// A copy of a file. What is no file, a pipe for one, might never come to its end.
-fn of_file(
-    peer: Peer,
-    path: &Path,
-    kind: Option<ValueKind>,
-) -> Result<(NewValue, Seen), CallError> {
-    if !path.is_absolute() {
-        return Err(invalid("value", "the path is not absolute"));
-    }
-    let seen = Seen::by(peer, path).map_err(|error| {
-        invalid("value", format!("cannot read {}: {}", path.display(), plain(&error)))
-    })?;
-    let named = path.display().to_string();
-    let path = seen.path.as_path();
-    // In the caller's words.
-    let unread = |error: &dyn std::fmt::Display| {
-        let text = error.to_string().replace(&*path.to_string_lossy(), &named);
-        invalid("value", text)
-    };
-    let file = InputFile::open(path).map_err(|error| unread(&error))?;
-    let is_utf8 = || match context::kind(&file.path) {
-        Ok(kind) => Ok(kind),
-        Err(error) => Err(unread(&error)),
-    };
-    let kind = match kind {
-        None => is_utf8()?,
-        Some(ValueKind::Bytes) => ValueKind::Bytes,
-        Some(kind @ (ValueKind::Text | ValueKind::Json | ValueKind::Result)) => {
-            if is_utf8()? == ValueKind::Bytes {
-                return Err(invalid("value", "the file is not UTF-8"));
-            }
-            kind
-        }
-    };
-    if kind == ValueKind::Json {
-        let open = std::fs::File::open(path).map_err(|error| unread(&error))?;
-        let parsed = serde_json::from_reader::<_, IgnoredAny>(BufReader::new(open));
-        parsed.map_err(|error| invalid("value", format!("the file is not JSON: {error}")))?;
-    }
-    Ok((NewValue::file(kind, path), seen))
 }
 
 /// What a caller may say that a value is. Results are those of runs.

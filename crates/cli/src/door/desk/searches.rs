@@ -1,0 +1,76 @@
+//! How many threads read for a run at once, and until when.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use offshoot_door::{CallError, CallerKind};
+use offshoot_model::RunId;
+use tokio::sync::Semaphore;
+
+use super::blocking;
+
+/// As many threads read files or the record for one run: more of them are not faster than a disk.
+const AT_ONCE: usize = 4;
+
+/// What is being read, by the run that asked. All clones are one.
+#[derive(Clone, Default)]
+pub(super) struct Searches(Arc<Mutex<HashMap<RunId, Weak<Semaphore>>>>);
+
+/// Whether the caller has gone. What reads a long file looks at it from time to time.
+#[derive(Clone, Default)]
+pub(super) struct Gone(Arc<AtomicBool>);
+
+/// Says so when it is dropped.
+struct Caller(Gone);
+
+impl Searches {
+    /// Reads on a thread that may block, when one is free for the run that asks. Dropped, it is not begun, or told to end.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        caller: CallerKind,
+        work: impl FnOnce(&Gone) -> Result<T, CallError> + Send + 'static,
+    ) -> Result<T, CallError> {
+        let turn = match caller {
+            CallerKind::Run(run) => {
+                Some(self.turns(run).acquire_owned().await.expect("it is never closed"))
+            }
+            CallerKind::Operator => None,
+        };
+        let gone = Gone::default();
+        let _caller = Caller(gone.clone());
+        blocking(move || {
+            // Held by the thread and not by the caller: one that has gone still takes a turn until its thread has ended.
+            let _turn = turn;
+            work(&gone)
+        })
+        .await
+    }
+
+    fn turns(&self, run: RunId) -> Arc<Semaphore> {
+        let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turns) = runs.get(&run).and_then(Weak::upgrade) {
+            return turns;
+        }
+        runs.retain(|_, turns| turns.strong_count() > 0);
+        let turns = Arc::new(Semaphore::new(AT_ONCE));
+        runs.insert(run, Arc::downgrade(&turns));
+        turns
+    }
+}
+
+impl Gone {
+    /// Fails where nobody waits any more; that error is told to nobody.
+    pub(super) fn check(&self) -> std::io::Result<()> {
+        if self.0.load(Ordering::Relaxed) {
+            return Err(std::io::ErrorKind::ConnectionAborted.into());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Relaxed);
+    }
+}
