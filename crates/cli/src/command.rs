@@ -36,7 +36,7 @@ use clap::Parser;
 use offshoot_process::run_keeper;
 
 use crate::arguments::{
-    Arguments, Command, KeeperArguments, PluginSuiteArguments, PluginTrialArguments,
+    Arguments, Command, KeeperArguments, PluginCommand, PluginSuiteArguments, PluginTrialArguments,
 };
 use crate::environment::Environment;
 use crate::exit::Exit;
@@ -65,6 +65,9 @@ pub(crate) fn run_command_line() -> Exit {
 }
 
 fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
+    if let Some(act) = act_of_the_operator(&command) {
+        nested::only_for_the_operator(act, cx)?;
+    }
     match command {
         Command::Run(arguments) => run::run(&arguments, cx),
         Command::Map(arguments) => map::run(&arguments, cx),
@@ -99,5 +102,23 @@ fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
         Command::Manual(arguments) => manual::run(&arguments, cx),
         // It needs a process without a thread or an open file, which this one still is.
         Command::Keeper(KeeperArguments {}) => run_keeper(),
+    }
+}
+
+/// What is done to the record, to what is trusted or to a whole tree, and is not for agents. Of `pause` and `budget` the
+/// supervisor says so itself.
+const fn act_of_the_operator(command: &Command) -> Option<&'static str> {
+    match command {
+        Command::Audit(_) => Some("audit"),
+        Command::Prune(_) => Some("prune"),
+        Command::Resume(_) => Some("resume"),
+        Command::Trust(_) => Some("trust"),
+        Command::Plugin(arguments) => match arguments.command {
+            PluginCommand::Add(_) => Some("plugin add"),
+            PluginCommand::Remove(_) => Some("plugin remove"),
+            PluginCommand::Trust(_) => Some("plugin trust"),
+            _ => None,
+        },
+        _ => None,
     }
 }

@@ -13,9 +13,11 @@ use offshoot_store::{
 };
 
 use crate::command::malformed_key;
+use crate::door::{may_be_below, own};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::work::engine::block_on;
 
 /// What becomes of trees that have been over for long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +69,16 @@ impl Record {
             ))
             .hint("--data-dir names another data folder")
         })
+    }
+
+    /// Opens the record in which a run is to be found, and finds it. Inside an agent it is that agent's own, or one below: what
+    /// else is on record is not for it.
+    pub(crate) fn open_own(cx: &Invocation, text: &str) -> Result<(Self, Found), Failure> {
+        let own = if may_be_below(cx) { block_on(own(text, cx))? } else { None };
+        let text = own.map_or_else(|| text.to_owned(), |run| run.to_string());
+        let record = Self::open_for(cx, &text)?;
+        let found = record.find(&text)?;
+        Ok((record, found))
     }
 
     /// The store behind it.

@@ -14,8 +14,7 @@ use crate::record::{Record, failed};
 
 /// Prints the events of a run and of what is below it.
 pub(crate) fn run(arguments: &EventsArguments, cx: &Invocation) -> Result<Exit, Failure> {
-    let record = Record::open_for(cx, &arguments.run)?;
-    let found = record.find(&arguments.run)?;
+    let (record, found) = Record::open_own(cx, &arguments.run)?;
     let mut within = Within::new(found.run, found.root.run());
     // Before anything is read, so that nothing happens in between.
     let mut watch = arguments.follow.then(|| record.watch(found.root)).transpose()?;

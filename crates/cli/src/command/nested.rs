@@ -9,7 +9,7 @@ use crate::arguments::{
     FanoutArguments, OnFailureArgument, OutputArgument, PluginPathArguments, RunArguments,
     WorkArguments,
 };
-use crate::door::{above, may_be_below};
+use crate::door::{above, for_the_operator, may_be_below};
 use crate::exit::Exit;
 use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
@@ -125,6 +125,11 @@ pub(super) fn refuse(command: &str, work: &WorkArguments, cx: &Invocation) -> Re
     let message = format!("`{command}` opens a tree, and this process runs inside one");
     Err(Failure::new(Exit::Refused, message)
         .hint("ask for each piece with `offshoot spawn`, then `offshoot wait`"))
+}
+
+/// Refuses inside an agent what is the operator's to do.
+pub(super) fn only_for_the_operator(command: &str, cx: &Invocation) -> Result<(), Failure> {
+    if may_be_below(cx) { block_on(for_the_operator(command, cx)) } else { Ok(()) }
 }
 
 /// What can be asked of a supervisor: limits may be lower than those of the tree, and never others.

@@ -11,7 +11,6 @@ use crate::work::resume;
 
 /// Goes on with a tree.
 pub(crate) fn run(arguments: &ResumeArguments, cx: &Invocation) -> Result<Exit, Failure> {
-    super::nested::refuse("resume", &crate::arguments::WorkArguments::default(), cx)?;
     let root = match &arguments.run {
         Some(text) => Record::open_for(cx, text)?.find(text)?.root,
         None => only_abandoned(cx)?,

@@ -57,8 +57,7 @@ struct Shown {
 
 /// Shows one run, or its answer alone.
 pub(crate) fn run(arguments: &ShowArguments, cx: &Invocation) -> Result<Exit, Failure> {
-    let record = Record::open_for(cx, &arguments.run)?;
-    let found = record.find(&arguments.run)?;
+    let (record, found) = Record::open_own(cx, &arguments.run)?;
     let missing = || Failure::input(format_args!("run {} has no record", found.run));
     let ending = record.ending(found.root, found.run)?;
     if arguments.answer {

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use offshoot_test_support::skip;
 use serde_json::Value;
 
 use crate::command::Place;
@@ -141,6 +143,61 @@ fn what_is_not_below_a_session_does_not_exist_for_it() {
     }
     assert_eq!(rest[0], "\"label\":\"stranger\"");
     assert_eq!(rest[1].replace(' ', ""), "\"status\":\"completed\"");
+}
+
+#[test]
+fn a_session_looks_at_what_is_its_own_and_does_no_act_of_the_operator() {
+    let place = Place::new();
+    place.file(".offshoot/config.toml", "[agents.defaults.subagents]\nmaxDepth = 2\n");
+    place.file(
+        "stranger.sh",
+        r#"for look in "show $1" "show $1 --answer" "events $1" "events $OFFSHOOT_RUN_ID" "show $OFFSHOOT_RUN_ID" \
+                       "show $2 --json" "events $2 --json" "audit $1" "trust" "trust --list" "trust --remove" "prune --older-than 0s" \
+                       "plugin trust here" "plugin add here" "plugin remove here" "resume" "agents list"; do
+             "$OFFSHOOT" $look > out 2> err; echo "$? $(cat out err | grep -c secret) $look" | sed "s/$1/SIBLING/; s/$2/PARENT/; s/$OFFSHOOT_RUN_ID/OWN/"
+           done
+           env -i PATH="$PATH" "$OFFSHOOT" trust 2> /dev/null; echo $?"#,
+    );
+    let outcome = place.tree(
+        &[],
+        r#"sibling=$("$OFFSHOOT" spawn --label sibling x -- echo secret)
+           "$OFFSHOOT" -q wait $sibling > /dev/null
+           "$OFFSHOOT" show $sibling --answer; "$OFFSHOOT" events $sibling | grep -c completed
+           "$OFFSHOOT" spawn --wait y -- sh stranger.sh $sibling $OFFSHOOT_RUN_ID"#,
+    );
+    let expected = "secret\n1\n2 0 show SIBLING\n2 0 show SIBLING --answer\n2 0 events SIBLING\n0 0 events OWN\n0 0 show OWN\n\
+                    2 0 show PARENT --json\n2 0 events PARENT --json\n3 0 audit SIBLING\n3 0 trust\n3 0 trust --list\n3 0 trust --remove\n\
+                    3 0 prune --older-than 0s\n3 0 plugin trust here\n3 0 plugin add here\n3 0 plugin remove here\n3 0 resume\n0 0 agents list\n3\n";
+    assert_eq!(outcome.expect_code(0).stdout(), expected);
+    assert_eq!(place.run(&["trust", "--list"]).expect_code(0).stdout(), "");
+}
+
+#[test]
+fn another_user_id_is_no_way_out() {
+    let place = Place::new();
+    // As another user where that is permitted, and in a user namespace that calls this one root.
+    let script = r#""$OFFSHOOT" -q --data-dir "$PWD/elsewhere" run x -- cat 2> /dev/null; echo $?"#;
+    let outcome = place
+        .tree(&[], &format!("chmod 777 .; setpriv --reuid=12345 --clear-groups sh -c '{script}'"));
+    assert_eq!(outcome.expect_code(0).stdout(), "3\n");
+    assert!(!place.path().join("elsewhere").exists());
+
+    // There it is still known by its ticket, and asks for a child; without that it is refused.
+    let script = r#"for way in "env A=b" "env -i PATH=$PATH"; do
+                      $way "$OFFSHOOT" -q --data-dir "$PWD/elsewhere" run x -- cat 2> /dev/null; echo $?
+                    done"#;
+    let place = Place::new();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).expect("it is ours");
+    let as_user = ["--reuid=12345", "--regid=12345", "--clear-groups"];
+    let mut command = place.command_of("setpriv", &as_user);
+    command.arg(place.command(&[]).get_program()).args(["-q", "run", "x", "--", "unshare"]);
+    command.args(["--user", "--map-root-user", "sh", "-c", script]).env("HOME", place.path());
+    let outcome = place.outcome(command, &[]);
+    if outcome.code != 0 && outcome.stderr.contains("unshare failed") {
+        return skip("another_user_id_is_no_way_out", "users may make no namespaces here");
+    }
+    assert_eq!(outcome.expect_code(0).stdout(), "x\n0\n3\n");
+    assert!(!place.path().join("elsewhere").exists());
 }
 
 #[test]
