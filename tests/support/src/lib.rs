@@ -2,6 +2,7 @@
 
 mod disk;
 mod gone;
+mod package;
 mod programs;
 mod release;
 pub mod scenario;
@@ -10,6 +11,7 @@ mod target;
 
 pub use disk::Disk;
 pub use gone::Watched;
+pub use package::{bubblewrap, installed};
 pub use programs::{fake_agent, offshoot, offshoot_at_home, plugin_library, workspace_plugin};
 pub use release::release_build;
 pub use skip::skip;
