@@ -60,10 +60,14 @@ pub(crate) async fn store(
 
 /// Text where all of it is UTF-8, else bytes. Reads the file once, a block at a time.
 pub(crate) fn kind(path: &Path) -> io::Result<ValueKind> {
+    kind_of(File::open(path)?)
+}
+
+/// The same for a file that is open, from its place on.
+pub(crate) fn kind_of(mut file: impl Read) -> io::Result<ValueKind> {
     const BLOCK: usize = 64 * 1024;
     /// The longest beginning of a character that a block can end with.
     const CARRY: usize = 3;
-    let mut file = File::open(path)?;
     let mut block = vec![0; CARRY + BLOCK];
     let mut held = 0;
     loop {

@@ -2,10 +2,9 @@
 //! it has open is what it may read, and nothing else is opened here on its word.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 use offshoot_door::CallError;
 use offshoot_model::ValueKind;
@@ -64,7 +63,7 @@ impl GivenFile {
         let copied = self.copy_into(&mut into, gone).map_err(|error| {
             CallError::failed(format!("cannot copy `{}`: {}", self.title, plain(&error)))
         });
-        let kind = copied.and_then(|()| self.kind(&path, kind));
+        let kind = copied.and_then(|()| self.kind(&mut into, kind));
         match kind {
             Ok(kind) => Ok(NewValue::adopt(kind, path)),
             Err(error) => {
@@ -91,23 +90,23 @@ impl GivenFile {
     }
 
     /// What the copy is, or what is wrong where it was to be something else.
-    fn kind(&self, copy: &Path, kind: Option<ValueKind>) -> Result<ValueKind, CallError> {
+    fn kind(&self, copy: &mut File, kind: Option<ValueKind>) -> Result<ValueKind, CallError> {
         let failed = |error: io::Error| CallError::failed(format!("cannot read a copy: {error}"));
         let wrong = |what: &str| invalid("value", format!("`{}` is not {what}", self.title));
-        match kind {
-            Some(ValueKind::Bytes) => Ok(ValueKind::Bytes),
-            None => context::kind(copy).map_err(failed),
-            Some(kind @ (ValueKind::Text | ValueKind::Json | ValueKind::Result)) => {
-                if context::kind(copy).map_err(failed)? == ValueKind::Bytes {
-                    return Err(wrong("UTF-8"));
-                }
-                if kind == ValueKind::Json {
-                    let open = io::BufReader::new(File::open(copy).map_err(failed)?);
-                    let parsed = serde_json::from_reader::<_, IgnoredAny>(open);
-                    parsed.map_err(|error| wrong(&format!("JSON: {error}")))?;
-                }
-                Ok(kind)
-            }
+        if kind == Some(ValueKind::Bytes) {
+            return Ok(ValueKind::Bytes);
         }
+        copy.rewind().map_err(failed)?;
+        let found = context::kind_of(&*copy).map_err(failed)?;
+        let Some(kind) = kind else { return Ok(found) };
+        if found == ValueKind::Bytes {
+            return Err(wrong("UTF-8"));
+        }
+        if kind == ValueKind::Json {
+            copy.rewind().map_err(failed)?;
+            let parsed = serde_json::from_reader::<_, IgnoredAny>(io::BufReader::new(&*copy));
+            parsed.map_err(|error| wrong(&format!("JSON: {error}")))?;
+        }
+        Ok(kind)
     }
 }
