@@ -23,11 +23,74 @@ pub const ALLOWED: &[&str] = &[
     "TMPDIR",
     "XDG_*",
     "SSL_CERT_*",
+    "NODE_EXTRA_CA_CERTS",
     "*_PROXY",
     "*_proxy",
     "ANTHROPIC_*",
-    "CLAUDE_*",
     "DISABLE_*",
+    "API_TIMEOUT_MS",
+    "MAX_THINKING_TOKENS",
+    // By name: a session of the program gives what it starts variables of its own, which are the way into that session.
+    "CLAUDE_CONFIG_DIR",
+    "CLAUDE_CODE_API_KEY_HELPER_TTL_MS",
+    "CLAUDE_CODE_CLIENT_CERT",
+    "CLAUDE_CODE_CLIENT_KEY",
+    "CLAUDE_CODE_CLIENT_KEY_PASSPHRASE",
+    "CLAUDE_CODE_DISABLE_1M_CONTEXT",
+    "CLAUDE_CODE_DISABLE_ADAPTIVE_THINKING",
+    "CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+    "CLAUDE_CODE_DISABLE_THINKING",
+    "CLAUDE_CODE_EFFORT_LEVEL",
+    "CLAUDE_CODE_ENABLE_TELEMETRY",
+    "CLAUDE_CODE_MAX_OUTPUT_TOKENS",
+    "CLAUDE_CODE_MAX_RETRIES",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_PROXY_RESOLVES_HOSTS",
+    "CLAUDE_CODE_SHELL",
+    "CLAUDE_CODE_SHELL_PREFIX",
+    "CLAUDE_CODE_SKIP_BEDROCK_AUTH",
+    "CLAUDE_CODE_SKIP_FOUNDRY_AUTH",
+    "CLAUDE_CODE_SKIP_VERTEX_AUTH",
+    "CLAUDE_CODE_TMPDIR",
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_FOUNDRY",
+    "CLAUDE_CODE_USE_VERTEX",
+];
+
+/// What else it inherits where it reaches its models through a cloud, by the variable that says so. They hold keys to more
+/// than models, so nobody else gets them.
+const CLOUDS: &[(&str, &[&str])] = &[
+    (
+        "CLAUDE_CODE_USE_BEDROCK",
+        &[
+            "AWS_ACCESS_KEY_ID",
+            "AWS_BEARER_TOKEN_BEDROCK",
+            "AWS_CONFIG_FILE",
+            "AWS_CONTAINER_CREDENTIALS_*",
+            "AWS_DEFAULT_REGION",
+            "AWS_PROFILE",
+            "AWS_REGION",
+            "AWS_ROLE_ARN",
+            "AWS_ROLE_SESSION_NAME",
+            "AWS_SECRET_ACCESS_KEY",
+            "AWS_SESSION_TOKEN",
+            "AWS_SHARED_CREDENTIALS_FILE",
+            "AWS_WEB_IDENTITY_TOKEN_FILE",
+        ],
+    ),
+    (
+        "CLAUDE_CODE_USE_VERTEX",
+        &[
+            "CLOUD_ML_REGION",
+            "CLOUDSDK_CONFIG",
+            "GCLOUD_PROJECT",
+            "GOOGLE_APPLICATION_CREDENTIALS",
+            "GOOGLE_CLOUD_PROJECT",
+            "VERTEX_REGION_*",
+        ],
+    ),
+    ("CLAUDE_CODE_USE_FOUNDRY", &["AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_TENANT_ID"]),
 ];
 
 /// What every run is told, whatever its launch.
@@ -62,7 +125,8 @@ const SECRET: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "AUTH", "CREDENT
 
 /// Values that are not to be recorded: of names that say so, and of those that the operator has added.
 pub(crate) fn secrets(inherited: &[Variable]) -> Vec<String> {
-    let usual = |name: &OsStr| ALLOWED.iter().any(|pattern| matches(pattern, name));
+    let clouds = || CLOUDS.iter().flat_map(|(_, names)| *names);
+    let usual = |name: &OsStr| ALLOWED.iter().chain(clouds()).any(|pattern| matches(pattern, name));
     let says_so = |name: &OsStr| {
         let name = name.to_string_lossy().to_uppercase();
         SECRET.iter().any(|word| name.contains(word))
@@ -73,8 +137,13 @@ pub(crate) fn secrets(inherited: &[Variable]) -> Vec<String> {
 
 /// What of our own environment it inherits.
 pub(crate) fn inherited(all: &[Variable], more: &[String]) -> Vec<Variable> {
+    let switched_on = |switch: &str| {
+        all.iter().any(|(name, value)| *name == *switch && !value.is_empty() && *value != *"0")
+    };
+    let clouds =
+        CLOUDS.iter().filter(|(switch, _)| switched_on(switch)).flat_map(|(_, names)| *names);
     let patterns: Vec<&str> =
-        ALLOWED.iter().copied().chain(more.iter().map(String::as_str)).collect();
+        ALLOWED.iter().chain(clouds).copied().chain(more.iter().map(String::as_str)).collect();
     let permitted = |(name, _): &&Variable| patterns.iter().any(|pattern| matches(pattern, name));
     all.iter().filter(permitted).cloned().collect()
 }
@@ -173,5 +242,39 @@ mod tests {
         ];
         assert_eq!(kept(&[]), usual);
         assert_eq!(kept(&["MY_TOOL_*"]), [&usual[..], &["MY_TOOL_KEY"]].concat());
+    }
+
+    #[test]
+    fn a_session_around_it_is_no_business_of_its() {
+        for name in [
+            "CLAUDECODE",
+            "CLAUDE_CODE_CHILD_NOTES_DIR",
+            "CLAUDE_CODE_ENTRYPOINT",
+            "CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS",
+            "CLAUDE_CODE_MESSAGING_SOCKET",
+            "CLAUDE_CODE_MESSAGING_TOKEN",
+            "CLAUDE_CODE_SESSION_ID",
+            "CLAUDE_CODE_SSE_PORT",
+            "CLAUDE_OF_THE_FUTURE",
+        ] {
+            assert_eq!(inherited(&[(name.into(), "x".into())], &[]), [], "{name}");
+        }
+    }
+
+    #[test]
+    fn keys_to_a_cloud_are_for_models_of_that_cloud() {
+        let check = |switch: &str, value: &str, name: &str, expected: bool| {
+            let all = [(switch.into(), value.into()), (name.into(), "x".into())];
+            let found = inherited(&all, &[]).iter().any(|(found, _)| *found == *name);
+            assert_eq!(found, expected, "{switch}={value} {name}");
+        };
+        check("CLAUDE_CODE_USE_BEDROCK", "1", "AWS_SECRET_ACCESS_KEY", true);
+        check("CLAUDE_CODE_USE_BEDROCK", "0", "AWS_SECRET_ACCESS_KEY", false);
+        check("CLAUDE_CODE_USE_BEDROCK", "", "AWS_REGION", false);
+        check("CLAUDE_CODE_USE_VERTEX", "1", "AWS_REGION", false);
+        check("CLAUDE_CODE_USE_VERTEX", "true", "GOOGLE_APPLICATION_CREDENTIALS", true);
+        check("CLAUDE_CODE_USE_VERTEX", "1", "VERTEX_REGION_CLAUDE_4_5_HAIKU", true);
+        check("CLAUDE_CODE_USE_FOUNDRY", "1", "AZURE_CLIENT_SECRET", true);
+        check("HOME", "/", "AZURE_CLIENT_SECRET", false);
     }
 }
