@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// US dollars in millionths. Integers, so that sums add up to the last digit.
+/// US dollars in millionths, from zero to [`MicroUsd::MAX`]. Integers, so that sums add up to the last digit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MicroUsd(u64);
 
@@ -24,17 +24,31 @@ pub struct Cost {
 
 /// A text that is not an amount of dollars.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not an amount in dollars, such as 0.25")]
-pub struct ParseUsdError {
-    text: String,
+pub enum ParseUsdError {
+    /// It is no number with at most six decimals.
+    #[error("`{text}` is not an amount in dollars, such as 0.25")]
+    NoAmount {
+        /// The text.
+        text: String,
+    },
+    /// It is more than [`MicroUsd::MAX`].
+    #[error("`{text}` is more than the largest amount, {} dollars", MicroUsd::MAX)]
+    TooLarge {
+        /// The text.
+        text: String,
+    },
 }
 
 const MICROS: u64 = 1_000_000;
 
 impl MicroUsd {
-    /// From millionths of a dollar.
+    /// The largest amount: a billion dollars. JSON carries amounts as numbers of dollars, and up to here a float tells
+    /// single millionths apart.
+    pub const MAX: Self = Self(1_000_000_000 * MICROS);
+
+    /// From millionths of a dollar. More than the largest amount is the largest amount.
     pub const fn from_micros(micros: u64) -> Self {
-        Self(micros)
+        if micros > Self::MAX.0 { Self::MAX } else { Self(micros) }
     }
 
     /// Millionths of a dollar.
@@ -45,8 +59,7 @@ impl MicroUsd {
     /// From a float that a vendor reported; rounded to the nearest millionth, negative and absurd values to `None`.
     pub fn from_f64(dollars: f64) -> Option<Self> {
         let micros = (dollars * MICROS as f64).round();
-        // 2^53: above it a float no longer counts single millionths, and no bill of nine billion dollars is real.
-        (0.0..9_007_199_254_740_992.0).contains(&micros).then_some(Self(micros as u64))
+        (0.0..=Self::MAX.0 as f64).contains(&micros).then_some(Self(micros as u64))
     }
 }
 
@@ -65,6 +78,12 @@ impl Cost {
         Self { unknown_runs: 1, ..Self::NONE }
     }
 
+    /// The same as a lower bound: what was told of a run that was cut off.
+    #[must_use]
+    pub const fn cut_off(self) -> Self {
+        Self { unknown_runs: if self.unknown_runs == 0 { 1 } else { self.unknown_runs }, ..self }
+    }
+
     /// Whether there is anything to tell.
     pub fn is_none(&self) -> bool {
         *self == Self::NONE
@@ -75,7 +94,7 @@ impl Add for MicroUsd {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self(self.0.saturating_add(other.0))
+        Self::from_micros(self.0.saturating_add(other.0))
     }
 }
 
@@ -104,19 +123,18 @@ impl FromStr for MicroUsd {
     type Err = ParseUsdError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = || ParseUsdError { text: text.to_owned() };
+        let no_amount = || ParseUsdError::NoAmount { text: text.to_owned() };
+        let too_large = || ParseUsdError::TooLarge { text: text.to_owned() };
         let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
         let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         if whole.is_empty() || decimals.len() > 6 || !digits(whole) || !digits(decimals) {
-            return Err(error());
+            return Err(no_amount());
         }
-        let whole: u64 = whole.parse().map_err(|_| error())?;
-        let micros: u64 = format!("{decimals:0<6}").parse().map_err(|_| error())?;
-        whole
-            .checked_mul(MICROS)
-            .and_then(|sum| sum.checked_add(micros))
-            .map(Self)
-            .ok_or_else(error)
+        // Digits alone fail to be a number only by their count.
+        let whole: u64 = whole.parse().map_err(|_| too_large())?;
+        let micros: u64 = format!("{decimals:0<6}").parse().map_err(|_| no_amount())?;
+        let sum = whole.checked_mul(MICROS).and_then(|sum| sum.checked_add(micros));
+        sum.filter(|&sum| sum <= Self::MAX.0).map(Self).ok_or_else(too_large)
     }
 }
 
@@ -130,8 +148,11 @@ impl Serialize for MicroUsd {
 impl<'de> Deserialize<'de> for MicroUsd {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let dollars = f64::deserialize(deserializer)?;
-        Self::from_f64(dollars).ok_or_else(|| {
-            serde::de::Error::custom("an amount of dollars cannot be negative or that large")
-        })
+        // An earlier version wrote larger amounts, and its records are to be read.
+        if dollars > Self::MAX.0 as f64 / MICROS as f64 {
+            return Ok(Self::MAX);
+        }
+        Self::from_f64(dollars)
+            .ok_or_else(|| serde::de::Error::custom("an amount of dollars cannot be negative"))
     }
 }

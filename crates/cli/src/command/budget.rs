@@ -15,8 +15,12 @@ use crate::work::engine::block_on;
 pub(crate) fn run(arguments: &BudgetArguments, cx: &Invocation) -> Result<Exit, Failure> {
     let BudgetArguments { run, add, add_tokens } = arguments;
     let usd = add.map(|dollars| {
-        MicroUsd::from_f64(dollars)
-            .ok_or_else(|| Failure::input(format_args!("--add: {dollars} is no amount of dollars")))
+        MicroUsd::from_f64(dollars).ok_or_else(|| {
+            let most = MicroUsd::MAX;
+            Failure::input(format_args!(
+                "--add: {dollars} is not an amount from 0 to {most} dollars"
+            ))
+        })
     });
     let add = BudgetRequest { tokens: *add_tokens, usd: usd.transpose()? };
     block_on(async {

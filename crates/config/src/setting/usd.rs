@@ -8,7 +8,7 @@ use crate::node::Node;
 
 impl Scalar for MicroUsd {
     fn allowed() -> String {
-        "an amount in dollars with at most six decimals, such as 0.25".into()
+        format!("an amount in dollars up to {}, with at most six decimals, such as 0.25", Self::MAX)
     }
 
     fn from_node(node: &Node) -> Option<Self> {
@@ -16,7 +16,7 @@ impl Scalar for MicroUsd {
     }
 
     fn schema() -> Value {
-        json!({ "type": "number", "minimum": 0 })
+        json!({ "type": "number", "minimum": 0, "maximum": Self::MAX.as_micros() / 1_000_000 })
     }
 
     fn example() -> Value {

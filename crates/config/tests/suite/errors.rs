@@ -75,14 +75,14 @@ fn each_error_has_its_place() {
             "c.json5:1:44: agents.defaults.subagents.maxDepth: found 3.5, allowed is a whole number from 1 to 10",
             "c.json5:1:60: agents.defaults.subagents.maxSpawns: found 1000.0, allowed is a whole number of at least 1",
             "c.json5:1:81: agents.defaults.subagents.budget.share: found 1.5, allowed is a number from 0 to 1 with at most six decimals",
-            "c.json5:1:91: agents.defaults.subagents.budget.usd: found 1e-7, allowed is an amount in dollars with at most six decimals, such as 0.25",
+            "c.json5:1:91: agents.defaults.subagents.budget.usd: found 1e-7, allowed is an amount in dollars up to 1000000000.00, with at most six decimals, such as 0.25",
         ],
     );
     check(
         "c.json5",
         "{agents: {defaults: {subagents: {budget: {usd: NaN, tokens: 99999999999999999999999999}}}}}",
         &[
-            "c.json5:1:48: agents.defaults.subagents.budget.usd: found NaN, allowed is an amount in dollars with at most six decimals, such as 0.25",
+            "c.json5:1:48: agents.defaults.subagents.budget.usd: found NaN, allowed is an amount in dollars up to 1000000000.00, with at most six decimals, such as 0.25",
             "c.json5:1:61: agents.defaults.subagents.budget.tokens: found 1e26, allowed is a whole number of at least 0",
         ],
     );

@@ -105,8 +105,10 @@ impl Child {
 impl Reservation {
     fn request(self) -> Result<BudgetRequest, CallFailure> {
         let usd = self.usd.map(|usd| {
-            MicroUsd::from_f64(usd)
-                .ok_or_else(|| CallFailure::invalid("budget.usd", "not an amount of dollars"))
+            MicroUsd::from_f64(usd).ok_or_else(|| {
+                let message = format!("not an amount from 0 to {} dollars", MicroUsd::MAX);
+                CallFailure::invalid("budget.usd", message)
+            })
         });
         Ok(BudgetRequest { tokens: self.tokens, usd: usd.transpose()? })
     }

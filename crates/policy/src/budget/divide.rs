@@ -57,7 +57,8 @@ mod tests {
         check(100, 0, &[3, 1, 0], &[75, 25, 0]);
         check(100, 0, &[0, 0], &[0, 0]);
         check(0, 0, &[1, 1], &[0, 0]);
-        check(u64::MAX, 0, &[1], &[u64::MAX]);
+        let most = MicroUsd::MAX.as_micros();
+        check(most, 0, &[1], &[most]);
         check(100, 0, &[], &[]);
     }
 
