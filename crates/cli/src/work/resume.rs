@@ -1,11 +1,12 @@
 //! Going on with a tree that lost its supervisor: what it was opened with is read from its record, what it read is
 //! compared with what is there now, and whatever holds it more strictly today holds it.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use offshoot_config::{Config, Origin};
-use offshoot_model::{Admitted, EventKind, InputRange, Payload, RootId};
+use offshoot_model::{Admitted, EventKind, InputRange, Payload, RootId, RunStatus};
 use offshoot_spawner::split::Split;
 use offshoot_spawner::{Piece, RootKind, RootSpec};
 use offshoot_store::Store;
@@ -36,7 +37,7 @@ pub(crate) fn resume(root: RootId, cx: &Invocation) -> Result<Exit, Failure> {
         return Err(Failure::input(format_args!("tree {root} is held by a supervisor"))
             .hint("it goes on by itself: `offshoot tree` shows it"));
     }
-    let plan = plan(root, &admitted)?;
+    let plan = plan(&record, root, &admitted)?;
     let task = text(&*store, &admitted.task)?;
     drop(record);
 
@@ -49,7 +50,8 @@ pub(crate) fn resume(root: RootId, cx: &Invocation) -> Result<Exit, Failure> {
     engine::block_on(async {
         let interrupts = Interrupts::listen()?;
         let engine = Engine::start(config, engine::data_folder(cx)?, &prepared, cx).await?;
-        if over(&engine, root)? {
+        let past = Past::read(&*engine.store, root)?;
+        if past.open == 0 {
             return finished(&engine, root, interrupts, cx);
         }
         cx.output.note(format_args!("resuming tree {root}"));
@@ -70,7 +72,8 @@ pub(crate) fn resume(root: RootId, cx: &Invocation) -> Result<Exit, Failure> {
             Some(split) => cut_again(&plan, split, &task, cx)?,
             None => task::pieces(&plan),
         };
-        compare(&*store, root, &pieces)?;
+        past.compare(&pieces)?;
+        drop(past);
         let order = Order { prepared, label, task, plan, pieces, terms, custom };
         pieces::run(&engine, order, Some(root), interrupts, cx).await
     })
@@ -98,17 +101,33 @@ pub(crate) fn same(
     Ok(None)
 }
 
-fn plan(root: RootId, admitted: &Admitted) -> Result<Plan, Failure> {
-    let plan = admitted.plan.as_ref().ok_or_else(|| {
-        Failure::input(format_args!("tree {root} was not opened by a command that can be resumed"))
-            .hint(
-                "what it has done is kept: `offshoot show` and `offshoot merge --children` read it",
-            )
-    })?;
+fn plan(record: &Record, root: RootId, admitted: &Admitted) -> Result<Plan, Failure> {
+    let Some(plan) = &admitted.plan else { return Err(unplanned(record, root)?) };
     serde_json::from_str(plan.as_str()).map_err(|error| {
         Failure::input(format_args!("the plan of tree {root} cannot be read"))
             .caused_by(Some(&error))
     })
+}
+
+/// A tree that only its client could go on with: that of `offshoot mcp`. What it has not finished is named.
+fn unplanned(record: &Record, root: RootId) -> Result<Failure, Failure> {
+    const NAMED: usize = 5;
+    let tree = record.tree(root)?;
+    let left = tree.nodes().filter(|node| node.status == RunStatus::Lost && node.parent.is_some());
+    let mut left: Vec<String> = left.map(|node| node.run.to_string()).collect();
+    let many = left.len();
+    left.truncate(NAMED);
+    if many > NAMED {
+        left.push(format!("{} more", many - NAMED));
+    }
+    let unfinished = match many {
+        0 => String::new(),
+        _ => format!("; unfinished in it: {}", left.join(", ")),
+    };
+    let message =
+        format!("tree {root} was not opened by a command that can be resumed{unfinished}");
+    Ok(Failure::input(message)
+        .hint("what it has done is kept: `offshoot show` and `offshoot merge --children` read it"))
 }
 
 /// Where it worked, and under whatever is stricter: what the record says it was held to, or what it would be held to
@@ -142,12 +161,6 @@ fn as_it_was(
     Ok((crate::load::finish(layers)?, prepared))
 }
 
-/// Whether nothing of the tree is alive any more.
-fn over(engine: &Engine, root: RootId) -> Result<bool, Failure> {
-    let tree = record::tree(&*engine.store, root)?;
-    Ok(tree.nodes().all(|node| node.status.is_terminal()))
-}
-
 /// Says what came of a tree that is over, as the command that ran it would have.
 fn finished(
     engine: &Engine,
@@ -175,24 +188,50 @@ fn cut_again(
     Ok(input::pieces(cut, task, plan))
 }
 
-/// Makes sure that the pieces on record are those that are there now.
-fn compare(store: &dyn Store, root: RootId, pieces: &[Piece]) -> Result<(), Failure> {
-    for event in store.events(root, 0) {
-        let event = event.map_err(|error| failed(&error))?;
-        let EventKind::Admitted(admitted) = event.kind else { continue };
-        let (Some(place), Some(was)) = (admitted.place, &admitted.input) else { continue };
-        let is = pieces.get(place as usize).and_then(|piece| piece.input.as_ref());
-        if is != Some(was) {
-            let InputRange { path, offset, length, .. } = was;
-            return Err(Failure::input(format_args!(
-                "{} has changed since the tree was opened: bytes {offset} to {} are not what they were",
-                path.display(),
-                offset + length
-            ))
-            .hint("put the file back as it was, or run the command again as a new tree"));
+/// What the record of a tree says that is needed before it is taken up: read once, and no more is held of it.
+struct Past {
+    /// Runs without an end.
+    open: usize,
+    /// What each piece has read.
+    inputs: Vec<(u32, InputRange)>,
+}
+
+impl Past {
+    fn read(store: &dyn Store, root: RootId) -> Result<Self, Failure> {
+        let mut open = HashSet::new();
+        let mut inputs = Vec::new();
+        for event in store.events(root, 0) {
+            let event = event.map_err(|error| failed(&error))?;
+            match event.kind {
+                EventKind::Admitted(admitted) => {
+                    open.insert(event.run);
+                    inputs.extend(admitted.place.zip(admitted.input));
+                }
+                EventKind::Ended(_) => {
+                    open.remove(&event.run);
+                }
+                _ => {}
+            }
         }
+        Ok(Self { open: open.len(), inputs })
     }
-    Ok(())
+
+    /// Makes sure that the pieces on record are those that are there now.
+    fn compare(&self, pieces: &[Piece]) -> Result<(), Failure> {
+        for (place, was) in &self.inputs {
+            let is = pieces.get(*place as usize).and_then(|piece| piece.input.as_ref());
+            if is != Some(was) {
+                let InputRange { path, offset, length, .. } = was;
+                return Err(Failure::input(format_args!(
+                    "{} has changed since the tree was opened: bytes {offset} to {} are not what they were",
+                    path.display(),
+                    offset + length
+                ))
+                .hint("put the file back as it was, or run the command again as a new tree"));
+            }
+        }
+        Ok(())
+    }
 }
 
 fn text(store: &dyn Store, task: &Payload) -> Result<Arc<str>, Failure> {

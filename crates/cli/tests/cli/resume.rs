@@ -8,6 +8,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::command::Place;
+use crate::forged::forge;
 
 /// Counts how often each line was worked on. The third hangs until the file `go` is there, after it has said so.
 const WORK: &str = "read line; echo ran >> ran-$line; \
@@ -286,4 +287,30 @@ fn a_runtime_of_a_plugin_is_given_its_command_again() {
     place.file("go", "");
     let resumed = place.run(&["resume"]).expect_code(0);
     assert_eq!(resumed.stdout(), "A PROGRAM\n");
+}
+
+#[test]
+fn a_tree_without_a_plan_names_what_is_unfinished_in_it() {
+    let place = Place::new();
+    place.file("one", "1");
+    place.file("two", "2");
+    let report = place.run(&["map", "--json", "one", "two", "--", "cat"]).expect_code(0).json();
+    let root = report["runId"].as_str().expect("the report names the root");
+    // As the root of a client is, whose supervisor was killed.
+    forge(
+        &place,
+        "UPDATE events SET body = json_remove(body, '$.admitted.plan') WHERE seq = 1;
+         UPDATE events SET body = '\"budget_notice\"', kind = 'budget_notice' WHERE kind = 'ended'
+            AND run <> (SELECT run FROM events WHERE kind = 'ended' ORDER BY seq LIMIT 1);
+         UPDATE roots SET ended = 0",
+    );
+    let resumed = place.run(&["resume", root]).expect_code(2);
+    let said = "was not opened by a command that can be resumed; unfinished in it: ";
+    let (_, named) = resumed.stderr.split_once(said).expect("it says so");
+    let runs = place.run(&["list", "--all", "--json"]).expect_code(0).json();
+    let lost = runs.as_array().expect("a list").iter().filter(|run| run["status"] == "lost");
+    let lost: Vec<&str> =
+        lost.filter_map(|run| run["runId"].as_str()).filter(|run| *run != root).collect();
+    assert_eq!(lost.len(), 1, "{runs}");
+    assert!(named.starts_with(lost[0]), "{}", resumed.stderr);
 }

@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use offshoot_model::{RootId, RunId};
 use offshoot_store::{DataFolder, SqliteStore, Store};
 
-use crate::sample::{OnDisk, Script};
+use crate::sample::{OnDisk, Script, ended};
 
 /// Tells the test below to be the writer, and where.
 const WRITE_INTO: &str = "OFFSHOOT_TEST_WRITE_INTO";
@@ -181,4 +181,25 @@ fn a_writer_is_not_held_up_by_a_slow_reader() {
         disk.database().query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0)).unwrap();
     assert_eq!(busy, 0);
     assert_eq!(slow.count(), 9999);
+}
+
+#[test]
+fn a_log_that_a_reader_held_up_becomes_small_again() {
+    let disk = OnDisk::new();
+    let log = disk.folder.path().join("offshoot.db-wal");
+    let length = || std::fs::metadata(&log).unwrap().len();
+    let mut script = Script::new();
+    disk.store.append(script.many(1)).wait().unwrap();
+    let reader = disk.database();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM events").unwrap();
+    const LARGE: u64 = 24 << 20;
+    let answer = "x".repeat(1 << 20);
+    while length() < LARGE {
+        disk.store.append(vec![script.next(ended(&answer))]).wait().unwrap();
+    }
+    drop(reader);
+    for _ in 0..3 {
+        disk.store.append(script.many(1)).wait().unwrap();
+    }
+    assert!(length() <= 16 << 20, "{}", length());
 }
