@@ -21,6 +21,8 @@ pub(crate) struct Environment {
     pub(crate) runtime_folder: Option<PathBuf>,
     /// `OFFSHOOT_DATA_DIR`.
     pub(crate) data_folder: Option<PathBuf>,
+    /// `OFFSHOOT_AUDIT_HEADS`.
+    pub(crate) audit_heads: Option<PathBuf>,
     /// Every variable, for settings and for what agents may see.
     pub(crate) variables: Vec<(OsString, OsString)>,
     /// The file of this program, for agents that call back and for the keeper.
@@ -59,6 +61,7 @@ impl Environment {
             data_home: folder("XDG_DATA_HOME").or_else(|| below_home(".local/share")),
             runtime_folder: folder("XDG_RUNTIME_DIR"),
             data_folder: value(&variables, "OFFSHOOT_DATA_DIR").map(PathBuf::from),
+            audit_heads: value(&variables, "OFFSHOOT_AUDIT_HEADS").map(PathBuf::from),
             working_folder,
             variables,
             executable,

@@ -13,6 +13,7 @@ pub(crate) mod context;
 pub(crate) mod data;
 pub(crate) mod engine;
 pub(crate) mod folding;
+pub(crate) mod heads;
 pub(crate) mod held;
 pub(crate) mod input;
 pub(crate) mod interrupt;

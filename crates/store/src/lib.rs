@@ -68,7 +68,7 @@ pub use error::StoreError;
 pub use folder::{DataFolder, FOLDER_NAME, ManifestEntry, RootLock, Stalled, Watch};
 pub use memory::MemoryStore;
 pub use name::{NAME_LIMIT, file_name};
-pub use sqlite::{Proof, SqliteStore};
+pub use sqlite::{ChainHead, Proof, SqliteStore};
 pub use store::{Events, FIND_LIMIT, Found, NewValue, RootSummary, Source, Store};
 pub use sweep::Swept;
 pub use value_reader::ValueReader;

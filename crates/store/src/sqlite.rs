@@ -27,10 +27,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use offshoot_model::{Admitted, Ending, Event, EventClass, EventKind, RootId, RunId, VariableRef};
+use offshoot_model::{
+    Admitted, ContentHash, Ending, Event, EventClass, EventKind, RootId, RunId, VariableRef,
+};
 
 use self::chain::Chain;
-pub use self::chain::Proof;
+pub use self::chain::{ChainHead, Proof};
 use self::file::DatabaseFile;
 use self::look::Place;
 use self::queue::PATIENCE;
@@ -129,7 +131,7 @@ impl SqliteStore {
         self.prove_each(root, drop)
     }
 
-    /// The same, with each event in its place. The events and the proof are of one view of the record: what is recorded
+    /// The same, with each event in its place, as it stands there. The events and the proof are of one view of the record: what is recorded
     /// meanwhile is in neither.
     pub fn prove_each(
         &self,
@@ -137,6 +139,22 @@ impl SqliteStore {
         each: impl FnMut(Result<Event, StoreError>),
     ) -> Result<Proof, StoreError> {
         self.readers.ask(|connection| chain::prove(connection, root, each))?
+    }
+
+    /// The ends of the chains of all trees, or of one. They are kept elsewhere, so that a later look can tell whether the
+    /// record still continues them: see [`place_of_link`](Self::place_of_link).
+    pub fn chain_heads(&self, only: Option<RootId>) -> Result<Vec<ChainHead>, StoreError> {
+        self.ask(|connection| chain::heads(connection, only))
+    }
+
+    /// The number of the event whose link this is, in a tree that was [proven](Self::prove): up to there the record is the one of
+    /// which the link was kept.
+    pub fn place_of_link(
+        &self,
+        root: RootId,
+        link: ContentHash,
+    ) -> Result<Option<u64>, StoreError> {
+        self.ask(|connection| chain::place(connection, root, link))
     }
 }
 

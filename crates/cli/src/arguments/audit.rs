@@ -1,21 +1,52 @@
 //! `offshoot audit`.
 
+use std::path::PathBuf;
+
 use clap::Args;
+use offshoot_model::ContentHash;
 
 /// Prove the record of a tree, and count again what it was held to
 ///
-/// The hash chain is recomputed first. Then slots, depth, spawns, rights, budgets, endings and deliveries are counted
-/// again from the events alone, by code that shares nothing with what ran the tree. Exits 1 on any breach.
+/// The hash chain is recomputed first. Then slots, depth, spawns, rights, budgets, endings and deliveries
+/// are counted again from the events alone, by code that shares nothing with what ran the tree. Exits 1 on any breach.
 ///
-/// The last link that is printed stands for the whole record: keep it elsewhere to be able to tell later that nobody
-/// has written the record anew.
+/// The chain proves that a record is consistent, not that it is the one that was written: who can write the database can compute it
+/// again. The last link stands for the whole record. Keep it elsewhere (--head, or a file named by OFFSHOOT_AUDIT_HEADS), and --since
+/// tells whether the record still continues it; or sign it (--sign), and --verify tells whether it is still the one that was signed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   offshoot audit 0198c7
-  offshoot audit 0198c7 --json | jq .breaches")]
+  offshoot audit 0198c7 --json | jq .breaches
+  offshoot audit --head >> /mnt/elsewhere/heads
+  offshoot audit 0198c7 --since 5f0c…
+  offshoot audit 0198c7 --sign ~/.ssh/id_ed25519 > 0198c7.sig
+  offshoot audit 0198c7 --verify 0198c7.sig --key ~/.ssh/id_ed25519.pub
+
+Environment:
+  OFFSHOOT_AUDIT_HEADS  a file to which each tree's last link is appended when the command that ran the tree ends")]
 pub(crate) struct AuditArguments {
     /// Any run of the tree: a run id, its unique beginning, or a session key
-    #[arg(value_name = "RUN")]
-    pub(crate) run: String,
+    #[arg(value_name = "RUN", required_unless_present = "head")]
+    pub(crate) run: Option<String>,
+
+    /// Print the last link of each tree, or of that of RUN, and nothing else: tree, number of events, link
+    #[arg(long, conflicts_with_all = ["since", "sign", "verify"])]
+    pub(crate) head: bool,
+
+    /// Make sure that the record continues the one that had this link
+    #[arg(long, value_name = "LINK")]
+    pub(crate) since: Option<ContentHash>,
+
+    /// Print a signature of the last link of a tree that is over, by this private key of ssh (ed25519, without a passphrase)
+    #[arg(long, value_name = "FILE", conflicts_with = "verify")]
+    pub(crate) sign: Option<PathBuf>,
+
+    /// Make sure that this is a signature of the tree's last link
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub(crate) verify: Option<PathBuf>,
+
+    /// The public key for --verify
+    #[arg(long, value_name = "FILE", requires = "verify")]
+    pub(crate) key: Option<PathBuf>,
 }

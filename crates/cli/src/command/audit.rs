@@ -1,16 +1,20 @@
 //! `offshoot audit`.
 
+mod signature;
+
+use std::path::Path;
+
 use offshoot_audit::{Account, Audit, Deliveries, Findings, Unit};
 use offshoot_display::number::count;
 use offshoot_model::{ContentHash, RootId, Rules};
-use offshoot_store::StoreError;
+use offshoot_store::{ChainHead, StoreError};
 use serde::Serialize;
 
 use crate::arguments::AuditArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::record::Record;
+use crate::record::{Record, failed};
 
 /// What came of an audit, as JSON.
 #[derive(Serialize)]
@@ -25,7 +29,7 @@ struct Audited {
 }
 
 /// Whether the record is what was written.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Chain {
     holds: bool,
@@ -33,13 +37,45 @@ struct Chain {
     link: Option<ContentHash>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// The event whose link was kept, where one was asked for that is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<u64>,
+    /// The fingerprint of the key that has signed the last link, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signed_by: Option<String>,
+}
+
+/// The last link of a tree, as JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Head {
+    tree: RootId,
+    events: u64,
+    link: ContentHash,
 }
 
 /// Audits the tree of a run.
 pub(crate) fn run(arguments: &AuditArguments, cx: &Invocation) -> Result<Exit, Failure> {
-    let record = Record::open_for(cx, &arguments.run)?;
-    let found = record.find(&arguments.run)?;
-    let audited = audit(&record, found.root);
+    let Some(run) = &arguments.run else { return heads(Record::open(cx)?.as_ref(), None, cx) };
+    let record = Record::open_for(cx, run)?;
+    let found = record.find(run)?;
+    if arguments.head {
+        return heads(Some(&record), Some(found.root), cx);
+    }
+    let mut audited = audit(&record, found.root);
+    if audited.chain.holds {
+        let head = head(&record, found.root)?;
+        if let Some(key) = &arguments.sign {
+            return sign(&audited, &head, key, cx);
+        }
+        if let (Some(file), Some(key)) = (&arguments.verify, &arguments.key) {
+            audited.chain.signed_by = Some(signature::verify(found.root, &head, file, key)?);
+        }
+        if let Some(link) = arguments.since {
+            let place = record.sqlite().place_of_link(found.root, link);
+            continues(&mut audited, place.map_err(|error| failed(&error))?);
+        }
+    }
     let exit = if audited.holds { Exit::Done } else { Exit::AgentFailed };
     match cx.output.wants_json() {
         true => cx.output.json(&audited)?,
@@ -48,17 +84,62 @@ pub(crate) fn run(arguments: &AuditArguments, cx: &Invocation) -> Result<Exit, F
     Ok(exit)
 }
 
+/// Prints last links, to be kept elsewhere.
+fn heads(record: Option<&Record>, only: Option<RootId>, cx: &Invocation) -> Result<Exit, Failure> {
+    let heads = record.map(|record| record.sqlite().chain_heads(only)).transpose();
+    let heads = heads.map_err(|error| failed(&error))?.unwrap_or_default();
+    if cx.output.wants_json() {
+        let all =
+            heads.iter().map(|head| Head { tree: head.root, events: head.events, link: head.link });
+        cx.output.json(&all.collect::<Vec<_>>())?;
+    } else {
+        for ChainHead { root, events, link } in heads {
+            cx.output.line(format_args!("{root} {events} {link}"))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn head(record: &Record, root: RootId) -> Result<ChainHead, Failure> {
+    let heads = record.sqlite().chain_heads(Some(root)).map_err(|error| failed(&error))?;
+    let missing = || Failure::input(format_args!("tree {root} has no record"));
+    heads.first().copied().ok_or_else(missing)
+}
+
+fn sign(audited: &Audited, head: &ChainHead, key: &Path, cx: &Invocation) -> Result<Exit, Failure> {
+    let ChainHead { root, .. } = head;
+    if !audited.holds {
+        return Err(Failure::new(Exit::AgentFailed, format_args!("tree {root} has breaches"))
+            .hint(format_args!("`offshoot audit {root}` names them")));
+    }
+    if audited.findings.unfinished > 0 {
+        return Err(Failure::input(format_args!("tree {root} is not over"))
+            .hint("its record goes on, and a signature would be of a part of it"));
+    }
+    cx.output.bytes(signature::sign(*root, head, key)?.as_bytes())?;
+    Ok(Exit::Done)
+}
+
+/// Whether a link that was kept is one of this record.
+fn continues(audited: &mut Audited, place: Option<u64>) {
+    audited.chain.since = place;
+    if place.is_none() {
+        audited.holds = false;
+        audited.chain.holds = false;
+        let error = "it has no event with the link that was kept: it was written anew since then";
+        audited.chain.error = Some(error.to_owned());
+    }
+}
+
 fn audit(record: &Record, root: RootId) -> Audited {
     let (mut audit, mut unreadable) = (Audit::new(), Vec::new());
     let proof = record.sqlite().prove_each(root, |event| match event {
         Ok(event) => audit.apply(&event),
-        // What does not fit is told with the chain.
-        Err(StoreError::Tampered { .. }) => {}
         Err(error) => unreadable.push(told(&error)),
     });
     let chain = match proof {
-        Ok(proof) => Chain { holds: true, link: Some(proof.link), error: None },
-        Err(error) => Chain { holds: false, link: None, error: Some(told(&error)) },
+        Ok(proof) => Chain { holds: true, link: Some(proof.link), ..Chain::default() },
+        Err(error) => Chain { error: Some(told(&error)), ..Chain::default() },
     };
     let findings = audit.finish();
     let holds = chain.holds && unreadable.is_empty() && findings.breaches.is_empty();
@@ -82,8 +163,14 @@ fn print(audited: &Audited, root: RootId, cx: &Invocation) -> Result<(), Failure
     let mut row = |name: &str, text: String| rows.push([name.to_owned(), text]);
     row("events", count(findings.events));
     match &chain.link {
-        Some(link) => row("chain", format!("holds, last link {link}")),
-        None => row("chain", "does not hold".to_owned()),
+        Some(link) if chain.holds => row("chain", format!("holds, last link {link}")),
+        _ => row("chain", "does not hold".to_owned()),
+    }
+    if let Some(event) = chain.since {
+        row("since", format!("the link that was kept is that of event {event}"));
+    }
+    if let Some(key) = &chain.signed_by {
+        row("signed", format!("by {key}"));
     }
     row("runs", count(findings.runs));
     let of = |most: Option<u32>| most.map_or_else(String::new, |most| format!(" of {most}"));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use offshoot_config::Config;
 use offshoot_door::{Client, Server};
+use offshoot_model::RootId;
 use offshoot_plugin_host::shutdown_all;
 use offshoot_process::{KeeperCommand, MARK_VARIABLE, Options, Processes};
 use offshoot_runtime_claude::ClaudeRuntime;
@@ -13,9 +14,9 @@ use offshoot_spawner::{Doorkeeper, Session, Spawner, SpawnerError, Work};
 use offshoot_store::{DataFolder, SqliteStore, Store};
 
 use super::claude::{self, CLAUDE};
-use super::leftovers;
 use super::openai::{self, OPENAI};
 use super::preflight::{EXEC, Prepared};
+use super::{heads, leftovers};
 use crate::door::{Door, refused};
 use crate::environment::Environment;
 use crate::exit::Exit;
@@ -33,6 +34,8 @@ pub(crate) struct Engine {
     pub(crate) spawner: Spawner,
     /// Keeps what happens.
     pub(crate) store: Arc<dyn Store>,
+    /// The same, with what only a database can be asked.
+    record: Arc<SqliteStore>,
     /// Where agents knock, until a tree answers.
     door: Mutex<Option<Door>>,
     /// The plugins that agents may name.
@@ -47,8 +50,8 @@ impl Engine {
         prepared: &Prepared,
         cx: &Invocation,
     ) -> Result<Self, Failure> {
-        let store: Arc<dyn Store> =
-            Arc::new(SqliteStore::open(&folder).map_err(|error| failed(&error))?);
+        let record = Arc::new(SqliteStore::open(&folder).map_err(|error| failed(&error))?);
+        let store: Arc<dyn Store> = Arc::<SqliteStore>::clone(&record);
         if folder.is_exposed() {
             cx.output.warning(format_args!(
                 "other users can read what is recorded in {}, and its mode cannot be changed: keep it elsewhere with --data-dir",
@@ -78,7 +81,12 @@ impl Engine {
             .build()
             .map_err(|error| broken(&error))?;
         let found = Arc::new(Found::look(prepared.plugins.clone(), cx.clone())?);
-        Ok(Self { spawner, store, door: Mutex::new(Some(door)), found })
+        Ok(Self { spawner, store, record, door: Mutex::new(Some(door)), found })
+    }
+
+    /// Keeps the last link of a tree that is over where the user wants it.
+    pub(crate) fn keep_head(&self, root: RootId, cx: &Invocation) -> Result<(), Failure> {
+        heads::keep(&self.record, root, cx)
     }
 
     /// Lets the agents of this tree ask for children, for as long as the answer is kept.

@@ -121,5 +121,6 @@ pub(crate) async fn run(
     // An answer that could not be recorded is still an answer: it is printed before that is said.
     let exit = report::pieces(engine, root, &answer, &terms, interrupts.interrupted(), cx)?;
     concluded.map_err(|error| broken(&error))?;
+    engine.keep_head(root, cx)?;
     Ok(exit)
 }

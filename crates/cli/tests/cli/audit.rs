@@ -4,6 +4,7 @@ use rusqlite::Connection;
 use serde_json::Value;
 
 use crate::command::Place;
+use crate::forged::forge;
 
 /// A place in which agents have asked for agents, two levels deep; and the id of their tree.
 fn with_a_tree() -> (Place, String) {
@@ -82,4 +83,96 @@ fn a_record_that_cannot_be_read_in_a_place_is_read_elsewhere() {
     assert_eq!(audited["unreadable"].as_array().map(Vec::len), Some(1));
     assert_eq!(audited["findings"]["breaches"][0]["rule"], "sequence");
     place.run(&["audit", "nothing-like-it"]).expect_code(2);
+}
+
+#[test]
+fn a_record_that_was_written_anew_does_not_continue_a_link_that_was_kept() {
+    let (place, id) = with_a_tree();
+    let heads = place.run(&["audit", "--head"]).expect_code(0);
+    let [tree, events, link] = heads.stdout().split_whitespace().collect::<Vec<_>>()[..] else {
+        panic!("one line: {}", heads.text());
+    };
+    assert_eq!(tree, id);
+    let audited = place.run(&["audit", "--json", &id]).expect_code(0).json();
+    assert_eq!(audited["chain"]["link"], link);
+    assert_eq!(audited["findings"]["events"].to_string(), events);
+    let one = place.run(&["audit", "--head", "--json", &id[..13]]).expect_code(0).json();
+    assert_eq!((&one[0]["tree"], &one[0]["link"]), (&id.as_str().into(), &link.into()));
+    // What was kept in the middle of its life is continued as well.
+    let database = Connection::open(place.path().join(".offshoot/offshoot.db")).expect("a record");
+    let middle: [u8; 32] = database
+        .query_row("SELECT chain FROM events WHERE seq = 5", (), |row| row.get(0))
+        .expect("it has more events");
+    drop(database);
+    let middle: String = middle.iter().map(|byte| format!("{byte:02x}")).collect();
+    for (kept, event) in [(link, events), (&middle, "5")] {
+        let text = place.run(&["audit", &id, "--since", kept]).expect_code(0);
+        let row = format!("the link that was kept is that of event {event}");
+        assert!(text.stdout().contains(&row), "{}", text.text());
+    }
+    forge(&place, r#"UPDATE events SET body = replace(body, '"start"', '"begin"') WHERE seq = 1"#);
+    place.run(&["audit", &id]).expect_code(0);
+    for kept in [link, &middle] {
+        let text = place.run(&["audit", &id, "--since", kept]).expect_code(1);
+        assert!(text.stdout().contains("it was written anew since then"), "{}", text.text());
+    }
+    place.run(&["audit"]).expect_code(2);
+}
+
+#[test]
+fn the_last_link_of_each_tree_is_kept_where_the_user_wants_it() {
+    let place = Place::new();
+    let heads = place.path().join("heads");
+    let kept = |words: &[&str]| {
+        let mut command = place.command(words);
+        command.env("OFFSHOOT_AUDIT_HEADS", &heads);
+        place.outcome(command, &[]).expect_code(0);
+        std::fs::read_to_string(&heads).expect("it was written")
+    };
+    kept(&["run", "x", "--", "cat"]);
+    place.file("two", "1\n2\n");
+    let lines = kept(&["map", "--split", "lines:1", "two", "--", "cat"]);
+    assert_eq!(lines, place.run(&["audit", "--head"]).expect_code(0).stdout());
+    assert_eq!(lines.lines().count(), 2);
+}
+
+/// A key for this test alone; it opens nothing.
+const KEY: &str = "\
+-----BEGIN OPENSSH PRIVATE KEY-----
+b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW
+QyNTUxOQAAACD/Zv7qO+8jwSdFaPY8+hlFTDOpep8MsfRg4U2rzKm2ogAAAJD3s3gI97N4
+CAAAAAtzc2gtZWQyNTUxOQAAACD/Zv7qO+8jwSdFaPY8+hlFTDOpep8MsfRg4U2rzKm2og
+AAAECI6Gmcv8YQNOJWQEdtoVmDzyf7fZ76ZpvDlfISmTxSU/9m/uo77yPBJ0Vo9jz6GUVM
+M6l6nwyx9GDhTavMqbaiAAAACWZvciB0ZXN0cwECAwQ=
+-----END OPENSSH PRIVATE KEY-----
+";
+const PUBLIC: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIP9m/uo77yPBJ0Vo9jz6GUVMM6l6nwyx9GDhTavMqbai for tests";
+
+#[test]
+fn a_tree_that_was_signed_is_proven_by_its_signature() {
+    let (place, id) = with_a_tree();
+    place.file("key", KEY);
+    place.file("key.pub", PUBLIC);
+    let signature = place.run(&["audit", &id, "--sign", "key"]).expect_code(0);
+    assert!(
+        signature.stdout().starts_with("-----BEGIN SSH SIGNATURE-----"),
+        "{}",
+        signature.text()
+    );
+    place.file("signature", signature.stdout());
+    let verify = ["audit", &id, "--verify", "signature", "--key", "key.pub"];
+    let verified = place.run(&verify).expect_code(0);
+    assert!(verified.stdout().contains("signed") && verified.stdout().contains("SHA256:"));
+    forge(&place, "UPDATE events SET body = replace(body, 'done', 'gone')");
+    let refused = place.run(&verify).expect_code(1);
+    assert!(refused.stderr.contains("is no signature of this record"), "{}", refused.stderr);
+    place.run(&["audit", &id, "--sign", "signature"]).expect_code(2);
+    // One that is not over is not signed.
+    let open = "UPDATE events SET body = '\"budget_notice\"', kind = 'budget_notice'
+                WHERE kind = 'ended' AND run = (SELECT root FROM roots);
+                UPDATE roots SET ended = 0";
+    forge(&place, open);
+    let refused = place.run(&["audit", &id, "--sign", "key"]).expect_code(2);
+    assert!(refused.stderr.contains("is not over"), "{}", refused.stderr);
 }

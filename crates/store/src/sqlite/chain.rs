@@ -19,6 +19,17 @@ pub struct Proof {
     pub link: ContentHash,
 }
 
+/// The end of a tree's chain, as its line says it; nothing is proven by that alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChainHead {
+    /// The tree.
+    pub root: RootId,
+    /// How many events it has.
+    pub events: u64,
+    /// The link of the last one.
+    pub link: ContentHash,
+}
+
 /// How far the chain of one tree was read.
 #[derive(Clone, Debug)]
 pub(super) struct Chain {
@@ -71,8 +82,20 @@ impl Chain {
     /// Reads the next row of [`COLUMNS`]: its event, or why it is not what was recorded. After an error the chain goes on
     /// from what the row says, so that one change is one error.
     pub(super) fn read(&mut self, row: &Row<'_>) -> rusqlite::Result<Result<Event, StoreError>> {
+        let (event, fault) = self.step(row)?;
+        Ok(match fault {
+            Some(fault) => event.and(Err(fault)),
+            None => event,
+        })
+    }
+
+    /// What stands in the next row, and where it is not what was recorded, why.
+    fn step(
+        &mut self,
+        row: &Row<'_>,
+    ) -> rusqlite::Result<(Result<Event, StoreError>, Option<StoreError>)> {
         let (root, expected) = (self.root, self.seq + 1);
-        let tampered = |seq| StoreError::Tampered { root, seq };
+        let tampered = |seq| Some(StoreError::Tampered { root, seq });
         let seq: u64 = row.get(0)?;
         let stored: Option<Link> = row.get(6).ok();
         let digest = digest(root, seq, row);
@@ -84,9 +107,8 @@ impl Chain {
         (self.seq, self.link) = (seq, stored);
         self.last_at = row.get(2).ok().map(|TimeColumn(at)| at);
         let event = match row::event(root, row)? {
-            Ok(event) if holds && seq == expected => event,
-            Ok(_) => return Ok(Err(tampered(expected))),
-            Err(error) => return Ok(Err(error)),
+            Ok(event) => event,
+            Err(error) => return Ok((Err(error), None)),
         };
         // Kind and key are written twice, so that they can be searched: the text is what counts.
         let kind_fits = row.get_ref(4)?.as_str_or_null().ok().flatten() == Some(event.kind.name());
@@ -97,15 +119,14 @@ impl Chain {
         let found = row.get_ref(5)?.as_str_or_null();
         let key_fits = found.is_ok_and(|found| found == key.map(SessionKey::as_str));
         let root_fits = row.get(7).is_ok_and(|found: i64| found == self.number);
-        if !kind_fits || !key_fits || !root_fits {
-            return Ok(Err(tampered(seq)));
-        }
         if seq == 1 {
             self.opening = Some((event.at, key.cloned()));
         }
         let ends = event.run == root.run() && matches!(event.kind, EventKind::Ended(_));
         self.ended = self.ended.map(|ended| ended || ends);
-        Ok(Ok(event))
+        let fits = holds && seq == expected && kind_fits && key_fits && root_fits;
+        let fault = if fits { None } else { tampered(expected) };
+        Ok((Ok(event), fault))
     }
 
     /// Compares the end of what was read with the line of the tree; to be asked in the same view.
@@ -155,8 +176,38 @@ impl Chain {
     }
 }
 
-/// Reads a whole tree in one view, and proves its chain; the first event that does not fit is the answer, but every one
-/// is handed over.
+/// The ends of the chains of all trees, or of one, in the order in which the trees were opened.
+pub(super) fn heads(
+    connection: &Connection,
+    only: Option<RootId>,
+) -> rusqlite::Result<Vec<ChainHead>> {
+    let only = only.map(|root| RunColumn(root.run()));
+    connection
+        .prepare_cached(
+            "SELECT root, last_seq, chain FROM roots WHERE ?1 IS NULL OR root = ?1 ORDER BY number",
+        )?
+        .query_map([only], |row| {
+            let (RunColumn(run), link): (_, Link) = (row.get(0)?, row.get(2)?);
+            Ok(ChainHead { root: RootId::new(run), events: row.get(1)?, link: link.hash() })
+        })?
+        .collect()
+}
+
+/// The number of the event of a tree that has this link.
+pub(super) fn place(
+    connection: &Connection,
+    root: RootId,
+    link: ContentHash,
+) -> rusqlite::Result<Option<u64>> {
+    let Some(number) = super::look::number(connection, root)? else { return Ok(None) };
+    connection
+        .prepare_cached("SELECT seq FROM events WHERE root = ?1 AND chain = ?2")?
+        .query_row((number, link.as_bytes()), |row| row.get(0))
+        .optional()
+}
+
+/// Reads a whole tree in one view, and proves its chain; the first event that does not fit is the answer, but whatever
+/// can be read is handed over.
 pub(super) fn prove(
     connection: &Connection,
     root: RootId,
@@ -173,8 +224,8 @@ pub(super) fn prove(
     let mut rows = select.query([number])?;
     let mut broken = None;
     while let Some(row) = rows.next()? {
-        let event = chain.read(row)?;
-        if let Err(error) = &event {
+        let (event, fault) = chain.step(row)?;
+        if let Some(error) = fault.as_ref().or(event.as_ref().err()) {
             broken.get_or_insert_with(|| error.clone());
         }
         each(event);

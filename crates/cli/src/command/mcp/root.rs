@@ -34,7 +34,7 @@ struct OwnTree {
     door: Server,
     interrupts: Interrupts,
     /// Holds what the tree stands on.
-    _engine: Engine,
+    engine: Engine,
 }
 
 /// Where the answer to a first call goes.
@@ -100,7 +100,7 @@ impl OwnTree {
         };
         let session = engine.spawner.open(spec).await.map_err(|error| broken(&error))?;
         let (door, client) = engine.listen_inside(&session).await?;
-        Ok((Self { session, door, interrupts, _engine: engine }, client))
+        Ok((Self { session, door, interrupts, engine }, client))
     }
 
     /// Until the client has gone, or a signal comes.
@@ -138,7 +138,8 @@ impl OwnTree {
 
     /// Ends the root, and waits for what lives below it.
     async fn close(self, cx: &Invocation) -> Result<(), Failure> {
-        let Self { mut session, door, mut interrupts, _engine } = self;
+        let Self { mut session, door, mut interrupts, engine } = self;
+        let root = session.root();
         let stopper = session.stopper();
         session.end(Ending::of(Reason::ClientGone));
         let below = session.counts().await.live;
@@ -151,7 +152,8 @@ impl OwnTree {
             never = interrupts.pass_on(&stopper, cx.output) => match never {},
         };
         door.stop().await;
-        closed.map_err(|error| broken(&error))
+        closed.map_err(|error| broken(&error))?;
+        engine.keep_head(root, cx)
     }
 }
 

@@ -1,0 +1,58 @@
+//! A signature of a tree's last link, in the format of `ssh-keygen -Y`.
+
+use std::fmt::Display;
+use std::fs;
+use std::path::Path;
+
+use offshoot_model::RootId;
+use offshoot_store::ChainHead;
+use ssh_key::{HashAlg, LineEnding, PrivateKey, PublicKey, SshSig};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// What a signature is for, so that none that was made for something else fits.
+const NAMESPACE: &str = "offshoot";
+
+/// What is signed: a text that anybody can write down again.
+fn statement(root: RootId, head: &ChainHead) -> String {
+    format!("offshoot tree {root}\nevents {}\nlink {}\n", head.events, head.link)
+}
+
+/// Signs the last link of a tree with a private key of ssh.
+pub(super) fn sign(root: RootId, head: &ChainHead, key: &Path) -> Result<String, Failure> {
+    let wrong = |error: &dyn Display| {
+        Failure::input(format_args!("cannot sign with `{}`: {error}", key.display())).hint(
+            "`ssh-keygen -t ed25519 -f FILE` makes a key that fits; one with a passphrase does not",
+        )
+    };
+    let private = PrivateKey::read_openssh_file(key).map_err(|error| wrong(&error))?;
+    let statement = statement(root, head);
+    let signed = private.sign(NAMESPACE, HashAlg::Sha512, statement.as_bytes());
+    signed.and_then(|signature| signature.to_pem(LineEnding::LF)).map_err(|error| wrong(&error))
+}
+
+/// Makes sure that a file is a signature of the last link of a tree, by a public key; the fingerprint of that.
+pub(super) fn verify(
+    root: RootId,
+    head: &ChainHead,
+    signature: &Path,
+    key: &Path,
+) -> Result<String, Failure> {
+    let read =
+        |path: &Path| fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error));
+    let unreadable = |path: &Path, error: ssh_key::Error| {
+        Failure::input(format_args!("`{}` cannot be used: {error}", path.display()))
+    };
+    let public = PublicKey::from_openssh(read(key)?.trim()).map_err(|e| unreadable(key, e))?;
+    let signed = SshSig::from_pem(read(signature)?).map_err(|e| unreadable(signature, e))?;
+    let statement = statement(root, head);
+    match public.verify(NAMESPACE, statement.as_bytes(), &signed) {
+        Ok(()) => Ok(public.fingerprint(HashAlg::Sha256).to_string()),
+        Err(_) => Err(Failure::new(
+            Exit::AgentFailed,
+            format_args!("`{}` is no signature of this record by that key", signature.display()),
+        )
+        .hint("the record was written anew since it was signed, or another key has signed it")),
+    }
+}
