@@ -36,18 +36,19 @@ struct Came {
 }
 
 impl Place {
-    fn new(disk: Option<Disk>) -> Self {
+    fn new() -> Self {
         let home = tempfile::tempdir().expect("a folder for the test");
         let path = home.path().join("data");
         let folder = Arc::new(DataFolder::open(&path).expect("a data folder"));
         let store = Arc::new(SqliteStore::open(&folder).expect("a record"));
-        if let Some(disk) = &disk {
-            // Once the record is there, whose own file comes the same way and could not be moved from one disk to another.
-            let spool = path.join("spool");
-            fs::remove_dir_all(&spool).expect("a folder for output");
-            std::os::unix::fs::symlink(disk.path(), spool).expect("a link");
-        }
-        Self { home, folder, store, disk }
+        Self { home, folder, store, disk: None }
+    }
+
+    /// The same with so much room for output. None where no disk can be mounted.
+    fn with_room(bytes: u64) -> Option<Self> {
+        let place = Self::new();
+        let disk = Disk::over(&place.home.path().join("data/spool"), bytes)?;
+        Some(Self { disk: Some(disk), ..place })
     }
 
     fn spawner(&self, exec: &ExecRuntime, settings: &[(&str, &str)]) -> Spawner {
@@ -312,20 +313,21 @@ async fn every_agent_ends_as_the_table_says() {
         trees.entry(row.settings).or_default().push(row);
     }
     // All trees of one place share its record.
-    let mut places = vec![(Place::new(None), trees.into_values().collect::<Vec<_>>())];
-    if let Some(disk) = Disk::of(64 * 1024) {
-        places.push((Place::new(Some(disk)), vec![full]));
+    let mut places = vec![(Place::new(), trees.into_values().collect::<Vec<_>>())];
+    if let Some(place) = Place::with_room(64 * 1024) {
+        places.push((place, vec![full]));
     }
     let run = places.into_iter().map(|(place, trees)| async {
         let came = join_all(trees.into_iter().map(|rows| place.run(&exec, rows))).await;
         (place, came.into_iter().flatten().collect::<Vec<_>>())
     });
-    for (place, came) in join_all(run).await {
+    for (mut place, came) in join_all(run).await {
         came.iter().for_each(check_live);
-        check_replay(&place, &came);
         check_nothing_is_left(&came);
         assert_eq!(spooled(&place), 0, "what was spooled is a value now, or gone");
-        drop(place.disk);
+        // The file beside the record is written where output is, and cannot be moved from there to another disk.
+        drop(place.disk.take());
+        check_replay(&place, &came);
     }
 }
 

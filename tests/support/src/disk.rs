@@ -1,22 +1,36 @@
 //! Disks that are full, or cannot be written.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
 use tempfile::TempDir;
 
-/// A small disk in memory, mounted on a folder of its own for as long as this value lives. Only root may mount.
+/// A small disk in memory, mounted on a folder for as long as this value lives. Only root may mount.
 #[derive(Debug)]
-pub struct Disk(TempDir);
+pub struct Disk {
+    path: PathBuf,
+    /// The folder below the mount, where it is the disk's own.
+    _own: Option<TempDir>,
+}
 
 impl Disk {
     /// An empty disk of so many bytes, rounded up to pages. None, with a line that says so, where mounting is not permitted.
     pub fn of(bytes: u64) -> Option<Self> {
         let folder = tempfile::tempdir().expect("a folder to mount on");
+        let path = folder.path().to_owned();
+        Self::mounted(path, Some(folder), bytes)
+    }
+
+    /// The same on a folder of the caller's, which is empty while the disk is there.
+    pub fn over(folder: &Path, bytes: u64) -> Option<Self> {
+        Self::mounted(folder.to_owned(), None, bytes)
+    }
+
+    fn mounted(path: PathBuf, own: Option<TempDir>, bytes: u64) -> Option<Self> {
         let size =
             std::ffi::CString::new(format!("size={bytes},mode=0755")).expect("no zero in it");
-        match mount("tmpfs", folder.path(), "tmpfs", MountFlags::empty(), size.as_c_str()) {
-            Ok(()) => Some(Self(folder)),
+        match mount("tmpfs", &path, "tmpfs", MountFlags::empty(), size.as_c_str()) {
+            Ok(()) => Some(Self { path, _own: own }),
             Err(error) => {
                 skipped(&format!("a disk cannot be mounted here: {error}"));
                 None
@@ -26,7 +40,7 @@ impl Disk {
 
     /// Where it is.
     pub fn path(&self) -> &Path {
-        self.0.path()
+        &self.path
     }
 
     /// From now on nothing on it can be changed, not even by root.

@@ -14,5 +14,5 @@ pub use gone::Watched;
 pub use package::{bubblewrap, installed};
 pub use programs::{fake_agent, offshoot, offshoot_at_home, plugin_library, workspace_plugin};
 pub use release::release_build;
-pub use skip::skip;
+pub use skip::{lacking, skip};
 pub use target::target_folder;

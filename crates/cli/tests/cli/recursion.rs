@@ -1,5 +1,6 @@
 //! Claude Code that asks for children: the real program at every level of a tree, with our own tools.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use offshoot_fake_model_api::{Condition, Reply, Rule, ToolCall, Usage};
@@ -70,8 +71,10 @@ fn three_times_two_children_and_none_below_the_deepest_level() {
     ];
     let stage = Stage::new(clients, rules);
     let outcome = stage.run(&[RUN, &["--max-concurrent", "3", "root"]].concat()).expect_code(0);
+    // The two calls of one message are made at once, and their answers stand in the order in which they came.
+    let said = outcome.stdout().replace("bud twig(leaf)", "twig(leaf) bud");
     let branch = "branch(twig(leaf) bud)";
-    assert_eq!(outcome.stdout(), format!("root({branch} {branch} {branch})\n"));
+    assert_eq!(said, format!("root({branch} {branch} {branch})\n"));
     let tree = stage.place.run(&["tree", "--json"]).json();
     let time = |branch: usize, end: &str| tree[0]["children"][branch][end].to_string();
     assert!(time(2, "startedAt") < time(0, "endedAt"), "they run at once: {tree}");
@@ -142,11 +145,17 @@ fn how_a_child_ended_reaches_its_parent() {
             if outcome["data"].is_null() { &outcome["error"]["message"] } else { &outcome["data"] };
         (outcome["status"].as_str().expect("a status"), what.as_str().expect("words"))
     };
-    assert_eq!(ended(0), ("failed", "runtime error: API Error: 400 no such thing"));
-    assert_eq!(ended(1), ("timed_out", "timed out after 5 s"));
-    assert_eq!(ended(2), ("failed", "out of budget (usd)"));
-    assert_eq!(ended(3), ("completed", "recovered"));
-    assert_eq!(ended(4), ("failed", "runtime error: Invalid API key · Fix external API key"));
+    // The calls of one message are made at once, so the answers stand in the order in which the children ended.
+    let mut all: Vec<_> = (0..5).map(ended).collect();
+    all.sort_unstable();
+    let expected = [
+        ("completed", "recovered"),
+        ("failed", "out of budget (usd)"),
+        ("failed", "runtime error: API Error: 400 no such thing"),
+        ("failed", "runtime error: Invalid API key · Fix external API key"),
+        ("timed_out", "timed out after 5 s"),
+    ];
+    assert_eq!(all, expected);
     assert_eq!(stage.agents(), 0);
 }
 
@@ -219,7 +228,13 @@ fn agents_think_with_models_of_their_own() {
          [[agents.list]]\nid = \"scout\"\nmodel = { primary = \"claude-small\" }\n",
     );
     let outcome = stage.run(&[RUN, &["--config", "c.toml", "top"]].concat()).expect_code(0);
-    assert_eq!(outcome.stdout(), "claude-large, claude-small claude-of-the-request\n");
+    let said = outcome.stdout();
+    let (own, scouts) = said.trim().split_once(", ").expect("its own model, then theirs");
+    let scouts: BTreeSet<&str> = scouts.split(' ').collect();
+    assert_eq!(
+        (own, scouts),
+        ("claude-large", BTreeSet::from(["claude-small", "claude-of-the-request"]))
+    );
     let first = &stage.api.conversations()[0];
     assert!(first.system.contains("Agents you may start: scout."), "{}", first.system);
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use offshoot_test_support::{bubblewrap, installed, skip};
+use offshoot_test_support::{bubblewrap, installed, lacking, skip};
 
 use crate::command::Place;
 
@@ -89,7 +89,7 @@ fn an_agent_in_a_container_has_its_task_and_no_door() {
         ["run", "--rm", "--network=none", "--volume=/usr:/usr:ro", "--rootfs", &root, "true"];
     let probe = place.outcome(place.command_of("podman", &probe), &[]);
     if probe.code != 0 {
-        return skip(test, &format!("podman can run nothing here: {}", probe.stderr.trim()));
+        return lacking(test, &format!("podman can run nothing here: {}", probe.stderr.trim()));
     }
     place.file("c.toml", recipe("**A container without an image**", "toml", &place));
     let script = "cat; echo; echo \"$OFFSHOOT_TASK and ${OFFSHOOT_SOCKET:-no door}\"; ls -A /tmp";

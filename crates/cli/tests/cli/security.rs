@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use offshoot_test_support::skip;
+use offshoot_test_support::lacking;
 use serde_json::Value;
 
 use crate::command::Place;
@@ -194,7 +194,7 @@ fn another_user_id_is_no_way_out() {
     command.args(["--user", "--map-root-user", "sh", "-c", script]).env("HOME", place.path());
     let outcome = place.outcome(command, &[]);
     if outcome.code != 0 && outcome.stderr.contains("unshare failed") {
-        return skip("another_user_id_is_no_way_out", "users may make no namespaces here");
+        return lacking("another_user_id_is_no_way_out", "users may make no namespaces here");
     }
     assert_eq!(outcome.expect_code(0).stdout(), "x\n0\n3\n");
     assert!(!place.path().join("elsewhere").exists());

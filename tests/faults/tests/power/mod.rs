@@ -8,14 +8,14 @@ use std::process::Command;
 use offshoot_faults::{Cut, Image, Points, Power, TOLD, restore};
 use offshoot_model::{EventKind, Payload, RunStatus, Tree, ValueKind, VariableRef};
 use offshoot_store::{DataFolder, NewValue, SqliteStore, Store};
-use offshoot_test_support::{offshoot_at_home, skip};
+use offshoot_test_support::{lacking, offshoot_at_home};
 
 /// A file system without power for long, or a word why there is none.
 fn power(test: &str) -> Option<Power> {
     match Power::mount() {
         Ok(power) => Some(power),
         Err(error) => {
-            skip(test, &format!("no file system can be mounted on /dev/fuse: {error}"));
+            lacking(test, &format!("no file system can be mounted on /dev/fuse: {error}"));
             None
         }
     }

@@ -66,7 +66,7 @@ fn a_client_of_the_users_own_is_a_root() {
         assert_eq!(trees.as_array().map(Vec::len), Some(1), "{library:?}");
         assert_eq!(
             (&trees[0]["label"], &trees[0]["status"]),
-            (&"mine".into(), &"completed".into())
+            (&"mine".into(), &"client_gone".into())
         );
         assert_eq!(trees[0]["children"].as_array().map(Vec::len), Some(2));
     }
@@ -86,7 +86,7 @@ fn a_client_that_goes_takes_its_children_along_where_they_are_to_go() {
         assert_eq!(answer(&report, 0)["status"], "accepted");
         // The client has waited for the server, and the server for the tree.
         let trees = trees(&place);
-        assert_eq!(trees[0]["status"], "completed", "{library:?}");
+        assert_eq!(trees[0]["status"], "client_gone", "{library:?}");
         assert_eq!(trees[0]["children"][0]["status"], "cancelled");
     }
 }
