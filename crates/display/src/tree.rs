@@ -115,7 +115,7 @@ impl<'a> TreeText<'a> {
                 Row::More(more) => write!(f, "{}", self.style.faint(more))?,
                 Row::Run(child) => {
                     write!(f, "{} (depth {})", name::of(child), child.depth)?;
-                    self.state(child, None, f)?;
+                    self.state(child, used(&child.usage, &child.cost), f)?;
                     let length = guides.len();
                     guides.push_str(guide);
                     self.below(child, guides, f)?;

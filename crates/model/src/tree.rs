@@ -101,6 +101,8 @@ pub struct TreeNode {
     pub execution_time_ms: Option<u64>,
     /// Its own usage.
     pub own_usage: Usage,
+    /// Its own cost.
+    pub own_cost: Cost,
     /// With everything below.
     pub subtree_usage: Usage,
     /// With everything below.
@@ -270,6 +272,7 @@ impl Tree {
             ended_at: node.ended_at,
             execution_time_ms: node.execution_time().map(|time| time.as_millis() as u64),
             own_usage: node.usage,
+            own_cost: node.cost,
             subtree_usage,
             cost,
             not_removed: node.not_removed.clone(),

@@ -162,7 +162,8 @@ pub(crate) fn run(
             agent: &envelope.agent,
             depth: envelope.depth,
             usage: envelope.usage,
-            cost: envelope.cost,
+            // With what its children cost, as of a tree of pieces.
+            cost: tree.cost,
             execution_time_ms: envelope.execution_time_ms,
             tree: &tree,
             failures: Vec::new(),

@@ -92,14 +92,14 @@ main 0198…  completed  4.1 s  12,340 tokens  $0.04
 └─ chezmoi-workflow (depth 1)  completed  4.0 s
    ├─ security-scanner (depth 2)  completed  1.2 s
    └─ template-sync-agent (depth 2)  completed  2.9 s
-      └─ git-coordinator (depth 3)  completed  0.8 s"
+      └─ git-coordinator (depth 3)  completed  0.8 s  12,340 tokens  $0.04"
     );
     let sync = tree.get(sync).expect("it was admitted");
     assert_eq!(
         TreeText::of(&tree, sync).to_string(),
         "\
 template-sync-agent 0198… (depth 2)  completed  2.9 s  12,340 tokens  $0.04
-└─ git-coordinator (depth 3)  completed  0.8 s"
+└─ git-coordinator (depth 3)  completed  0.8 s  12,340 tokens  $0.04"
     );
 }
 
