@@ -50,8 +50,9 @@ pub const BUDGET_ALLOW_UNKNOWN_COST: bool = false;
 pub const BREAKER_FAILURES: u32 = 3;
 /// The time in which an overloaded provider usually recovers.
 pub const BREAKER_COOLDOWN_SECONDS: u64 = 60;
-/// Trying again costs money and is asked for.
-pub const RETRIES_COUNT: u32 = 0;
+/// Half a minute together, which most overloads do not outlast. It holds for runtimes that go on where a run was; to begin
+/// anew costs the same money once more, and is asked for.
+pub const RETRIES_COUNT: u32 = 5;
 /// The first pause; later ones double it.
 pub const RETRIES_BACKOFF_SECONDS: u64 = 1;
 /// A fifth up or down keeps runs that failed together from returning together.

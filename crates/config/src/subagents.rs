@@ -129,7 +129,8 @@ section! {
 section! {
     /// How a run that failed for a passing reason is repeated.
     pub struct RetrySettings, foreign &[] => {
-        /// Attempts after the first.
+        /// Attempts after the first. The built-in number holds where the runtime goes on where the run was, as Claude Code
+        /// does; elsewhere it is 0.
         pub count: Option<Valued<u32>> = "count", built_in built_in::RETRIES_COUNT, bound count();
         /// Seconds before the first repetition; each further one waits twice as long.
         pub backoff_seconds: Option<Valued<u64>> = "backoffSeconds",

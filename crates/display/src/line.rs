@@ -140,17 +140,15 @@ fn detail(kind: &EventKind) -> String {
             number::count(merged.failed.into())
         ),
         EventKind::Reopened => "a new supervisor holds the tree".to_owned(),
-        EventKind::Resumed { attempt, continues, after } => {
+        EventKind::Resumed { attempt, continues, after, wait_ms } => {
             let how = if *continues { "goes on" } else { "begins again" };
-            match after {
-                Some(fault) => {
-                    format!(
-                        "{how}, attempt {attempt}, after: {}",
-                        neutral::line(&fault.to_string())
-                    )
-                }
-                None => format!("{how}, attempt {attempt}"),
-            }
+            let wait = wait_ms
+                .map(|wait| format!(" in {}", number::duration(Duration::from_millis(wait))));
+            let after = after
+                .as_ref()
+                .map(|fault| format!(", after: {}", neutral::line(&fault.to_string())));
+            let (wait, after) = (wait.unwrap_or_default(), after.unwrap_or_default());
+            format!("{how}{wait}, attempt {attempt}{after}")
         }
         EventKind::TurnEnded { .. } => "further ones follow".to_owned(),
         EventKind::Kept { name, value } => {

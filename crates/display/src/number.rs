@@ -50,9 +50,10 @@ pub fn bytes(size: u64) -> String {
     format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[step - 1])
 }
 
-/// `12,340 tokens`; `? tokens` where nobody said, which is not none.
+/// `12,340 tokens`; `≥ 12,340 tokens` for a lower bound, and `? tokens` where nothing is known, which is not none.
 pub fn tokens(count_: TokenCount) -> String {
     match count_ {
+        TokenCount::AtLeast(bound) => format!("≥ {}", tokens(TokenCount::Known(bound))),
         TokenCount::Known(1) => "1 token".to_owned(),
         TokenCount::Known(known) => format!("{} tokens", count(known)),
         TokenCount::Unknown => "? tokens".to_owned(),
@@ -150,6 +151,7 @@ mod tests {
         assert_eq!(tokens(TokenCount::Known(0)), "0 tokens");
         assert_eq!(tokens(TokenCount::Known(1)), "1 token");
         assert_eq!(tokens(TokenCount::Known(12_340)), "12,340 tokens");
+        assert_eq!(tokens(TokenCount::AtLeast(1_000)), "≥ 1,000 tokens");
         assert_eq!(tokens(TokenCount::Unknown), "? tokens");
         let check = |known: u64, estimated: u64, unknown_runs: u32, expected: &str| {
             let amounts = Cost {

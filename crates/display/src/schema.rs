@@ -63,7 +63,8 @@ fn kinds() -> Value {
                 json!({
                     "attempt": count(),
                     "continues": { "type": "boolean" },
-                    "after": { "$ref": "#/$defs/reason" }
+                    "after": { "$ref": "#/$defs/reason" },
+                    "wait_ms": count()
                 }),
             ),
         ),
@@ -123,7 +124,13 @@ fn definitions() -> Value {
         "process": object(&["pid", "startTime"], json!({ "pid": count(), "startTime": count() })),
         "usage": object(
             &["input", "output", "cacheRead", "cacheWrite"],
-            json!({ "input": tokens(), "output": tokens(), "cacheRead": tokens(), "cacheWrite": tokens() }),
+            json!({
+                "input": tokens(), "output": tokens(), "cacheRead": tokens(), "cacheWrite": tokens(),
+                "atLeast": {
+                    "type": "array", "items": { "type": "string" },
+                    "description": "The counts that are lower bounds: the run was cut off, or a part of the sum is unknown."
+                }
+            }),
         ),
         "cost": object(
             &["knownUsd", "estimatedUsd", "unknownRuns"],

@@ -102,10 +102,16 @@ impl Show {
                 });
             }
             EventKind::Reopened => self.note("resumed by a new supervisor"),
-            EventKind::Resumed { attempt, continues, after } => {
+            EventKind::Resumed { attempt, continues, after, wait_ms } => {
                 let why = match after {
                     Some(fault) => neutral::line(&fault.to_string()).into_owned(),
                     None => "interrupted".to_owned(),
+                };
+                let why = match wait_ms {
+                    Some(wait) => {
+                        format!("{why}, waited {}", number::duration(Duration::from_millis(*wait)))
+                    }
+                    None => why,
                 };
                 self.note(match continues {
                     true => format!("{why}, and went on in attempt {attempt}"),

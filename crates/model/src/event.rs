@@ -106,6 +106,9 @@ pub enum EventKind {
         /// The fault, with which it would have ended had it no attempt left; none after an interruption.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<Box<crate::Reason>>,
+        /// How long it waits before that, in milliseconds; none after an interruption.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wait_ms: Option<u64>,
     },
     /// Its process group is gone, and this is how it ended.
     Ended(Box<Ending>),

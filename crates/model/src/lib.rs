@@ -20,7 +20,7 @@
 //! let sum = known + Cost::unknown();
 //! assert_eq!(sum.known_usd.to_string(), "0.04");
 //! assert_eq!(sum.unknown_runs, 1);
-//! assert_eq!(TokenCount::Known(3) + TokenCount::Unknown, TokenCount::Unknown);
+//! assert_eq!(TokenCount::Known(3) + TokenCount::Unknown, TokenCount::AtLeast(3));
 //! ```
 
 mod cost;

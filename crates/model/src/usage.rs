@@ -1,22 +1,26 @@
 //! What a run used, in tokens.
 
+use std::borrow::Cow;
 use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
-/// A count that may be unknown. Unknown is not zero: it stays unknown in every sum. In JSON: a number or null.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(from = "Option<u64>", into = "Option<u64>")]
+/// A count of tokens, as far as it is known. Unknown is not zero: a sum with a part that is unknown is a lower bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TokenCount {
     /// Reported by the runtime.
     Known(u64),
-    /// Nobody said.
+    /// Reported before the run was cut off, or the known part of a sum. Never zero: that would say nothing.
+    AtLeast(u64),
+    /// Not reported.
     Unknown,
 }
 
 /// Token counts of one run or of a subtree. The default is a known zero: a command uses no tokens.
+///
+/// In JSON each count is a number or null, and `atLeast` names the numbers that are lower bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(from = "Document", into = "Document")]
 pub struct Usage {
     /// Tokens read as prompt, without those served from a cache.
     pub input: TokenCount,
@@ -28,18 +32,62 @@ pub struct Usage {
     pub cache_write: TokenCount,
 }
 
+/// The JSON form of a usage.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    input: Option<u64>,
+    output: Option<u64>,
+    cache_read: Option<u64>,
+    cache_write: Option<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    at_least: Vec<Cow<'static, str>>,
+}
+
 impl TokenCount {
-    /// The number, where it is known.
+    /// The largest count that is believed: 10^15, more than any model reads in a lifetime. A program in any language can
+    /// hold it exactly, and a sum of thousands still fits.
+    pub const MAX: u64 = 1_000_000_000_000_000;
+
+    /// A count that comes from outside. One beyond [`TokenCount::MAX`] is a defect of whatever reported it.
+    pub const fn reported(count: u64) -> Self {
+        if count > Self::MAX { Self::Unknown } else { Self::Known(count) }
+    }
+
+    /// The exact number, where it is known.
     pub const fn known(self) -> Option<u64> {
         match self {
             Self::Known(count) => Some(count),
-            Self::Unknown => None,
+            Self::AtLeast(_) | Self::Unknown => None,
         }
+    }
+
+    /// The number that it is not below.
+    pub const fn lower_bound(self) -> u64 {
+        match self {
+            Self::Known(count) | Self::AtLeast(count) => count,
+            Self::Unknown => 0,
+        }
+    }
+
+    /// The same as a lower bound: what was reported of a run that was cut off.
+    #[must_use]
+    pub const fn cut_off(self) -> Self {
+        Self::bounded_by(self.lower_bound())
+    }
+
+    const fn bounded_by(count: u64) -> Self {
+        if count == 0 { Self::Unknown } else { Self::AtLeast(count) }
+    }
+
+    /// The same, with a number that cannot be believed as unknown.
+    const fn believed(self) -> Self {
+        if self.lower_bound() > Self::MAX { Self::Unknown } else { self }
     }
 }
 
 impl Usage {
-    /// Nobody said anything.
+    /// Nothing was reported.
     pub const UNKNOWN: Self = Self {
         input: TokenCount::Unknown,
         output: TokenCount::Unknown,
@@ -50,6 +98,28 @@ impl Usage {
     /// All four together, which is what a token budget counts.
     pub fn total(&self) -> TokenCount {
         self.input + self.output + self.cache_read + self.cache_write
+    }
+
+    /// The same as lower bounds: what was reported of a run that was cut off.
+    #[must_use]
+    pub fn cut_off(self) -> Self {
+        self.each(TokenCount::cut_off)
+    }
+
+    /// The same as it comes from outside: counts that cannot be are unknown.
+    #[must_use]
+    pub fn believed(self) -> Self {
+        self.each(TokenCount::believed)
+    }
+
+    fn each(self, change: fn(TokenCount) -> TokenCount) -> Self {
+        let Self { input, output, cache_read, cache_write } = self;
+        Self {
+            input: change(input),
+            output: change(output),
+            cache_read: change(cache_read),
+            cache_write: change(cache_write),
+        }
     }
 }
 
@@ -63,9 +133,10 @@ impl Add for TokenCount {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
+        let sum = self.lower_bound().saturating_add(other.lower_bound());
         match (self, other) {
-            (Self::Known(a), Self::Known(b)) => Self::Known(a.saturating_add(b)),
-            _ => Self::Unknown,
+            (Self::Known(_), Self::Known(_)) => Self::Known(sum),
+            _ => Self::bounded_by(sum),
         }
     }
 }
@@ -83,14 +154,45 @@ impl Add for Usage {
     }
 }
 
-impl From<Option<u64>> for TokenCount {
-    fn from(count: Option<u64>) -> Self {
-        count.map_or(Self::Unknown, Self::Known)
+impl From<Document> for Usage {
+    fn from(document: Document) -> Self {
+        let Document { input, output, cache_read, cache_write, at_least } = document;
+        let count = |name: &str, number: Option<u64>| match number {
+            None => TokenCount::Unknown,
+            Some(number) if at_least.iter().any(|bound| bound == name) => {
+                TokenCount::bounded_by(number)
+            }
+            Some(number) => TokenCount::Known(number),
+        };
+        Self {
+            input: count("input", input),
+            output: count("output", output),
+            cache_read: count("cacheRead", cache_read),
+            cache_write: count("cacheWrite", cache_write),
+        }
     }
 }
 
-impl From<TokenCount> for Option<u64> {
-    fn from(count: TokenCount) -> Self {
-        count.known()
+impl From<Usage> for Document {
+    fn from(usage: Usage) -> Self {
+        let Usage { input, output, cache_read, cache_write } = usage;
+        let number = |count: TokenCount| match count {
+            TokenCount::Known(number) | TokenCount::AtLeast(number) => Some(number),
+            TokenCount::Unknown => None,
+        };
+        let names = ["input", "output", "cacheRead", "cacheWrite"];
+        let counts = [input, output, cache_read, cache_write];
+        let bounds = names.into_iter().zip(counts);
+        let at_least = bounds
+            .filter(|(_, count)| matches!(count, TokenCount::AtLeast(_)))
+            .map(|(name, _)| name.into())
+            .collect();
+        Self {
+            input: number(input),
+            output: number(output),
+            cache_read: number(cache_read),
+            cache_write: number(cache_write),
+            at_least,
+        }
     }
 }

@@ -16,10 +16,67 @@ fn unknown_is_not_zero() {
     assert_eq!(known.total(), TokenCount::Known(5));
     let sum = known + Usage { output: TokenCount::Unknown, ..Usage::default() };
     assert_eq!(sum.input, TokenCount::Known(5), "what is known stays known");
-    assert_eq!(sum.total(), TokenCount::Unknown, "what is not does not become zero");
+    assert_eq!(sum.total(), TokenCount::AtLeast(5), "what is not does not become zero");
     let cost = Cost::known(MicroUsd::from_micros(10)) + Cost::unknown() + Cost::unknown();
     assert_eq!((cost.known_usd.as_micros(), cost.unknown_runs), (10, 2));
-    assert_eq!(serde_json::to_string(&sum.output).expect("a count"), "null");
+    let json = serde_json::to_value(sum).expect("counts");
+    assert_eq!((&json["output"], &json["atLeast"]), (&serde_json::Value::Null, &json["absent"]));
+    let cut_off = known.cut_off();
+    assert_eq!(cut_off.total(), TokenCount::AtLeast(5));
+    assert_eq!((cut_off + known).input, TokenCount::AtLeast(10), "a lower bound stays one");
+    assert_eq!(cut_off.output, TokenCount::Unknown, "a lower bound of zero says nothing");
+    let json = serde_json::to_value(cut_off).expect("counts");
+    assert_eq!((&json["input"], &json["atLeast"]), (&5.into(), &serde_json::json!(["input"])));
+    let old = r#"{"input": 5, "output": null, "cacheRead": 0, "cacheWrite": 0}"#;
+    let old: Usage = serde_json::from_str(old).expect("of an earlier version");
+    assert_eq!((old.input, old.output), (TokenCount::Known(5), TokenCount::Unknown));
+}
+
+proptest! {
+    #[test]
+    fn every_number_that_is_recorded_is_read_back(
+        micros in any::<[u64; 2]>(), counts in any::<[Option<u64>; 4]>(), bounds in any::<[bool; 4]>(),
+        dollars in any::<f64>(),
+    ) {
+        let [known_usd, estimated_usd] = micros.map(MicroUsd::from_micros);
+        let cost = Cost { known_usd, estimated_usd, unknown_runs: 1 } + Cost::known(known_usd);
+        let text = serde_json::to_string(&cost).expect("amounts");
+        prop_assert_eq!(serde_json::from_str::<Cost>(&text).expect("amounts"), cost);
+        prop_assert_eq!(known_usd.to_string().parse::<MicroUsd>().expect("an amount"), known_usd);
+        if let Some(amount) = MicroUsd::from_f64(dollars) {
+            let text = serde_json::to_string(&amount).expect("an amount");
+            prop_assert_eq!(serde_json::from_str::<MicroUsd>(&text).expect("an amount"), amount);
+        }
+        let count = |at: usize| match (counts[at], bounds[at]) {
+            (None, _) | (Some(0), true) => TokenCount::Unknown,
+            (Some(count), true) => TokenCount::AtLeast(count),
+            (Some(count), false) => TokenCount::Known(count),
+        };
+        let [input, output, cache_read, cache_write] = [0, 1, 2, 3].map(count);
+        let usage = Usage { input, output, cache_read, cache_write };
+        for usage in [usage, usage + usage, usage.cut_off()] {
+            let text = serde_json::to_string(&usage).expect("counts");
+            prop_assert_eq!(serde_json::from_str::<Usage>(&text).expect("counts"), usage);
+        }
+    }
+}
+
+#[test]
+fn amounts_beyond_all_reason_are_refused_or_bounded() {
+    for text in ["1000000000.000001", "9999999999999", "99999999999999999999"] {
+        let error = text.parse::<MicroUsd>().expect_err(text).to_string();
+        assert_eq!(
+            error,
+            format!("`{text}` is more than the largest amount, 1000000000.00 dollars")
+        );
+    }
+    assert_eq!("1000000000".parse(), Ok(MicroUsd::MAX));
+    assert_eq!(MicroUsd::from_f64(1e9 + 1.0), None);
+    assert_eq!(MicroUsd::from_micros(u64::MAX), MicroUsd::MAX);
+    assert_eq!(MicroUsd::MAX + MicroUsd::MAX, MicroUsd::MAX);
+    let old: MicroUsd = serde_json::from_str("9999999999999.0").expect("of an earlier version");
+    assert_eq!(old, MicroUsd::MAX);
+    assert!(serde_json::from_str::<MicroUsd>("-1").is_err());
 }
 
 #[test]

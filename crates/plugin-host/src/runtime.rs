@@ -65,7 +65,7 @@ impl Runtime for PluginRuntime {
             Ok(spec) => spec,
             Err(error) => return std::future::ready(failed(&error)).boxed(),
         };
-        let RunContext { host, stop, turns } = cx;
+        let RunContext { host, stop, turns, .. } = cx;
         let order = InOrder::of(host);
         let host = RunHost::from(Arc::clone(&order));
         let (turn_ended, further) = match self.abilities.turns {

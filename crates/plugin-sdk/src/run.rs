@@ -115,7 +115,7 @@ impl Work {
         let grace = Duration::from_secs(launch.grant.grace_seconds);
         let host = known(Link::new(host, Some((handle, Stop::Soft { grace }))));
         let turns = Turns::new(host.clone(), letters.unwrap_or_default());
-        Ok(runtime.start(launch, RunContext { host, stop, turns }).await)
+        Ok(runtime.start(launch, RunContext { turns, ..RunContext::new(host, stop) }).await)
     }
 }
 

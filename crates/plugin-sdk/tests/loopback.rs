@@ -42,7 +42,7 @@ impl Runtime for Obedient {
     }
 
     fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished> {
-        let RunContext { host, mut stop, mut turns } = cx;
+        let RunContext { host, mut stop, mut turns, .. } = cx;
         async move {
             host.started(None);
             match &*launch.task {
@@ -405,7 +405,8 @@ async fn children_letters_and_turns_cross() {
         let turns = Turns::new(host.clone(), letters.clone());
         letter.into_iter().for_each(|letter| letters.put(letter.into()));
         let (_stop, signal) = StopHandle::new();
-        let finished = carried.start(launch(task), RunContext { host, stop: signal, turns });
+        let finished =
+            carried.start(launch(task), RunContext { turns, ..RunContext::new(host, signal) });
         async move {
             let _here = (_stop, letters);
             finished.await.output

@@ -25,7 +25,7 @@ mod tests;
 
 use std::collections::HashMap;
 
-use offshoot_model::{BudgetGrant, Cost, Ending, MicroUsd, Reason, RunId, TokenCount, Usage};
+use offshoot_model::{BudgetGrant, Cost, Ending, MicroUsd, RunId, Usage};
 
 pub use account::Balance;
 pub use divide::divide;
@@ -173,9 +173,8 @@ impl Ledger {
         notices
     }
 
-    /// A run has ended: its last report is charged, and what it leaves returns to its parent. Where nobody knows what
-    /// it used, its whole grant is charged: after an interruption without a report, and for a runtime that says
-    /// nothing.
+    /// A run has ended: what it used is charged, and what it leaves returns to its parent. Where that is unknown or a
+    /// lower bound, because the run was cut off or its runtime reports nothing, its whole grant is charged.
     ///
     /// Children that go on keep what is reserved for them; what they leave passes through to whoever stands above.
     pub fn settle(&mut self, run: RunId, ending: &Ending) -> Settlement {
@@ -183,11 +182,7 @@ impl Ledger {
         let Some(account) = self.accounts.get_mut(&run).filter(|account| !account.ended) else {
             return settlement;
         };
-        // An interrupted run has an ending that we wrote, and zeros in it are no report.
-        let zeros = ending.usage == Usage::default() && ending.cost.is_none();
-        if ending.reason != Reason::Interrupted || !zeros {
-            account.report(&ending.usage, &ending.cost);
-        }
+        account.report(&ending.usage, &ending.cost);
         account.charge_unknown();
         account.ended = true;
         settlement.overrun_tokens = account.tokens.above_grant();
@@ -261,11 +256,6 @@ impl Ledger {
     fn account(&mut self, run: RunId) -> &mut Account {
         self.accounts.get_mut(&run).expect("an account outlives those below it")
     }
-}
-
-/// What a report says in tokens.
-fn tokens(usage: &Usage) -> TokenCount {
-    usage.total()
 }
 
 /// What a report says in millionths of a dollar; unknown as soon as a part of it is.

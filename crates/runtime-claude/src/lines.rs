@@ -23,6 +23,15 @@ pub enum Line {
         /// Tokens of the answer.
         output: Option<u64>,
     },
+    /// The same call is accounted for in the program's totals.
+    CallBooked,
+    /// The answer to a request of ours.
+    Answer {
+        /// The id of the request.
+        request: String,
+        /// What the session has used up to now, where that was asked for and the program knows.
+        spent: Option<Spent>,
+    },
     /// A turn is over.
     Result(Box<TurnResult>),
     /// The program is done with a message, whether a turn took it or not.
@@ -94,8 +103,6 @@ pub struct TurnResult {
     pub api_error_status: Option<u64>,
     /// What the session has used so far.
     pub spent: Spent,
-    /// What it has used since the last result, where the program says.
-    pub since_last: Option<Spent>,
     /// The ids of the messages that it answers; empty where the program does not tell.
     pub messages: Vec<String>,
 }
@@ -129,9 +136,15 @@ pub fn parse(line: &[u8]) -> Line {
             "queued" | "started" => Line::Other,
             _ => Line::Done { message: text(&value["command_uuid"]) },
         },
+        ("control_response", _) => answer(&value["response"]),
         ("result", _) => Line::Result(Box::new(turn_result(value))),
         _ => Line::Other,
     }
+}
+
+fn answer(response: &Value) -> Line {
+    let request = text(&response["request_id"]);
+    Line::Answer { request, spent: Spent::of_session(&response["response"]["session"]) }
 }
 
 fn init(value: &Value) -> Init {
@@ -168,7 +181,11 @@ fn assistant(value: &Value) -> Assistant {
 
 fn stream_event(event: &Value) -> Line {
     match str(&event["type"]) {
-        "message_start" => Line::CallBegan(Tokens::of_call(&event["message"]["usage"])),
+        "message_start" => {
+            let read = Tokens::of_call(&event["message"]["usage"]);
+            Line::CallBegan(read.unwrap_or_default())
+        }
+        "message_stop" => Line::CallBooked,
         "message_delta" => Line::CallEnded { output: event["usage"]["output_tokens"].as_u64() },
         _ => Line::Other,
     }
@@ -185,7 +202,6 @@ fn turn_result(mut value: Value) -> TurnResult {
         errors: strings(&value["errors"]),
         api_error_status: value["api_error_status"].as_u64(),
         spent: Spent::of_result(&value),
-        since_last: Spent::of_models(&value["model_usage_since_last_result"]),
         messages: strings(&value["user_message_uuids"]),
     }
 }
@@ -232,6 +248,9 @@ mod tests {
         }
         let done = r#"{"type":"command_lifecycle","command_uuid":"m","state":"discarded"}"#;
         check(done, Line::Done { message: "m".into() });
+        let refused =
+            r#"{"type":"control_response","response":{"subtype":"error","request_id":"7"}}"#;
+        check(refused, Line::Answer { request: "7".into(), spent: None });
         check("Warning: x", Line::Garbage("Warning: x".into()));
         check("[1]", Line::Garbage("[1]".into()));
         check(r#"{"type":"resu"#, Line::Garbage(r#"{"type":"resu"#.into()));

@@ -1,5 +1,7 @@
 //! From what a session told and how its process ended to a reason. Pure.
 
+use std::time::Duration;
+
 use offshoot_model::{CancelledBy, Reason};
 use offshoot_process::{Exit, Finished as Ended};
 
@@ -20,6 +22,12 @@ pub(crate) struct Evidence {
     pub(crate) broken: Option<String>,
     /// Whether it was ended because it did not go after its last turn.
     pub(crate) lingered: bool,
+    /// Whether it was asked to break off its last turn.
+    pub(crate) interrupted: bool,
+    /// Whether nothing was used in the turn that did not end.
+    pub(crate) unused: bool,
+    /// How long the program waited before it tried a refused call again: what the service asked for, or longer each time.
+    pub(crate) retry_after: Option<Duration>,
 }
 
 /// Lines of standard error that explain a failure.
@@ -33,7 +41,7 @@ pub(crate) fn reason(evidence: &Evidence, ended: &Ended) -> Reason {
     if let Some(message) = &evidence.broken {
         return Reason::RuntimeError { message: message.clone(), retryable: false };
     }
-    if ended.stop.is_some() && !evidence.lingered {
+    if evidence.interrupted || ended.stop.is_some() && !evidence.lingered {
         // Whoever asked knows why, and says so in the record.
         return Reason::Cancelled { by: CancelledBy::Operator };
     }
@@ -192,6 +200,12 @@ mod tests {
         assert_eq!(reason(&evidence, &stopped).code(), "cancelled");
         evidence.lingered = true;
         assert_eq!(reason(&evidence, &stopped).code(), "completed", "it had answered long before");
+        evidence.interrupted = true;
+        assert_eq!(
+            reason(&evidence, &ended(Exit::Code(1))).code(),
+            "cancelled",
+            "it went by itself"
+        );
         evidence.broken = Some("no tools".into());
         assert_eq!(reason(&evidence, &stopped), error("no tools", false));
     }

@@ -64,6 +64,15 @@ pub(crate) fn message(id: &str, prompt: &str) -> Vec<u8> {
     line
 }
 
+/// The line that asks something of the program itself, under an id by which its answer is known.
+pub(crate) fn request(id: &str, subtype: &str) -> Vec<u8> {
+    let request =
+        json!({"type": "control_request", "request_id": id, "request": {"subtype": subtype}});
+    let mut line = request.to_string().into_bytes();
+    line.push(b'\n');
+    line
+}
+
 /// The piece, where it is text and short enough.
 fn short_text(range: &InputRange) -> io::Result<Option<String>> {
     if range.length > PIECE_BYTES {

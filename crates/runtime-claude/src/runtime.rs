@@ -127,11 +127,11 @@ impl ClaudeRuntime {
         let (first, files) = prepare(&launch, options)
             .map_err(|error| cannot_start(format!("its files: {error}")))?;
         let _secret = Secret(files.servers.clone());
-        let RunContext { host, stop, turns } = cx;
+        let RunContext { host, stop, turns, usage } = cx;
+        let mut usage = usage.listen();
         let mut thread = Thread { talk: Talk::new(own_server), turns };
         let (mut session, mut prompt) = (Session::New, first.clone());
         if launch.continues {
-            thread.talk = Talk::taken_up(own_server);
             (session, prompt) = (Session::Resume(launch.run.to_string()), prompt::GO_ON.to_owned());
         }
         loop {
@@ -150,6 +150,9 @@ impl ClaudeRuntime {
                 run: launch.run,
                 process: identity,
                 sent: 0,
+                asked: 0,
+                requests: Vec::new(),
+                usage: &mut usage,
                 lines,
                 stdin: Some(stdin),
                 host: host.clone(),

@@ -5,15 +5,18 @@ use std::time::Duration;
 
 use offshoot_model::RunId;
 use offshoot_process::{Identity, Lines, Stop, StopHandle, StopReceiver, StopSignal};
-use offshoot_runtime::{NextTurn, RunHost, StopSignal as RunStop, Turns};
+use offshoot_runtime::{
+    NextTurn, RunHost, Stop as RunStopRequest, StopSignal as RunStop, Turns, UsageListener,
+    UsageRequest,
+};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::lines::{LONGEST_LINE, Line, parse};
 use crate::parking::{Parked, Parking};
-use crate::talk::{Effect, Talk};
+use crate::talk::{BASELINE, Effect, Talk, USAGE};
 use crate::{ClaudeOptions, prompt};
 
 /// Puts lines together from what the program prints, and hands them on.
@@ -28,6 +31,12 @@ pub(crate) struct Session<'a> {
     pub(crate) process: Identity,
     /// How many messages it was sent.
     pub(crate) sent: u16,
+    /// How often it was asked what the session has used.
+    pub(crate) asked: u64,
+    /// Requests of others for the same, each with the first of ours whose answer is one to it.
+    pub(crate) requests: Vec<(u64, UsageRequest)>,
+    /// Where these come from.
+    pub(crate) usage: &'a mut UsageListener,
     pub(crate) lines: mpsc::UnboundedReceiver<Line>,
     /// Closed when this process gets no further turn.
     pub(crate) stdin: Option<pipe::Sender>,
@@ -61,9 +70,14 @@ enum Next {
 }
 
 /// Requests to stop, from others and from ourselves, in the words of processes.
+///
+/// A soft request of others reaches the process late: until then its session asks the program to break off its turn, because
+/// it tells what that turn has cost only if it ends it by itself.
 pub(crate) struct Ear {
     run: RunStop,
     own: StopReceiver,
+    /// When the process is stopped all the same, and how long it has then.
+    late: Option<(Instant, Duration)>,
 }
 
 /// A feed and where its lines come out.
@@ -95,24 +109,45 @@ impl Drop for Feed {
 impl Session<'_> {
     /// Runs until the program prints no more. The answer is the prompt with which another process goes on, where one does.
     pub(crate) async fn run(mut self, prompt: &str) -> Option<String> {
+        self.ask(BASELINE, "get_usage").await;
         self.say(prompt).await;
         loop {
-            let heard = tokio::select! {
-                // A letter that comes with the last line of a turn belongs to the next one.
+            let line = tokio::select! {
                 biased;
+                request = self.stop.heard() => {
+                    self.stopped(request).await;
+                    continue;
+                }
+                // A letter that comes with the last line of a turn belongs to the next one.
                 line = self.lines.recv() => line,
+                request = self.usage.asked() => {
+                    self.ask_usage().await;
+                    self.requests.push((self.asked, request));
+                    continue;
+                }
                 letter = self.thread.turns.letter(), if self.thread.talk.takes_letters() => {
                     self.say(&letter).await;
                     continue;
                 }
             };
             self.host.sign();
-            match self.thread.talk.hear(heard?) {
+            match self.thread.talk.hear(line?) {
                 None => {}
                 Some(Effect::Progress(text)) => self.host.progress(text),
                 Some(Effect::Used) => self.used(),
+                Some(Effect::AskUsage) => self.ask_usage().await,
+                Some(Effect::Answered(request)) => {
+                    self.used();
+                    self.answered(&request);
+                }
                 Some(Effect::TurnEnded) => {
                     self.used();
+                    // The figures of a turn that is over are exact.
+                    self.requests.clear();
+                    if self.thread.talk.is_interrupted() {
+                        self.leave().await;
+                        return None;
+                    }
                     match self.next_turn().await {
                         Next::Here(prompt) => self.say(&prompt).await,
                         Next::Elsewhere(prompt) => return Some(prompt),
@@ -124,6 +159,34 @@ impl Session<'_> {
                 }
                 Some(Effect::End) => self.end.stop(Stop::Firm),
             }
+        }
+    }
+
+    /// Somebody wants it to stop. A turn that is under way is broken off by the program itself, which then tells what it has
+    /// cost; without one, or where that takes too long, the process is stopped.
+    async fn stopped(&mut self, request: RunStopRequest) {
+        match request {
+            RunStopRequest::Soft { .. } if self.thread.talk.is_at_work() => {
+                if !self.thread.talk.is_interrupted() {
+                    self.thread.talk.interrupted();
+                    self.ask("interrupt", "interrupt").await;
+                }
+            }
+            RunStopRequest::Soft { grace } => self.end.stop(Stop::Soft { grace }),
+            RunStopRequest::Firm => self.end.stop(Stop::Firm),
+        }
+    }
+
+    async fn ask_usage(&mut self) {
+        self.asked += 1;
+        self.ask(&format!("{USAGE}{}", self.asked), "get_usage").await;
+    }
+
+    /// The program has answered this request, and each before it.
+    fn answered(&mut self, request: &str) {
+        let number = request.strip_prefix(USAGE).and_then(|number| number.parse().ok());
+        if let Some(number) = number {
+            self.requests.retain(|(asked, _)| *asked > number);
         }
     }
 
@@ -140,18 +203,23 @@ impl Session<'_> {
         };
         let asked = turns.ended(Some(answer));
         tokio::pin!(asked);
-        let (lines, host) = (&mut self.lines, &self.host);
+        let (lines, host, usage, stop) =
+            (&mut self.lines, &self.host, &mut *self.usage, &mut self.stop);
         let kept = async {
             loop {
                 tokio::select! {
                     biased;
                     next = &mut asked => return Some(next),
+                    // It costs nothing now, so it need not break anything off.
+                    () = stopped(stop) => return Some(NextTurn::End),
+                    // It uses nothing between its turns.
+                    request = usage.asked() => drop(request),
                     line = lines.recv() => {
                         host.sign();
                         match talk.hear(line?) {
                             Some(Effect::Progress(text)) => host.progress(text),
                             Some(Effect::Used | Effect::TurnEnded) => used(talk, host),
-                            Some(Effect::End) | None => {}
+                            Some(Effect::End | Effect::AskUsage | Effect::Answered(_)) | None => {}
                         }
                     }
                 }
@@ -165,7 +233,7 @@ impl Session<'_> {
         }
         drop(place);
         self.stdin = None;
-        let exit = Exit { lines, end: &self.end, stop: &self.stop, grace: self.grace };
+        let exit = Exit { lines, usage, end: &self.end, stop, grace: self.grace };
         exit.passed(self.options.linger, talk).await;
         tokio::select! {
             biased;
@@ -181,9 +249,22 @@ impl Session<'_> {
     /// Listens on until the program is gone, and sees to it that it goes.
     async fn leave(&mut self) {
         self.stdin = None;
-        let Self { lines, end, stop, grace, .. } = self;
-        let exit = Exit { lines, end, stop, grace: *grace };
+        if let Some(RunStopRequest::Soft { grace }) = self.stop.requested() {
+            // A part of the grace is gone where it was asked to break off first.
+            let interrupted = self.thread.talk.is_interrupted();
+            self.end.stop(Stop::Soft { grace: if interrupted { rest(grace) } else { grace } });
+        }
+        let Self { lines, usage, end, stop, grace, .. } = self;
+        let exit = Exit { lines, usage, end, stop, grace: *grace };
         exit.passed(self.options.linger, &mut self.thread.talk).await;
+    }
+
+    /// Asks something of the program itself.
+    async fn ask(&mut self, id: &str, subtype: &str) {
+        if let Some(stdin) = &mut self.stdin {
+            // As below.
+            let _ = stdin.write_all(&prompt::request(id, subtype)).await;
+        }
     }
 
     async fn say(&mut self, prompt: &str) {
@@ -205,6 +286,7 @@ impl Session<'_> {
 /// The way out of a program that has been told to go.
 struct Exit<'a> {
     lines: &'a mut mpsc::UnboundedReceiver<Line>,
+    usage: &'a mut UsageListener,
     end: &'a StopHandle,
     stop: &'a RunStop,
     grace: Duration,
@@ -213,11 +295,18 @@ struct Exit<'a> {
 impl Exit<'_> {
     /// Listens until it is gone; one that lingers is stopped.
     async fn passed(self, linger: Duration, talk: &mut Talk) {
-        let Self { lines, end, stop, grace } = self;
+        let Self { lines, usage, end, stop, grace } = self;
         let rest = async {
-            while let Some(line) = lines.recv().await {
-                // What comes behind the last result says nothing about it.
-                talk.hear(line);
+            loop {
+                tokio::select! {
+                    // What comes behind the last result says nothing about it.
+                    line = lines.recv() => match line {
+                        Some(line) => drop(talk.hear(line)),
+                        None => return,
+                    },
+                    // It uses nothing any more.
+                    request = usage.asked() => drop(request),
+                }
             }
         };
         if timeout(linger, rest).await.is_err() {
@@ -247,19 +336,47 @@ async fn stopped(stop: &mut RunStop) {
 impl Ear {
     pub(crate) fn new(run: RunStop) -> (StopHandle, Self) {
         let (end, own) = StopHandle::new();
-        (end, Self { run, own })
+        (end, Self { run, own, late: None })
     }
 }
 
 impl StopSignal for Ear {
     async fn heard(&mut self) -> Stop {
-        tokio::select! {
-            biased;
-            stop = self.run.heard() => match stop {
-                offshoot_runtime::Stop::Soft { grace } => Stop::Soft { grace },
-                offshoot_runtime::Stop::Firm => Stop::Firm,
-            },
-            stop = self.own.heard() => stop,
+        loop {
+            let late = self.late;
+            tokio::select! {
+                biased;
+                stop = self.run.heard() => match stop {
+                    RunStopRequest::Soft { grace } => {
+                        // One that no clock reaches never comes.
+                        let at = Instant::now().checked_add(grace - rest(grace));
+                        self.late = at.map(|at| (at, rest(grace)));
+                    }
+                    RunStopRequest::Firm => return Stop::Firm,
+                },
+                stop = self.own.heard() => return stop,
+                rest = past(late) => {
+                    self.late = None;
+                    return Stop::Soft { grace: rest };
+                }
+            }
         }
+    }
+}
+
+/// Of the grace of a run, the half that its process has after it was signalled. In the other half the program may break off
+/// by itself.
+fn rest(grace: Duration) -> Duration {
+    grace / 2
+}
+
+/// How long the process has left, once it is late; never where it cannot be.
+async fn past(late: Option<(Instant, Duration)>) -> Duration {
+    match late {
+        Some((at, rest)) => {
+            sleep_until(at).await;
+            rest
+        }
+        None => std::future::pending().await,
     }
 }

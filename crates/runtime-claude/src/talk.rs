@@ -1,8 +1,9 @@
 //! What is known of a session while it runs: a fold of its lines. Pure.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use offshoot_model::{JsonText, Reason};
+use offshoot_model::{JsonText, Reason, Usage};
 use offshoot_process::{Finished as Ended, Kept};
 use offshoot_runtime::{Finished, Output, OutputFormat};
 
@@ -39,11 +40,24 @@ pub enum Effect {
     Progress(String),
     /// To tell what has been used.
     Used,
+    /// To ask the program what has been used.
+    AskUsage,
+    /// To tell what has been used to whoever has asked, up to this request.
+    Answered(String),
     /// To decide how it goes on.
     TurnEnded,
     /// To end it.
     End,
 }
+
+/// The word for a key or a login that is no good.
+const UNAUTHORIZED: &str = "authentication_failed";
+
+/// How the ids of requests for what a session has used begin; their number follows.
+pub(crate) const USAGE: &str = "usage-";
+
+/// The id of the request for what a session has used before its process does anything.
+pub(crate) const BASELINE: &str = "usage-0";
 
 /// Of what it says, this many characters are told to people.
 const PROGRESS_CHARS: usize = 200;
@@ -52,11 +66,6 @@ impl Talk {
     /// A session that has said nothing yet.
     pub fn new(needs_own_server: bool) -> Self {
         Self { needs_own_server, ..Self::default() }
-    }
-
-    /// A session that somebody has begun who is gone.
-    pub fn taken_up(needs_own_server: bool) -> Self {
-        Self { meter: Meter::taken_up(), ..Self::new(needs_own_server) }
     }
 
     /// Whether a turn has ever begun.
@@ -98,6 +107,22 @@ impl Talk {
         self.evidence = Evidence { spoke: true, ..Evidence::default() };
     }
 
+    /// Whether a turn is under way that may be using something.
+    pub fn is_at_work(&self) -> bool {
+        self.in_turn && self.began
+    }
+
+    /// It has been asked to break off its turn. The next result is the last one.
+    pub fn interrupted(&mut self) {
+        self.evidence.interrupted = true;
+        self.owed.clear();
+    }
+
+    /// Whether it has been asked to break off.
+    pub fn is_interrupted(&self) -> bool {
+        self.evidence.interrupted
+    }
+
     /// It is being ended because it did not go by itself.
     pub fn lingers(&mut self) {
         self.evidence.lingered = true;
@@ -113,7 +138,7 @@ impl Talk {
         match line {
             Line::Init(init) => self.init(init),
             Line::Assistant(assistant) => self.assistant(assistant),
-            Line::Retry(retry) => Some(Effect::Progress(again(&retry))),
+            Line::Retry(retry) => Some(self.refused(&retry)),
             Line::CallBegan(read) => {
                 self.meter.call_began(read);
                 Some(Effect::Used)
@@ -121,6 +146,19 @@ impl Talk {
             Line::CallEnded { output } => {
                 self.meter.call_ended(output);
                 Some(Effect::Used)
+            }
+            Line::CallBooked => Some(Effect::AskUsage),
+            Line::Answer { request, spent } => {
+                match spent {
+                    // A process is asked before it is given anything to do.
+                    Some(spent) if request == BASELINE => {
+                        self.meter.begins_at(spent);
+                        return None;
+                    }
+                    Some(spent) => self.meter.total(spent),
+                    None => {}
+                }
+                Some(Effect::Answered(request))
             }
             Line::Result(result) => Some(self.result(*result)),
             Line::Done { message } => {
@@ -144,20 +182,35 @@ impl Talk {
             },
             None => outcome::reason(&self.evidence, &ended),
         };
-        let told = self.evidence.result.is_some();
+        let told = self.evidence.result.is_some() || self.evidence.unused;
+        let retry_after = self.evidence.retry_after.filter(|_| reason.is_retryable());
         let (usage, cost) = self.meter.finish(self.began, told);
         let diagnostics = match &ended.stderr.kept {
             Kept::Memory(stderr) if !reason.status().is_success() => outcome::diagnostics(stderr),
             _ => None,
         };
         let output = self.output(format);
-        Finished { reason, output, diagnostics, usage, cost }
+        Finished { reason, output, diagnostics, usage: Some(usage), cost: Some(cost), retry_after }
     }
 
     /// How the run came out, where the process that was to go on could not be started.
     pub fn broken_off(self, reason: Reason) -> Finished {
         let (usage, cost) = self.meter.finish(self.began, self.evidence.result.is_some());
-        Finished { usage, cost, ..Finished::of(reason) }
+        Finished { usage: Some(usage), cost: Some(cost), ..Finished::of(reason) }
+    }
+
+    /// The service has refused a call. A login that has run out is renewed with the first refusal; a second one means that the
+    /// key is no good, and the program would go on asking for minutes.
+    fn refused(&mut self, retry: &Retry) -> Effect {
+        self.evidence.retry_after = Some(Duration::from_millis(retry.delay_ms));
+        if retry.error != UNAUTHORIZED || retry.attempt < 2 {
+            return Effect::Progress(again(retry));
+        }
+        let message = format!("the service refuses the key or the login ({UNAUTHORIZED})");
+        self.evidence.broken = Some(message);
+        // What it refuses uses nothing.
+        self.evidence.unused = self.meter.usage() == Usage::default();
+        Effect::End
     }
 
     fn begin_turn(&mut self) {
@@ -169,7 +222,7 @@ impl Talk {
     }
 
     fn result(&mut self, result: TurnResult) -> Effect {
-        self.meter.result(result.spent, result.since_last);
+        self.meter.result(result.spent);
         if !self.tells_messages {
             self.owed.clear();
         }

@@ -1,7 +1,8 @@
 //! What a session used, from what the program says. Pure.
 //!
 //! The program's totals are cumulative over the turns of a session and include what it started itself, so the last one
-//! is taken and none is added. Between two results the calls to the model are counted as they come.
+//! is taken and none is added. A result has one, and the program tells it at any moment when it is asked. Between two totals
+//! the calls to the model are counted as they come.
 
 use offshoot_model::{Cost, MicroUsd, TokenCount, Usage};
 use serde_json::Value;
@@ -32,31 +33,36 @@ pub struct Spent {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meter {
     /// What the run had used before this process, where it goes on with a session.
-    before: Option<Spent>,
-    /// Whether the session was begun by somebody who is gone, and nobody knows what it had used.
-    takes_up: bool,
-    /// What that was, in so far as totals contain it: it was charged to whoever used it.
-    foreign: Spent,
-    /// Whether the process's totals begin at zero all the same; known after its first result.
-    begins_at_zero: Option<bool>,
-    /// The last total.
+    before: Spent,
+    /// The total with which this process began: that of the session, where the program keeps it. It was charged already.
+    baseline: Spent,
+    /// The last total of this process.
     last: Spent,
     /// Of calls since then.
     since: Tokens,
     /// What the call that runs has read.
     call: Option<Tokens>,
+    /// What the last result had no total of.
+    untold: Untold,
+}
+
+/// What a result had no total of, or none that can be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Untold {
+    tokens: bool,
+    usd: bool,
 }
 
 impl Tokens {
-    /// The numbers of one call to the model, without what it wrote: that is not known when it begins.
-    pub(crate) fn of_call(usage: &Value) -> Self {
-        let count = |name: &str| usage[name].as_u64().unwrap_or_default();
-        Self {
-            input: count("input_tokens"),
+    /// The numbers of one call to the model, without what it wrote: that is not known when it begins. None where one of
+    /// them is no count.
+    pub(crate) fn of_call(usage: &Value) -> Option<Self> {
+        Some(Self {
+            input: count(&usage["input_tokens"])?,
             output: 0,
-            cache_read: count("cache_read_input_tokens"),
-            cache_write: count("cache_creation_input_tokens"),
-        }
+            cache_read: count(&usage["cache_read_input_tokens"])?,
+            cache_write: count(&usage["cache_creation_input_tokens"])?,
+        })
     }
 
     /// All four together.
@@ -90,30 +96,35 @@ impl Spent {
         let table = Self::of_models(&result["modelUsage"]).and_then(|spent| spent.tokens);
         let usage = &result["usage"];
         let own = || {
-            let output = usage["output_tokens"].as_u64()?;
-            Some(Tokens { output, ..Tokens::of_call(usage) })
+            let output =
+                usage["output_tokens"].as_u64().filter(|&count| count <= TokenCount::MAX)?;
+            Some(Tokens { output, ..Tokens::of_call(usage)? })
         };
         let usd = result["total_cost_usd"].as_f64().and_then(MicroUsd::from_f64);
-        Self { tokens: table.or_else(own), usd }
+        let tokens = if result["modelUsage"].is_object() { table } else { own() };
+        Self { tokens, usd }
     }
 
-    /// From a table with a row for each model.
-    pub(crate) fn of_models(table: &Value) -> Option<Self> {
+    /// From the answer to a request for the usage of the session; none where it has none.
+    pub(crate) fn of_session(session: &Value) -> Option<Self> {
+        let tokens = Self::of_models(&session["model_usage"])?.tokens;
+        let usd = session["total_cost_usd"].as_f64().and_then(MicroUsd::from_f64);
+        Some(Self { tokens, usd })
+    }
+
+    /// From a table with a row for each model. Without tokens where one of its numbers is no count.
+    fn of_models(table: &Value) -> Option<Self> {
         let tokens = |row: &Value| {
-            let count = |name: &str| row[name].as_u64().unwrap_or_default();
-            Tokens {
-                input: count("inputTokens"),
-                output: count("outputTokens"),
-                cache_read: count("cacheReadInputTokens"),
-                cache_write: count("cacheCreationInputTokens"),
-            }
+            Some(Tokens {
+                input: count(&row["inputTokens"])?,
+                output: count(&row["outputTokens"])?,
+                cache_read: count(&row["cacheReadInputTokens"])?,
+                cache_write: count(&row["cacheCreationInputTokens"])?,
+            })
         };
-        let rows = || table.as_object().map(|rows| rows.values());
-        let usd = |row: &Value| row["costUSD"].as_f64().and_then(MicroUsd::from_f64);
-        Some(Self {
-            tokens: Some(rows()?.map(tokens).fold(Tokens::default(), Tokens::plus)),
-            usd: rows()?.map(usd).try_fold(MicroUsd::default(), |sum, usd| Some(sum + usd?)),
-        })
+        let mut rows = table.as_object()?.values().map(tokens);
+        let tokens = rows.try_fold(Tokens::default(), |sum, row| Some(sum.plus(row?)));
+        Some(Self { tokens, usd: None })
     }
 
     fn minus(self, other: Self) -> Self {
@@ -128,23 +139,26 @@ impl Spent {
     }
 }
 
+/// A number of tokens, which is zero where it is left out and none where it cannot be one.
+fn count(value: &Value) -> Option<u64> {
+    match value {
+        Value::Null => Some(0),
+        value => value.as_u64().filter(|&count| count <= TokenCount::MAX),
+    }
+}
+
 impl Meter {
-    /// The account of a session that goes on in a new process, after it had used this.
-    pub fn resumed(before: Spent) -> Self {
-        Self { before: Some(before), ..Self::default() }
-    }
-
-    /// The account of a session that somebody has begun who is gone. It counts from here.
-    pub fn taken_up() -> Self {
-        Self { takes_up: true, ..Self::default() }
-    }
-
     /// The account of the same session in a further process.
     #[must_use]
     pub fn resume(self) -> Self {
         let before = Spent { tokens: Some(self.tokens()), usd: Some(self.usd()) };
-        let Self { takes_up, foreign, .. } = self;
-        Self { takes_up, foreign, ..Self::resumed(before) }
+        Self { before, ..Self::default() }
+    }
+
+    /// The total with which a process begins, before its first call: zero of a new session, and of one that goes on what
+    /// the program has kept of it, which is not the same in all its versions.
+    pub fn begins_at(&mut self, total: Spent) {
+        self.baseline = total;
     }
 
     /// A call to the model has begun.
@@ -161,39 +175,33 @@ impl Meter {
         }
     }
 
-    /// A result with its total, and what of it came since the last one.
-    pub fn result(&mut self, total: Spent, since_last: Option<Spent>) {
-        if std::mem::take(&mut self.takes_up) {
-            self.foreign = since_last.map(|new| total.minus(new)).unwrap_or_default();
+    /// A total, which contains each call that has ended.
+    pub fn total(&mut self, total: Spent) {
+        let Spent { tokens, usd } = total.minus(self.baseline);
+        if tokens.is_some() {
+            self.since = Tokens::default();
         }
-        let since_last = since_last.and_then(|spent| spent.tokens);
-        if let Some(before) = self.before {
-            let foreign = self.foreign.tokens.unwrap_or_default();
-            let before = before.tokens.unwrap_or_default().plus(foreign).total();
-            // A total of old and new is more than the new alone. A program that does not tell the new apart began at
-            // zero in every version that was looked at; were it not so, too much would be charged and not too little.
-            let at_zero = || match (total.tokens, since_last) {
-                (Some(total), Some(new)) => total.total() < new.total().saturating_add(before),
-                _ => true,
-            };
-            self.begins_at_zero.get_or_insert_with(at_zero);
+        self.last = Spent { tokens: tokens.or(self.last.tokens), usd: usd.or(self.last.usd) };
+    }
+
+    /// The total of a turn that is over, and with it each of its calls.
+    pub fn result(&mut self, total: Spent) {
+        self.total(total);
+        self.untold = Untold { tokens: total.tokens.is_none(), usd: total.usd.is_none() };
+        match total.tokens {
+            Some(_) => self.call = None,
+            None => self.call_ended(None),
         }
-        self.last = match self.begins_at_zero {
-            Some(true) => total,
-            _ => total.minus(self.foreign),
-        };
-        self.since = Tokens::default();
-        self.call = None;
     }
 
     /// Tokens so far. None are known to be none.
     pub fn usage(&self) -> Usage {
         let Tokens { input, output, cache_read, cache_write } = self.tokens();
         Usage {
-            input: TokenCount::Known(input),
-            output: TokenCount::Known(output),
-            cache_read: TokenCount::Known(cache_read),
-            cache_write: TokenCount::Known(cache_write),
+            input: TokenCount::reported(input),
+            output: TokenCount::reported(output),
+            cache_read: TokenCount::reported(cache_read),
+            cache_write: TokenCount::reported(cache_write),
         }
     }
 
@@ -205,27 +213,20 @@ impl Meter {
     fn tokens(&self) -> Tokens {
         let last = self.last.tokens.unwrap_or_default();
         let own = last.plus(self.since).plus(self.call.unwrap_or_default());
-        let earlier = self.earlier().and_then(|earlier| earlier.tokens);
-        own.plus(earlier.unwrap_or_default())
+        own.plus(self.before.tokens.unwrap_or_default())
     }
 
     fn usd(&self) -> MicroUsd {
-        let earlier = self.earlier().and_then(|earlier| earlier.usd);
-        self.last.usd.unwrap_or_default() + earlier.unwrap_or_default()
+        self.last.usd.unwrap_or_default() + self.before.usd.unwrap_or_default()
     }
 
-    /// The account at the end. What calls after the last result have cost, if any, nobody can say.
+    /// The account at the end. What calls after the last result have used, if any, is not known: then it is a lower bound.
     pub fn finish(&self, began: bool, ended_with_result: bool) -> (Usage, Cost) {
-        let told = ended_with_result && self.last.tokens.is_some();
-        let usage = if told || !began { self.usage() } else { Usage::UNKNOWN };
-        let priced = ended_with_result && self.last.usd.is_some();
+        let told = ended_with_result && !self.untold.tokens;
+        let usage = if told || !began { self.usage() } else { self.usage().cut_off() };
+        let priced = ended_with_result && !self.untold.usd;
         let unknown_runs = u32::from(began && !priced);
         (usage, Cost { unknown_runs, ..self.cost() })
-    }
-
-    /// What this process's totals leave out. Before the first result they leave out everything.
-    fn earlier(&self) -> Option<Spent> {
-        self.before.filter(|_| self.begins_at_zero != Some(false))
     }
 }
 
@@ -274,91 +275,96 @@ mod tests {
     }
 
     #[test]
+    fn a_count_that_cannot_be_is_unknown() {
+        let check = |value: Value, is_known: bool| {
+            let row = json!({"inputTokens": value, "outputTokens": 1});
+            let session = json!({"model_usage": {"a": row}, "total_cost_usd": 0.5});
+            let told = Spent::of_session(&session).expect("a table");
+            assert_eq!(told.tokens.is_some(), is_known, "{value}");
+            assert_eq!(told.usd.map(MicroUsd::as_micros), Some(500_000));
+            let usage = json!({"input_tokens": value, "output_tokens": 1});
+            assert_eq!(Tokens::of_call(&usage).is_some(), is_known, "{value}");
+            let result = Spent::of_result(&json!({"modelUsage": {"a": row}, "usage": {}}));
+            assert_eq!(result.tokens.is_some(), is_known, "{value}");
+        };
+        check(json!(7), true);
+        check(json!(null), true);
+        for value in [json!(-1), json!(1.5), json!("7"), json!(u64::MAX), json!([])] {
+            check(value, false);
+        }
+    }
+
+    #[test]
     fn the_last_total_is_taken_and_none_is_added() {
         let mut meter = Meter::default();
-        meter.result(spent(tokens(10, 5, 0, 0), 140), None);
-        meter.result(spent(tokens(20, 10, 0, 0), 280), None);
+        meter.result(spent(tokens(10, 5, 0, 0), 140));
+        meter.result(spent(tokens(20, 10, 0, 0), 280));
         assert_eq!(known(&meter), (30, 280));
     }
 
     #[test]
-    fn calls_count_until_their_result_comes() {
+    fn calls_count_until_a_total_has_them() {
         let mut meter = Meter::default();
         meter.call_began(tokens(10, 0, 0, 0));
         assert_eq!(known(&meter), (10, 0));
         meter.call_ended(Some(5));
         meter.call_ended(Some(5));
         assert_eq!(known(&meter), (15, 0), "one call ends once");
+        meter.total(spent(tokens(10, 5, 0, 0), 140));
+        assert_eq!(known(&meter), (15, 140), "in the middle of a turn");
         meter.call_began(tokens(20, 0, 1, 0));
+        meter.total(spent(tokens(10, 5, 0, 0), 140));
+        assert_eq!(known(&meter), (36, 140), "the call that runs is in no total");
         meter.call_began(tokens(30, 0, 0, 0));
-        assert_eq!(known(&meter), (66, 0), "one that broke off has read all the same");
-        meter.result(spent(tokens(60, 6, 1, 0), 9), None);
-        assert_eq!(known(&meter), (67, 9));
+        assert_eq!(known(&meter), (66, 140), "one that broke off has read all the same");
+        meter.result(spent(tokens(60, 6, 1, 0), 900));
+        assert_eq!(known(&meter), (67, 900));
     }
 
     #[test]
     fn a_session_that_goes_on_is_charged_once() {
-        let before = spent(tokens(20, 10, 0, 0), 280);
-        let new = spent(tokens(10, 5, 0, 0), 140);
-        let check = |total: Spent, since_last, expected| {
-            let mut meter = Meter::resumed(before);
-            assert_eq!(known(&meter), (30, 280), "before anything is told");
-            meter.result(total, since_last);
-            assert_eq!(known(&meter), expected, "{total:?} {since_last:?}");
-        };
-        check(spent(tokens(30, 15, 0, 0), 420), Some(new), (45, 420));
-        check(new, Some(new), (45, 420));
-        check(new, None, (45, 420));
-        // The second result of the same process is read as the first was.
-        let mut meter = Meter::resumed(before);
-        meter.result(new, Some(new));
-        meter.result(spent(tokens(60, 30, 0, 0), 840), Some(spent(tokens(50, 25, 0, 0), 700)));
-        assert_eq!(known(&meter), (120, 1120));
-    }
-
-    #[test]
-    fn a_session_may_go_on_more_than_once() {
         let (turn, twice) = (spent(tokens(10, 5, 0, 0), 140), spent(tokens(20, 10, 0, 0), 280));
+        let zero = Spent { tokens: Some(Tokens::default()), usd: Some(MicroUsd::default()) };
         let mut meter = Meter::default();
-        meter.result(turn, None);
-        let mut meter = meter.resume();
-        assert_eq!(known(&meter), (15, 140));
-        // Its totals go on from the saved one; those of the next process begin at zero.
-        meter.result(twice, Some(turn));
-        let mut meter = meter.resume();
-        assert_eq!(known(&meter), (30, 280));
-        meter.result(turn, Some(turn));
-        assert_eq!(known(&meter), (45, 420));
+        meter.begins_at(zero);
+        meter.result(turn);
+        let meter = meter.resume();
+        assert_eq!(known(&meter), (15, 140), "before anything is told");
+        // One version keeps the total of a session, another begins at zero.
+        for (baseline, total) in [(turn, twice), (zero, turn)] {
+            let mut meter = meter;
+            meter.begins_at(baseline);
+            meter.call_began(tokens(10, 0, 0, 0));
+            assert_eq!(known(&meter), (25, 140), "{baseline:?}");
+            meter.result(total);
+            assert_eq!(known(&meter), (30, 280), "{baseline:?}");
+            assert_eq!(known(&meter.resume()), (30, 280), "{baseline:?}");
+        }
     }
 
     #[test]
     fn what_somebody_else_has_used_is_not_charged_again() {
-        let (turn, four) = (spent(tokens(10, 5, 0, 0), 140), spent(tokens(40, 20, 0, 0), 560));
-        let five = spent(tokens(50, 25, 0, 0), 700);
-        let mut meter = Meter::taken_up();
+        let mut meter = Meter::default();
+        meter.begins_at(spent(tokens(30, 15, 0, 0), 420));
         assert_eq!(known(&meter), (0, 0));
-        meter.result(four, Some(turn));
-        assert_eq!(known(&meter), (15, 140), "three of the four were somebody else's");
-        let mut again = meter.resume();
-        again.result(five, Some(turn));
-        assert_eq!(known(&again), (30, 280), "and still are in another process");
-        let mut at_zero = meter.resume();
-        at_zero.result(turn, Some(turn));
-        assert_eq!(known(&at_zero), (30, 280), "where totals begin at zero too");
+        meter.result(spent(tokens(40, 20, 0, 0), 560));
+        assert_eq!(known(&meter), (15, 140));
     }
 
     #[test]
-    fn what_nobody_told_is_unknown() {
+    fn what_was_not_told_is_unknown_and_what_was_is_a_lower_bound() {
         let mut meter = Meter::default();
         let zero = (Usage::default(), Cost::NONE);
         assert_eq!(meter.finish(false, false), zero, "nothing was ever asked");
         assert_eq!(meter.finish(true, false), (Usage::UNKNOWN, Cost::unknown()));
-        meter.result(spent(tokens(10, 5, 0, 0), 140), None);
+        meter.result(spent(tokens(10, 5, 0, 0), 140));
         let (usage, cost) = meter.finish(true, false);
-        assert_eq!(usage, Usage::UNKNOWN, "a second turn died");
+        assert_eq!(usage.total(), TokenCount::AtLeast(15), "a second turn died");
         assert_eq!((cost.known_usd.as_micros(), cost.unknown_runs), (140, 1));
         assert_eq!(meter.finish(true, true).1, Cost::known(MicroUsd::from_micros(140)));
-        meter.result(Spent::default(), None);
-        assert_eq!(meter.finish(true, true), (Usage::UNKNOWN, Cost::unknown()));
+        meter.result(Spent::default());
+        let (usage, cost) = meter.finish(true, true);
+        assert_eq!(usage.total(), TokenCount::AtLeast(15), "a result without numbers");
+        assert_eq!((cost.known_usd.as_micros(), cost.unknown_runs), (140, 1));
     }
 }

@@ -72,7 +72,7 @@ async fn its_complaints_explain_it() {
     let (finished, _) = script.place.run(script.place.launch("x")).await;
     assert_eq!(finished.reason.code(), "cannot_start");
     assert_eq!(finished.diagnostics.as_deref(), Some("error: unknown option --session-id"));
-    assert_eq!(finished.usage, Usage::default());
+    assert_eq!(finished.usage, Some(Usage::default()));
 }
 
 #[tokio::test]

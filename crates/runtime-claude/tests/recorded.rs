@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use offshoot_model::TokenCount;
 use offshoot_process::{Exit, Finished as Ended, Kept, Output as Stream};
 use offshoot_runtime::{Finished, Output, OutputFormat};
 use offshoot_runtime_claude::{Effect, Talk, parse_line};
@@ -61,17 +62,24 @@ fn replay(lines: &str, exit: Exit) -> String {
             }
             Some(Effect::TurnEnded) => format!("turn ended  {:?}", talk.answer()),
             Some(Effect::End) => "end".to_owned(),
+            Some(Effect::AskUsage) => "asks what was used".to_owned(),
+            Some(Effect::Answered(request)) => format!("answered    {request}"),
         };
         writeln!(told, "{words}").expect("writing into a string cannot fail");
     }
-    let Finished { reason, output, diagnostics, usage, cost } =
+    let Finished { reason, output, diagnostics, usage, cost, .. } =
         talk.finish(ended(exit), OutputFormat::Text);
     let output = match output {
         Output::Text(text) => format!("text {text:?}"),
         Output::Json(json) => format!("json {}", json.as_str()),
         other => format!("{other:?}"),
     };
-    let tokens = usage.total().known().map_or("unknown".to_owned(), |tokens| tokens.to_string());
+    let (usage, cost) = usage.zip(cost).expect("it is told");
+    let tokens = match usage.total() {
+        TokenCount::Known(tokens) => tokens.to_string(),
+        TokenCount::AtLeast(tokens) => format!("at least {tokens}"),
+        TokenCount::Unknown => "unknown".to_owned(),
+    };
     let (known, unknown) = (cost.known_usd, cost.unknown_runs);
     let retryable = reason.is_retryable();
     writeln!(told, "reason      {reason} [{}, retryable: {retryable}]", reason.code())
@@ -138,7 +146,11 @@ fn a_session_that_breaks_off_is_no_success() {
             assert!(!finished.reason.status().is_success(), "{length} lines, {exit:?}");
             assert!(finished.diagnostics.is_some(), "{length} lines, {exit:?}");
             if began {
-                assert_eq!(finished.cost.unknown_runs, 1, "{length} lines, {exit:?}");
+                assert_eq!(
+                    finished.cost.expect("it is told").unknown_runs,
+                    1,
+                    "{length} lines, {exit:?}"
+                );
             }
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use offshoot_model::{Cost, ProcessIdentity, Reason, Usage};
+use offshoot_model::{ProcessIdentity, Reason};
 use offshoot_process::{
     Capture, Identity, Keep, Kept, Processes, Program, ProgramError, Stdin, Stop, StopSignal,
     resolve_program,
@@ -152,7 +152,7 @@ impl ExecRuntime {
                 }
             }
         };
-        Ok(Finished { reason, output, diagnostics, usage: Usage::default(), cost: Cost::NONE })
+        Ok(Finished { output, diagnostics, ..Finished::of(reason) })
     }
 
     /// What is not to be recorded of this run's remarks.

@@ -28,6 +28,8 @@ pub struct Delta {
     pub finish: Option<String>,
     /// What the call used.
     pub usage: Option<Tokens>,
+    /// What it says of that which cannot be.
+    pub odd_usage: Option<String>,
 }
 
 /// A bit of one call of a tool.
@@ -72,11 +74,15 @@ pub fn parse(data: &str) -> Chunk {
     let choice = &message["choices"][0];
     let said = if choice["delta"].is_object() { &choice["delta"] } else { &choice["message"] };
     let calls = said["tool_calls"].as_array().into_iter().flatten();
+    let used = &message["usage"];
+    let usage = Tokens::of(used);
+    let is_odd = usage.is_none() && used.get("prompt_tokens").is_some_and(|count| !count.is_null());
     Chunk::Delta(Delta {
         text: said["content"].as_str().unwrap_or_default().to_owned(),
         calls: calls.map(CallDelta::of).collect(),
         finish: choice["finish_reason"].as_str().map(str::to_owned),
-        usage: Tokens::of(&message["usage"]),
+        usage,
+        odd_usage: is_odd.then(|| beginning(&used.to_string())),
     })
 }
 

@@ -55,6 +55,9 @@ pub enum Failure {
         /// Its beginning.
         beginning: String,
     },
+    /// The answer ended in order, and nothing had come.
+    #[error("the service ended its answer before it had begun")]
+    Nothing,
     /// An answer that does not end.
     #[error("the answer is too long to be one")]
     TooLong,
@@ -81,7 +84,7 @@ impl Failure {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Unreachable { source, .. } => !is_mistrust(source),
-            Self::Cut { .. } | Self::Silent { .. } => true,
+            Self::Cut { .. } | Self::Silent { .. } | Self::Nothing => true,
             Self::Refused { status, error, .. } => passes(Some(*status), error),
             Self::GaveUp { error } => passes(error.status, error),
             Self::Garbage { .. }

@@ -51,13 +51,13 @@ pub(crate) struct Meter {
 }
 
 impl Tokens {
-    /// From the `usage` of an answer; none where there is none.
+    /// From the `usage` of an answer; none where there is none, or one of its numbers cannot be a count.
     pub fn of(usage: &Value) -> Option<Self> {
-        let prompt = usage["prompt_tokens"].as_u64()?;
-        let cached = usage["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap_or_default();
+        let prompt = usage.get("prompt_tokens").and_then(count)?;
+        let cached = count(&usage["prompt_tokens_details"]["cached_tokens"])?;
         Some(Self {
             input: prompt.saturating_sub(cached),
-            output: usage["completion_tokens"].as_u64().unwrap_or_default(),
+            output: count(&usage["completion_tokens"])?,
             cache_read: cached.min(prompt),
         })
     }
@@ -65,6 +65,14 @@ impl Tokens {
     /// What the conversation takes up after this call.
     pub(crate) fn context(self) -> u64 {
         self.input.saturating_add(self.cache_read).saturating_add(self.output)
+    }
+}
+
+/// A number of tokens, which is zero where it is left out and none where it cannot be one.
+fn count(value: &Value) -> Option<u64> {
+    match value {
+        Value::Null => Some(0),
+        value => value.as_u64().filter(|&count| count <= TokenCount::MAX),
     }
 }
 
@@ -84,15 +92,28 @@ impl Price {
     }
 }
 
+/// What a call can have used at most, where the endpoint does not say what it used: no token is shorter than a byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bound {
+    /// So many.
+    pub(crate) tokens: Tokens,
+    /// Whether it cannot have been more. A model that may think as long as it likes may have written more than came.
+    pub(crate) is_whole: bool,
+}
+
 impl Pricing {
-    /// Of one call; without numbers nobody knows.
-    fn of(self, tokens: Option<Tokens>) -> Cost {
+    /// Of one call. Without numbers it is what the call can have used at most.
+    fn of(self, tokens: Option<Tokens>, bound: Bound) -> Cost {
+        let estimated =
+            |tokens, price: Price| Cost { estimated_usd: price.of(tokens), ..Cost::NONE };
         match (self, tokens) {
             (Self::Free, _) => Cost::NONE,
-            (Self::Known(price), Some(tokens)) => {
-                Cost { estimated_usd: price.of(tokens), ..Cost::NONE }
+            (Self::Known(price), Some(tokens)) => estimated(tokens, price),
+            (Self::Known(price), None) => {
+                let unknown_runs = u32::from(!bound.is_whole);
+                Cost { unknown_runs, ..estimated(bound.tokens, price) }
             }
-            (Self::Known(_) | Self::Unknown, _) => Cost::unknown(),
+            (Self::Unknown, _) => Cost::unknown(),
         }
     }
 }
@@ -117,10 +138,10 @@ impl Meter {
         self.open = false;
     }
 
-    /// It is over. Without numbers nobody knows what it used.
-    pub(crate) fn call_ended(&mut self, tokens: Option<Tokens>) {
+    /// It is over. Without numbers it is charged what it can have used.
+    pub(crate) fn call_ended(&mut self, tokens: Option<Tokens>, bound: Bound) {
         self.open = false;
-        self.cost = plus(self.cost, self.pricing.of(tokens));
+        self.cost = plus(self.cost, self.pricing.of(tokens, bound));
         self.usage = self.usage
             + tokens.map_or(Usage::UNKNOWN, |Tokens { input, output, cache_read }| Usage {
                 input: TokenCount::Known(input),
@@ -132,12 +153,12 @@ impl Meter {
 
     /// Tokens so far. A call that is under way, or was given up, has used what nobody knows.
     pub(crate) fn usage(&self) -> Usage {
-        if self.open { Usage::UNKNOWN } else { self.usage }
+        if self.open { self.usage + Usage::UNKNOWN } else { self.usage }
     }
 
     /// Money so far.
     pub(crate) fn cost(&self) -> Cost {
-        if self.open { plus(self.cost, self.pricing.of(None)) } else { self.cost }
+        if self.open { plus(self.cost, self.pricing.of(None, Bound::default())) } else { self.cost }
     }
 }
 
@@ -152,6 +173,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// Ten thousand bytes went, and the model may have thought longer than it wrote.
+    const BOUND: Bound =
+        Bound { tokens: Tokens { input: 10_000, output: 1_000, cache_read: 0 }, is_whole: false };
 
     fn tokens(input: u64, output: u64) -> Option<Tokens> {
         Some(Tokens { input, output, cache_read: 0 })
@@ -172,6 +197,12 @@ mod tests {
             ),
             (json!({}), None),
             (json!(null), None),
+            (json!({"prompt_tokens": -3, "completion_tokens": 2}), None),
+            (json!({"prompt_tokens": 9, "completion_tokens": -2}), None),
+            (json!({"prompt_tokens": 9, "completion_tokens": 2.5}), None),
+            (json!({"prompt_tokens": "9"}), None),
+            (json!({"prompt_tokens": 9, "completion_tokens": u64::MAX}), None),
+            (json!({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": "4"}}), None),
         ] {
             let found = Tokens::of(&usage);
             let found = found.map(|tokens| (tokens.input, tokens.output, tokens.cache_read));
@@ -184,15 +215,15 @@ mod tests {
         let mut meter = Meter::new(Pricing::Free);
         meter.call_began();
         assert_eq!(meter.usage(), Usage::UNKNOWN, "it may be dropped now");
-        meter.call_ended(tokens(10, 5));
+        meter.call_ended(tokens(10, 5), BOUND);
         meter.call_began();
         meter.call_refused();
         meter.call_began();
-        meter.call_ended(tokens(1, 1));
+        meter.call_ended(tokens(1, 1), BOUND);
         assert_eq!(meter.usage().total().known(), Some(17));
-        meter.call_ended(None);
-        meter.call_ended(tokens(1, 1));
-        assert_eq!(meter.usage(), Usage::UNKNOWN);
+        meter.call_ended(None, BOUND);
+        meter.call_ended(tokens(1, 1), BOUND);
+        assert_eq!(meter.usage().total(), TokenCount::AtLeast(19));
         assert_eq!(meter.cost(), Cost::NONE);
     }
 
@@ -207,23 +238,30 @@ mod tests {
         let mut meter = Meter::new(Pricing::Known(price));
         assert_eq!(meter.cost(), Cost::NONE, "nothing was asked for");
         meter.call_began();
-        meter.call_ended(Some(Tokens { input: 1000, output: 100, cache_read: 1000 }));
+        meter.call_ended(Some(Tokens { input: 1000, output: 100, cache_read: 1000 }), BOUND);
         assert_eq!(meter.cost().estimated_usd, MicroUsd::from_micros(150 + 60 + 75));
         meter.goes_on_with(Pricing::Free);
-        meter.call_ended(tokens(1000, 1000));
+        meter.call_ended(tokens(1000, 1000), BOUND);
         let known = Cost { estimated_usd: MicroUsd::from_micros(285), ..Cost::NONE };
         assert_eq!(meter.cost(), known);
         meter.goes_on_with(Pricing::Known(price));
-        meter.call_ended(None);
-        meter.call_ended(None);
-        assert_eq!(meter.cost(), Cost { unknown_runs: 1, ..known }, "one run, however many calls");
+        meter.call_ended(None, Bound { is_whole: true, ..BOUND });
+        let bounded = Cost { estimated_usd: MicroUsd::from_micros(285 + 2100), ..Cost::NONE };
+        assert_eq!(meter.cost(), bounded, "never free");
+        meter.call_ended(None, Bound::default());
+        meter.call_ended(None, Bound::default());
+        assert_eq!(
+            meter.cost(),
+            Cost { unknown_runs: 1, ..bounded },
+            "one run, however many calls"
+        );
         let mut unknown = Meter::new(Pricing::Unknown);
         assert_eq!(unknown.cost(), Cost::NONE);
         unknown.call_began();
         unknown.call_refused();
         assert_eq!(unknown.cost(), Cost::NONE, "the model never saw it");
         unknown.call_began();
-        unknown.call_ended(tokens(1, 1));
+        unknown.call_ended(tokens(1, 1), BOUND);
         assert_eq!(unknown.cost(), Cost::unknown());
     }
 }

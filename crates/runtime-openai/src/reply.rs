@@ -36,20 +36,25 @@ const LONGEST: usize = 64 * 1024 * 1024;
 impl Reply {
     /// Takes a further bit.
     pub fn take(&mut self, delta: Delta) -> Result<(), Failure> {
-        let Delta { text, calls, finish, usage } = delta;
+        let Delta { text, calls, finish, usage, odd_usage: _ } = delta;
         self.text.push_str(&text);
         calls.into_iter().for_each(|call| self.take_call(call));
         self.finish = finish.or(self.finish.take());
         self.usage = usage.or(self.usage.take());
-        let size =
-            self.text.len() + self.calls.iter().map(|call| call.arguments.len()).sum::<usize>();
-        if size > LONGEST { Err(Failure::TooLong) } else { Ok(()) }
+        if self.size() > LONGEST { Err(Failure::TooLong) } else { Ok(()) }
+    }
+
+    /// How many bytes of it have come.
+    pub(crate) fn size(&self) -> usize {
+        let of_calls = self.calls.iter().map(|call| call.name.len() + call.arguments.len());
+        self.text.len() + of_calls.sum::<usize>()
     }
 
     /// The answer, now that nothing more comes. `done` is whether the endpoint said so.
     pub fn end(mut self, done: bool) -> Result<Self, Failure> {
         match self.finish.as_deref() {
             None if !done => return Err(Failure::Cut { source: None }),
+            None if self.text.is_empty() && self.calls.is_empty() => return Err(Failure::Nothing),
             Some("length") => return Err(Failure::Length),
             Some("content_filter") => return Err(Failure::Filtered),
             _ => {}
@@ -203,6 +208,10 @@ mod tests {
             }
             let all: String = bits.iter().map(|(text, ..)| text.as_str()).collect();
             prop_assert_eq!(&reply.text, &all);
+            if bits.is_empty() {
+                prop_assert!(reply.end(true).is_err(), "nothing is no answer");
+                return Ok(());
+            }
             let reply = reply.end(true).expect("it says that it is over");
             let arguments: usize = reply.calls.iter().map(|call| call.arguments.len()).sum();
             prop_assert_eq!(arguments, all.len());

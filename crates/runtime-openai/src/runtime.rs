@@ -66,7 +66,7 @@ impl OpenAiRuntime {
         };
         let (prompt, sources) = context::first(&launch, options.inline_bytes)
             .map_err(|error| cannot_start(format!("its input cannot be read: {error}")))?;
-        let RunContext { host, mut stop, turns } = cx;
+        let RunContext { host, mut stop, turns, .. } = cx;
         host.started(None);
         let may_spawn = launch.may_spawn();
         let system = system_prompt(&launch, may_spawn);
@@ -89,7 +89,9 @@ impl OpenAiRuntime {
             chance: chance(&launch),
             said: String::new(),
             counted: None,
+            came: 0,
             told: Instant::now(),
+            retry_after: None,
         };
         let reason = tokio::select! {
             biased;

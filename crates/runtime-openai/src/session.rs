@@ -18,7 +18,7 @@ use crate::compaction::Due;
 use crate::context::Sources;
 use crate::failure::Failure;
 use crate::history::{History, Message};
-use crate::meter::Meter;
+use crate::meter::{Bound, Meter};
 use crate::pressure::Pressure;
 use crate::reply::{Call, Reply};
 use crate::service::Service;
@@ -49,8 +49,12 @@ pub(crate) struct Session<'r> {
     pub(crate) said: String,
     /// What the call that is under way has used, once the service has said so.
     pub(crate) counted: Option<Tokens>,
+    /// How many bytes of its answer have come.
+    pub(crate) came: u64,
     /// When something was last told to anybody.
     pub(crate) told: Instant,
+    /// When the service that refused the last call wants to be asked again.
+    pub(crate) retry_after: Option<Duration>,
 }
 
 /// What a request is for.
@@ -89,8 +93,9 @@ impl Session<'_> {
         let (usage, cost) = (self.meter.usage(), self.meter.cost());
         let completed = reason.status().is_success();
         Finished {
-            usage,
-            cost,
+            usage: Some(usage),
+            cost: Some(cost),
+            retry_after: self.retry_after,
             output: output(self.said, completed, format),
             ..Finished::of(reason)
         }
@@ -164,12 +169,13 @@ impl Session<'_> {
         loop {
             self.pressure.passes(self.chance).await;
             self.meter.call_began();
-            self.counted = None;
+            (self.counted, self.came) = (None, 0);
             let answer = self.attempt(request.clone(), purpose).await;
             if answer.as_ref().is_err_and(Failure::is_before_work) {
                 self.meter.call_refused();
             } else {
-                self.meter.call_ended(self.counted);
+                let bound = self.bound(request.len());
+                self.meter.call_ended(self.counted, bound);
                 self.used();
             }
             let failure = match answer {
@@ -184,7 +190,10 @@ impl Session<'_> {
             };
             let Some(wait) = wait else {
                 let stand_in = self.models.pop_front_if(|_| failure.is_of_the_model());
-                let Some(model) = stand_in else { return Err(failure) };
+                let Some(model) = stand_in else {
+                    self.retry_after = failure.after();
+                    return Err(failure);
+                };
                 self.tell(format!("{}; goes on with {model}", failure.explain()));
                 self.meter.goes_on_with(self.options.pricing(&model));
                 self.fields.insert("model".to_owned(), model.into());
@@ -206,6 +215,14 @@ impl Session<'_> {
         }
     }
 
+    /// What a call with a request of so many bytes can have used.
+    fn bound(&self, sent: usize) -> Bound {
+        let limits = ["max_completion_tokens", "max_tokens"];
+        let limit = limits.iter().find_map(|name| self.fields.get(*name)?.as_u64());
+        let (input, output) = (sent as u64, limit.unwrap_or(self.came));
+        Bound { tokens: Tokens { input, output, cache_read: 0 }, is_whole: limit.is_some() }
+    }
+
     async fn attempt(&mut self, request: Vec<u8>, purpose: Purpose) -> Result<Reply, Failure> {
         let mut reply = Reply::default();
         let mut line = 0;
@@ -222,7 +239,11 @@ impl Session<'_> {
                 Some(Chunk::Done) => break true,
                 Some(Chunk::Delta(delta)) => {
                     self.counted = delta.usage.or(self.counted);
+                    if let Some(odd) = &delta.odd_usage {
+                        self.tell(format!("what it used is unknown: the service says {odd}"));
+                    }
                     reply.take(delta)?;
+                    self.came = reply.size() as u64;
                 }
                 Some(Chunk::Error(_) | Chunk::Garbage(_)) => {
                     unreachable!("the service has made failures of these")

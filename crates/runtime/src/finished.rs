@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use offshoot_model::{Cost, JsonText, Reason, Usage, ValueKind};
 
@@ -14,10 +15,13 @@ pub struct Finished {
     pub output: Output,
     /// The last lines of what it said beside its answer.
     pub diagnostics: Option<String>,
-    /// What it used.
-    pub usage: Usage,
-    /// What it cost.
-    pub cost: Cost,
+    /// What it used in all. Where this is none, what the run told last holds: exactly where it completed, and as a lower
+    /// bound where it was cut off. What was never told is unknown, unless the runtime costs nothing.
+    pub usage: Option<Usage>,
+    /// What it cost in all; none as above.
+    pub cost: Option<Cost>,
+    /// When whoever refused it wants to be asked again, counted from now. An attempt after a fault waits as long.
+    pub retry_after: Option<Duration>,
 }
 
 /// What an agent answered, as its runtime has it.
@@ -41,14 +45,15 @@ pub enum Output {
 }
 
 impl Finished {
-    /// An end with a reason and nothing else.
+    /// An end with a reason and nothing else. What the run used is what it has told.
     pub fn of(reason: Reason) -> Self {
         Self {
             reason,
             output: Output::None,
             diagnostics: None,
-            usage: Usage::default(),
-            cost: Cost::NONE,
+            usage: None,
+            cost: None,
+            retry_after: None,
         }
     }
 

@@ -39,6 +39,7 @@ mod secrets;
 mod stop;
 mod system_prompt;
 mod turns;
+mod usage_request;
 
 pub use closure::FnRuntime;
 pub use contract::{Violation, check as check_contract};
@@ -52,6 +53,7 @@ pub use secrets::Secrets;
 pub use stop::{Stop, StopHandle, StopSignal};
 pub use system_prompt::system_prompt;
 pub use turns::{LetterBox, NextTurn, Ruling, Turns};
+pub use usage_request::{UsageListener, UsageProbe, UsageRequest, UsageRequests};
 
 use std::collections::BTreeSet;
 
@@ -78,13 +80,15 @@ pub struct RunContext {
     pub stop: StopSignal,
     /// Letters to it, and its turns after the first.
     pub turns: Turns,
+    /// Requests for what it has used up to now.
+    pub usage: UsageRequests,
 }
 
 impl RunContext {
     /// The context of a run to which nobody writes letters.
     pub fn new(host: RunHost, stop: StopSignal) -> Self {
         let turns = Turns::new(host.clone(), LetterBox::default());
-        Self { host, stop, turns }
+        Self { host, stop, turns, usage: UsageProbe::default().requests() }
     }
 }
 

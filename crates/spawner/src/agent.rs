@@ -10,7 +10,7 @@ use offshoot_model::{ContextEntry, Ending, Payload, Reason, RunId, ValueKind, Va
 use offshoot_runtime::{ContextFile, Finished, Input, Launch, Output, RunContext};
 use offshoot_store::{ManifestEntry, NewValue, StoreError};
 
-use crate::machine::Session;
+use crate::machine::{Outcome, Session};
 use crate::shared::Shared;
 use crate::supervisor::Prepared;
 
@@ -25,13 +25,13 @@ pub(crate) async fn run(
     session: Session,
     prepared: Box<Prepared>,
     cx: RunContext,
-) -> Ending {
+) -> Outcome {
     let runtime = Arc::clone(&prepared.runtime);
     let limit = session.grant.max_output_bytes;
     let _given = Given::to(&shared, run, &prepared.context);
     let launch = match launch(&shared, run, session, prepared).await {
         Ok(launch) => launch,
-        Err(error) => return Ending::of(Reason::CannotStart { message: chain(&error) }),
+        Err(error) => return Ending::of(Reason::CannotStart { message: chain(&error) }).into(),
     };
     let started = AssertUnwindSafe(async { runtime.start(launch, cx).await });
     let finished = started.catch_unwind().await.unwrap_or_else(|panic| {
@@ -41,7 +41,7 @@ pub(crate) async fn run(
     if let Some(doorkeeper) = &shared.doorkeeper {
         doorkeeper.ended(run);
     }
-    let Finished { mut reason, output, diagnostics, usage, cost } = finished;
+    let Finished { mut reason, output, diagnostics, usage, cost, retry_after } = finished;
     let output = match keep(&shared, output).await {
         Ok(output) => {
             let size = output.as_ref().map_or(0, Payload::size);
@@ -55,7 +55,8 @@ pub(crate) async fn run(
             None
         }
     };
-    Ending { output, diagnostics, usage, cost, ..Ending::of(reason) }
+    let ending = Ending { output, diagnostics, ..Ending::of(reason) };
+    Outcome { ending, usage, cost, retry_after }
 }
 
 /// What a run was given is its own until it ends, however it ends.

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use offshoot_model::{
     AgentId, BudgetGrant, CancelledBy, ContextEntry, Grant, Origin, Refusal, RefusalCode, RootId,
     RunId, SessionKey, SpawnRequest, Timestamp, Tree, VariableRef,
 };
-use offshoot_runtime::{WaitAnswer, WaitFor};
+use offshoot_runtime::{UsageProbe, WaitAnswer, WaitFor};
 use offshoot_store::{DataFolder, Store, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::time::timeout;
 
 use crate::announce;
 use crate::custom::Threads;
@@ -51,6 +53,8 @@ pub struct Asking {
     pub grant: Arc<Grant>,
     /// How much of a child's result travels with an answer to it, in bytes: the limit of an [`Excerpt`](crate::Excerpt).
     pub inline_bytes: u64,
+    /// Asks what it has used up to now.
+    pub(crate) usage: UsageProbe,
 }
 
 /// A child that was admitted.
@@ -78,6 +82,18 @@ pub struct Room {
     pub budget: BudgetGrant,
     /// The agents that it may name, each with what it is for.
     pub agents: Vec<(AgentId, Option<String>)>,
+}
+
+/// A program answers within milliseconds, also while it works. One that does not answer in this time is stuck, and what it
+/// has told before holds.
+const USAGE_PATIENCE: Duration = Duration::from_secs(5);
+
+impl Asking {
+    /// Lets the session tell what it has used up to now, so that it cannot promise to a child what it has spent.
+    async fn settle_up(&self) {
+        // Too late is as good as not at all.
+        let _ = timeout(USAGE_PATIENCE, self.usage.ask()).await;
+    }
 }
 
 impl From<SpawnRequest> for ChildRequest {
@@ -202,6 +218,7 @@ impl Agents {
         let asking = self.session(caller).await?;
         let sender = self.sender.upgrade().ok_or_else(over)?;
         let ask = self.resolve(&asking, child.into()).await?;
+        asking.settle_up().await;
         self.accepted(spawn(&sender, ask).await?)
     }
 
@@ -224,6 +241,7 @@ impl Agents {
                 Err(refusal) => Err(refusal),
             });
         }
+        asking.settle_up().await;
         self.tell(Message::SpawnMany { caller: asking.index, asks })?;
         let mut accepted = Vec::with_capacity(answers.len());
         for answer in answers {

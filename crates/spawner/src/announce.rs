@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use offshoot_model::{Envelope, Payload, SessionKey};
+use offshoot_model::{Envelope, Payload, SessionKey, TokenCount};
 
 use crate::excerpt::Excerpt;
 
@@ -57,8 +57,10 @@ fn result(text: &mut String, one: &Announced, fence: &str) {
     let label = label.as_ref().map(|label| format!(" \"{label}\"")).unwrap_or_default();
     let seconds = *execution_time_ms as f64 / 1000.0;
     let _ = write!(text, "{session_key}{label}, agent {agent}: {status} after {seconds:.1} s");
-    if let Some(tokens) = usage.total().known().filter(|tokens| *tokens > 0) {
-        let _ = write!(text, ", {tokens} tokens");
+    match usage.total() {
+        TokenCount::Known(0) | TokenCount::Unknown => {}
+        TokenCount::Known(tokens) => drop(write!(text, ", {tokens} tokens")),
+        TokenCount::AtLeast(tokens) => drop(write!(text, ", at least {tokens} tokens")),
     }
     let cost = cost.known_usd.as_micros() + cost.estimated_usd.as_micros();
     if cost > 0 {

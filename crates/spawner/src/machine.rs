@@ -47,6 +47,7 @@ use offshoot_runtime::{RunEvent, Stop};
 
 use crate::root_kind::RootKind;
 
+pub(crate) use end::Outcome;
 pub(crate) use mail::{Letter, TurnEnd};
 pub use recall::Unknown;
 pub(crate) use recall::{Library, Recall, Recalled, Waiting};
@@ -71,7 +72,7 @@ pub(crate) enum Input {
     /// A run gave its last sign of life at this moment, as far as [`Machine::wants_signs`] asked for it.
     Sign { run: RunIndex, at: Timestamp },
     /// A run is over, and everything it started is gone.
-    Finished { run: RunIndex, ending: Box<Ending> },
+    Finished { run: RunIndex, outcome: Box<Outcome> },
     /// The results of the root's pieces became one.
     Merged { summary: Box<MergeSummary> },
     /// The owner of a piece that was read back from the record has said what it takes to run it.
@@ -283,7 +284,7 @@ impl Machine {
             Input::Told { run, event } => self.told(now, run, event, out),
             Input::Reported { run, text } => self.reported(now, run, text, out),
             Input::Sign { run, at } => self.sign(now, run, at, out),
-            Input::Finished { run, ending } => self.finished(now, run, *ending, out),
+            Input::Finished { run, outcome } => self.came_back(now, run, *outcome, out),
             Input::Merged { summary } => {
                 if self.runs[RunIndex::ROOT.get()].live().is_some() {
                     self.record(now, RunIndex::ROOT, EventKind::Merged(summary), out);
@@ -350,7 +351,7 @@ impl Machine {
         let live = run.live()?;
         let (key, agent, grant) = (live.key.clone(), live.agent.clone(), Arc::clone(&live.grant));
         let inline_bytes = live.terms.result_inline_bytes();
-        let may_retry = live.faults < live.under.retries_count();
+        let may_retry = live.faults < live.under.retries_count(live.resumes);
         Some(Session { key, agent, depth: run.depth, grant, inline_bytes, may_retry })
     }
 
@@ -386,7 +387,13 @@ impl Machine {
                 out.push(Effect::Show(Box::new(event)));
             }
             RunEvent::Used { usage, cost } => {
-                let (usage, cost) = live.in_all(usage, cost);
+                let told = (usage.believed(), cost);
+                // A runtime that tells the same once more has told nothing.
+                if live.told.as_deref() == Some(&told) {
+                    return;
+                }
+                live.told = Some(Box::new(told));
+                let (usage, cost) = live.in_all(told.0, told.1);
                 self.charge(now, run, usage, cost, out);
             }
         }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use offshoot_config::AgentDefinition;
+use offshoot_config::{AgentDefinition, Config};
 use offshoot_model::{Admitted, AgentId, InputRange, Origin, Payload, Refusal, SpawnRequest};
+use offshoot_policy::RuntimeFacts;
 
 use crate::agent::chain;
 use crate::machine::RunIndex;
@@ -11,10 +12,7 @@ use crate::mind;
 use crate::runtimes::Known;
 use crate::shared::Shared;
 use crate::supervisor::Ask;
-use crate::work::Work;
-
-/// The runtime that starts programs.
-const EXEC: &str = "exec";
+use crate::work::{EXEC, Work, program_cost};
 
 /// A request on its way to the supervisor.
 pub(crate) struct Unresolved<'a> {
@@ -93,6 +91,7 @@ impl Unresolved<'_> {
         };
         let Known { runtime, facts } = known?.clone();
         let command = command(&request, definition, &work, &facts.name);
+        let facts = priced(facts, &request, definition, &work, &shared.config);
         match chosen {
             Some(Chosen { model, thinking, .. }) => {
                 (request.model, request.thinking) = (model.clone(), thinking.clone());
@@ -165,6 +164,22 @@ fn command(
     let own = || Some(Arc::from(definition?.command.as_ref()?.value.to_vec()));
     let is_meant = work.runtime.as_deref().is_none_or(|of_tree| of_tree == runtime);
     asked.or_else(own).or_else(|| work.command.clone().filter(|_| is_meant))
+}
+
+/// What is known of a runtime, with what a program of this kind costs.
+fn priced(
+    facts: Arc<RuntimeFacts>,
+    request: &SpawnRequest,
+    definition: Option<&AgentDefinition>,
+    work: &Work,
+    config: &Config,
+) -> Arc<RuntimeFacts> {
+    if &*facts.name != EXEC {
+        return facts;
+    }
+    let own = definition.is_some_and(|agent| agent.command.is_some());
+    let cost = program_cost(config, work.plain && !own && request.command.is_none());
+    if cost == facts.cost { facts } else { Arc::new(RuntimeFacts { cost, ..(*facts).clone() }) }
 }
 
 #[cfg(test)]

@@ -3,7 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use offshoot_config::{Config, CostKind};
 use offshoot_runtime::OutputFormat;
+
+/// The runtime that starts programs.
+pub(crate) const EXEC: &str = "exec";
 
 /// How runs are to be run, where their agent does not say.
 #[derive(Clone, Debug)]
@@ -18,6 +22,20 @@ pub struct Work {
     pub output: OutputFormat,
     /// Where they work. Absolute.
     pub working_folder: Arc<PathBuf>,
+    /// Whether the operator gave the command for this very tree. Such a command costs nothing; one that was configured may be
+    /// an agent that calls a model, and what it costs is unknown. `runtimes.exec.cost` says otherwise.
+    pub plain: bool,
+}
+
+/// What is known of the cost of a program: what `runtimes.exec.cost` says, else nothing unless the operator gave its command
+/// for this very tree. Any other program may call a model.
+pub(crate) fn program_cost(config: &Config, plain: bool) -> CostKind {
+    let said = config.runtime(EXEC).and_then(|settings| settings.cost.as_ref());
+    match said {
+        Some(said) => said.value,
+        None if plain => CostKind::None,
+        None => CostKind::Unknown,
+    }
 }
 
 impl Work {
@@ -29,6 +47,7 @@ impl Work {
             ok_exit: Arc::from([]),
             output: OutputFormat::Text,
             working_folder: Arc::new(folder.into()),
+            plain: false,
         }
     }
 
@@ -38,7 +57,12 @@ impl Work {
         command: impl IntoIterator<Item = impl Into<String>>,
     ) -> Self {
         let command = command.into_iter().map(Into::into).collect();
-        Self { runtime: Some("exec".into()), command: Some(command), ..Self::in_folder(folder) }
+        Self {
+            runtime: Some("exec".into()),
+            command: Some(command),
+            plain: true,
+            ..Self::in_folder(folder)
+        }
     }
 
     /// On the runtime of this name.

@@ -107,6 +107,6 @@ async fn every_runtime_passes_the_contract() {
     let finished = runtime.start(launch("spawn"), cx).await;
     assert_eq!(finished.output, Output::Text("refused".into()));
     assert_eq!(*listener.0.lock().expect("nobody panics"), ["child"]);
-    assert_eq!(finished.usage.total().known(), Some(30));
+    assert_eq!(finished.usage.expect("it is told").total().known(), Some(30));
     assert!(shutdown_all(Duration::from_secs(5)).await.is_empty());
 }

@@ -219,14 +219,23 @@ fn in_turns(script: &mut Script) {
     script.say(root, EventKind::Waiting);
     // Here its supervisor dies, and another one goes on a minute later.
     script.after(60_000).say(root, EventKind::Reopened);
-    let resumed = |continues| EventKind::Resumed { attempt: 2, continues, after: None };
+    let resumed =
+        |continues| EventKind::Resumed { attempt: 2, continues, after: None, wait_ms: None };
     script.say(root, resumed(true));
     script.say(second, resumed(false));
     script.start(root);
     script.start(second);
     let message = "the model is \u{1b}[1moverloaded".to_owned();
     let fault = Box::new(Reason::RuntimeError { message, retryable: true });
-    script.say(second, EventKind::Resumed { attempt: 3, continues: false, after: Some(fault) });
+    script.say(
+        second,
+        EventKind::Resumed {
+            attempt: 3,
+            continues: false,
+            after: Some(fault),
+            wait_ms: Some(2_000),
+        },
+    );
     script.after(1200).start(second);
     let bytes = stored_result();
     let value = VariableRef {

@@ -31,6 +31,7 @@ fn draw(node: &RunNode, before: &str, below: &str, lines: &mut Vec<String>) {
     let tokens = match node.subtree_usage.total() {
         TokenCount::Known(0) | TokenCount::Unknown => None,
         TokenCount::Known(tokens) => Some(format!("{} tokens", count(tokens))),
+        TokenCount::AtLeast(tokens) => Some(format!("≥ {} tokens", count(tokens))),
     };
     let reason = node.reason.as_ref().filter(|_| !node.status.is_success());
     let reason = reason.map(|reason| plain(&reason.message));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use offshoot_fake_model_api::{Condition, Reply, Rule};
 use offshoot_real_clients::install;
+use serde_json::json;
 
 use crate::command::{Place, check};
 use crate::stage::Stage;
@@ -55,6 +56,77 @@ fn a_rate_limit_is_waited_out() {
     let stage = Stage::new(clients, [slow_down, echo()]);
     let outcome = stage.run(&["-q", "run", "x"]).expect_code(0);
     assert_eq!(outcome.stdout(), "you said x\n");
+}
+
+#[test]
+fn a_root_outlives_an_overload_of_its_service() {
+    let Some(clients) = install("a_root_outlives_an_overload_of_its_service") else { return };
+    // More often than the program tries by itself, which here is three times.
+    let overloaded = Rule::always(Reply::overloaded()).times(3);
+    let stage = Stage::new(clients, [overloaded, Rule::always(Reply::text("recovered"))]);
+    let outcome = stage.run(&["run", "x"]).expect_code(0);
+    assert_eq!(outcome.stdout(), "recovered\n");
+    let tree = stage.place.run(&["tree", "--json"]).json();
+    let root = tree[0]["runId"].as_str().expect("an id");
+    let shown = stage.place.run(&["show", root]).expect_code(0);
+    let shown = shown.stdout();
+    assert!(shown.contains(", waited ") && shown.contains("went on in attempt 2"), "{shown}");
+}
+
+#[test]
+fn a_session_around_the_tree_is_not_handed_on() {
+    let name = "a_session_around_the_tree_is_not_handed_on";
+    let Some(clients) = install(name) else { return };
+    let at = |task: &str, step: usize, reply: Reply| {
+        Rule::when(Condition::Prompt(task.into()), reply).and(Condition::Step(step))
+    };
+    let spawn = json!({"task": "inner", "wait": true});
+    let look = json!({"command": "tr '\\0' '\\n' < /proc/$PPID/environ | sort"});
+    let stage = Stage::new(
+        clients,
+        [
+            at("outer", 1, Reply::call("mcp__offshoot__sessions_spawn", spawn)),
+            at("outer", 2, Reply::text("{{result}}")),
+            at("inner", 1, Reply::call("Bash", look)),
+            at("inner", 2, Reply::text("looked")),
+        ],
+    );
+    let config = "[agents.defaults.subagents.tools]\nallow = [\"exec\", \"spawn\"]\n";
+    let config = stage.place.file("c.toml", config);
+    // As a client does that has a session to talk to, beside what the program itself sets.
+    let around = json!({
+        "CLAUDE_CODE_MESSAGING_SOCKET": "/around", "CLAUDE_CODE_MESSAGING_TOKEN": "around",
+        "CLAUDE_CODE_SESSION_ID": "around", "CLAUDE_CODE_CHILD_NOTES_DIR": "/around",
+        "CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS": "around",
+    });
+    let server = json!({"mcpServers": {"offshoot": {
+        "type": "stdio", "command": env!("CARGO_BIN_EXE_offshoot"), "env": around,
+        "args": ["mcp", "--config", config.to_str().expect("UTF-8")],
+    }}});
+    let servers = stage.place.file("servers.json", server.to_string());
+    let like = stage.command(&[]);
+    #[expect(clippy::disallowed_methods, reason = "a client that a test drives")]
+    let mut outer = std::process::Command::new(clients.claude());
+    outer.args(["--print", "--strict-mcp-config", "--allowedTools=mcp__offshoot", "outer"]);
+    outer.arg(format!("--mcp-config={}", servers.display()));
+    outer.current_dir(stage.place.path()).env_clear().stdin(std::process::Stdio::null());
+    outer.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let outcome = outer.output().expect("it is installed");
+    let said = String::from_utf8_lossy(&outcome.stdout);
+    assert!(said.contains("looked"), "{said} {}", String::from_utf8_lossy(&outcome.stderr));
+    let looked = stage
+        .api
+        .conversations()
+        .into_iter()
+        .find(|asked| asked.prompt == "inner" && asked.step == 2);
+    let environment = looked.expect("it went on").tool_results.join("\n");
+    assert!(environment.contains("OFFSHOOT_RUN_ID="), "{environment}");
+    assert!(environment.contains("ANTHROPIC_API_KEY="), "{environment}");
+    for name in
+        around.as_object().expect("a table").keys().map(String::as_str).chain(["CLAUDECODE"])
+    {
+        assert!(!environment.contains(&format!("{name}=")), "{name}: {environment}");
+    }
 }
 
 #[test]

@@ -85,6 +85,24 @@ fn three_times_two_children_and_none_below_the_deepest_level() {
 }
 
 #[test]
+fn what_a_parent_has_spent_is_not_promised_to_a_child() {
+    let name = "what_a_parent_has_spent_is_not_promised_to_a_child";
+    let Some(clients) = install(name) else { return };
+    // Four fifths of the dollar, in the call that asks for the child.
+    let dear = Usage { input: 200_000, output: 0, ..Usage::default() };
+    let child = json!({"task": "child", "wait": true, "budget": {"usd": 0.5}});
+    let rules = [
+        at("top", 1, children([child])).usage(dear),
+        at("top", 2, Reply::text("{{result}}")),
+        at("child", 1, Reply::text("never asked")),
+    ];
+    let stage = Stage::new(clients, rules);
+    let outcome = stage.run(&[RUN, &["--budget-usd", "1", "top"]].concat()).expect_code(0);
+    assert!(outcome.stdout().contains("budget_exhausted"), "{}", outcome.stdout());
+    assert!(outcome.stdout().contains("0.20 usd left"), "{}", outcome.stdout());
+}
+
+#[test]
 fn a_call_sent_all_the_same_is_refused() {
     let Some(clients) = install("a_call_sent_all_the_same_is_refused") else { return };
     // A server of its own, which it starts by hand, lists no such tool either, and the call is refused all the same.
@@ -152,7 +170,7 @@ fn how_a_child_ended_reaches_its_parent() {
         ("completed", "recovered"),
         ("failed", "out of budget (usd)"),
         ("failed", "runtime error: API Error: 400 no such thing"),
-        ("failed", "runtime error: Invalid API key · Fix external API key"),
+        ("failed", "runtime error: the service refuses the key or the login (authentication_failed)"),
         ("timed_out", "timed out after 5 s"),
     ];
     assert_eq!(all, expected);

@@ -252,7 +252,7 @@ fn the_built_in_values_are_those_that_are_documented() {
             "onParentEnd": "letFinish", "onInterrupt": "lost", "tools": {}, "toolsByDepth": {},
             "budget.tokens": null, "budget.usd": null, "budget.share": 0.5, "budget.keep": 0.2,
             "budget.allowUnknownCost": false, "deadlineSeconds": null, "breaker.failures": 3,
-            "breaker.cooldownSeconds": 60, "retries.count": 0, "retries.backoffSeconds": 1,
+            "breaker.cooldownSeconds": 60, "retries.count": 5, "retries.backoffSeconds": 1,
             "retries.jitter": 0.2,
         })
     );

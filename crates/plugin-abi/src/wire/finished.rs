@@ -61,7 +61,7 @@ pub fn decode(outcome: Outcome) -> Result<Finished, AbiError> {
         Body::File { path, kind } => Output::File { path, kind },
     };
     let Head { reason, diagnostics, usage, cost, .. } = head;
-    Ok(Finished { reason, output, diagnostics, usage, cost })
+    Ok(Finished { output, diagnostics, usage, cost, ..Finished::of(reason) })
 }
 
 #[derive(Serialize, Deserialize)]
@@ -72,10 +72,11 @@ struct Head {
     output: Body,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     diagnostics: Option<String>,
-    #[serde(default = "unknown_usage")]
-    usage: Usage,
-    #[serde(default = "Cost::unknown")]
-    cost: Cost,
+    /// Where it is absent, what the run told last holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    usage: Option<Usage>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cost: Option<Cost>,
 }
 
 versioned!(Head);
@@ -89,9 +90,4 @@ enum Body {
     Json,
     Bytes,
     File { path: PathBuf, kind: ValueKind },
-}
-
-/// What nobody said is unknown, not zero.
-fn unknown_usage() -> Usage {
-    Usage::UNKNOWN
 }

@@ -27,7 +27,7 @@ impl Runtime for Carried {
     }
 
     fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished> {
-        let RunContext { host, mut stop, mut turns } = cx;
+        let RunContext { host, mut stop, mut turns, .. } = cx;
         let side = abi::RunHost_TO::from_value(HostSide(host), TD_Opaque);
         let run = self.object.start(json(launch).as_rstr(), side);
         async move {

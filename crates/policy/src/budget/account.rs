@@ -1,8 +1,8 @@
 //! One account: two books, one for each unit.
 
-use offshoot_model::{BudgetGrant, Cost, MicroUsd, RunId, TokenCount, Usage};
+use offshoot_model::{BudgetGrant, Cost, MicroUsd, RunId, Usage};
 
-use super::{Mark, Unit, micro_usd, tokens};
+use super::{Mark, Unit, micro_usd};
 
 /// The account of one run.
 #[derive(Clone, Debug)]
@@ -86,10 +86,8 @@ impl Account {
     }
 
     pub(super) fn report(&mut self, usage: &Usage, cost: &Cost) {
-        match tokens(usage) {
-            TokenCount::Known(count) => self.tokens.report(count, true),
-            TokenCount::Unknown => self.tokens.report(0, false),
-        }
+        let count = usage.total();
+        self.tokens.report(count.lower_bound(), count.known().is_some());
         let (micros, is_whole) = micro_usd(cost);
         self.usd.report(micros, is_whole);
     }

@@ -1,5 +1,5 @@
 use super::*;
-use offshoot_model::{CancelledBy, Payload};
+use offshoot_model::{CancelledBy, Payload, Reason, TokenCount};
 use proptest::prelude::*;
 
 fn run(number: usize) -> RunId {
@@ -159,15 +159,16 @@ fn an_unknown_use_is_not_free() {
         balance.used
     };
     let unknown = Ending { usage: Usage::UNKNOWN, ..Ending::completed(Payload::text("")) };
-    let interrupted = || Ending::of(Reason::Interrupted);
+    let interrupted = |usage| Ending { usage, ..Ending::of(Reason::Interrupted) };
     let cancelled = Ending::of(Reason::Cancelled { by: CancelledBy::Parent });
     assert_eq!(settle(None, completed(0)), 0);
     assert_eq!(settle(None, cancelled), 0, "it was queued, and says that it used nothing");
     assert_eq!(settle(None, unknown.clone()), 300);
     assert_eq!(settle(Some(20), unknown), 300);
-    assert_eq!(settle(None, interrupted()), 300);
-    assert_eq!(settle(Some(20), interrupted()), 20);
-    assert_eq!(settle(None, Ending { usage: used(7), ..interrupted() }), 7);
+    assert_eq!(settle(None, interrupted(Usage::UNKNOWN)), 300);
+    assert_eq!(settle(Some(20), interrupted(used(20).cut_off())), 300);
+    assert_eq!(settle(None, interrupted(Usage::default())), 0, "it had not started");
+    assert_eq!(settle(None, interrupted(used(7))), 7);
 }
 
 #[test]
@@ -317,9 +318,9 @@ fn perform(ledger: &mut Ledger, naive: &mut Naive, operation: &Operation) {
         }
         Operation::Interrupt { account } => {
             let Some(account) = live(account) else { return };
-            ledger.settle(run(account), &Ending::of(Reason::Interrupted));
-            let known = naive.0[account].known;
-            end(naive, account, known);
+            let ending = Ending { usage: Usage::UNKNOWN, ..Ending::of(Reason::Interrupted) };
+            ledger.settle(run(account), &ending);
+            end(naive, account, false);
         }
         Operation::Raise { account, tokens } => {
             let Some(account) = live(account) else { return };

@@ -331,9 +331,10 @@ impl Limits {
         or(&self.breaker_cooldown_seconds, built_in::BREAKER_COOLDOWN_SECONDS)
     }
 
-    /// Attempts after the first.
-    pub fn retries_count(&self) -> u32 {
-        or(&self.retries_count, built_in::RETRIES_COUNT)
+    /// Attempts after the first. The built-in number is that of a run whose runtime goes on where it was: to begin anew
+    /// would pay once more for what was done already, so nothing does that unless it is set.
+    pub fn retries_count(&self, goes_on: bool) -> u32 {
+        or(&self.retries_count, if goes_on { built_in::RETRIES_COUNT } else { 0 })
     }
 
     /// Seconds before the first repetition; each further one waits twice as long.

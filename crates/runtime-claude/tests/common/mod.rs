@@ -9,7 +9,7 @@ use offshoot_model::{
 use offshoot_process::{Options, Processes};
 use offshoot_runtime::{
     Finished, Host, Input, Launch, OutputFormat, RunContext, RunEvent, RunHost, Runtime,
-    StopHandle, StopSignal, WaitAnswer, WaitFor,
+    StopHandle, StopSignal, UsageProbe, WaitAnswer, WaitFor,
 };
 use offshoot_runtime_claude::{ClaudeOptions, ClaudeRuntime};
 use tempfile::TempDir;
@@ -80,9 +80,21 @@ impl Place {
         stop: StopSignal,
         at: impl Fn(&RunEvent) + Send + Sync + 'static,
     ) -> (Finished, Vec<RunEvent>) {
+        self.probed(launch, stop, &UsageProbe::default(), at).await
+    }
+
+    /// The same, where somebody may ask what it has used.
+    pub(crate) async fn probed(
+        &self,
+        launch: Launch,
+        stop: StopSignal,
+        probe: &UsageProbe,
+        at: impl Fn(&RunEvent) + Send + Sync + 'static,
+    ) -> (Finished, Vec<RunEvent>) {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let listener = Listener { heard: Arc::clone(&heard), at: Box::new(at) };
-        let cx = RunContext::new(RunHost::new(listener), stop);
+        let host = RunHost::new(listener);
+        let cx = RunContext { usage: probe.requests(), ..RunContext::new(host, stop) };
         let finished = self.claude.start(launch, cx).await;
         let events = heard.lock().expect("no listener panics").clone();
         (finished, events)

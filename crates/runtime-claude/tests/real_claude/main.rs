@@ -5,14 +5,16 @@ mod common;
 mod turns;
 
 use std::os::unix::fs::PermissionsExt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::Place;
 use offshoot_fake_model_api::{Condition, FakeModelApi, Reply, Rule, Script};
 use offshoot_model::{BudgetGrant, Grant, InputRange, MicroUsd, Reason, Rights};
 use offshoot_real_clients::{Clients, install};
-use offshoot_runtime::{Input, Launch, Output, Pass, RunEvent, Stop, StopHandle, check_contract};
+use offshoot_runtime::{
+    Finished, Input, Launch, Output, Pass, RunEvent, Stop, StopHandle, UsageProbe, check_contract,
+};
 use offshoot_runtime_claude::{ClaudeOptions, OwnServer};
 use offshoot_test_support::Watched;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -182,8 +184,12 @@ async fn use_and_cost_are_told() {
     let Some(clients) = install("use_and_cost_are_told") else { return };
     let stage = Stage::new(clients, [Rule::always(Reply::text("done"))]);
     let (finished, events) = stage.place.run(stage.place.launch("x")).await;
-    assert_eq!(finished.usage.total().known(), Some(15));
-    assert!(finished.cost.known_usd > MicroUsd::default(), "{:?}", finished.cost);
+    assert_eq!(finished.usage.expect("it is told").total().known(), Some(15));
+    assert!(
+        finished.cost.expect("it is told").known_usd > MicroUsd::default(),
+        "{:?}",
+        finished.cost
+    );
     let told: Vec<_> = events
         .iter()
         .filter_map(|event| match event {
@@ -191,7 +197,9 @@ async fn use_and_cost_are_told() {
             _ => None,
         })
         .collect();
-    assert_eq!(told, [10, 15, 15], "when a call begins, when it ends, and with the result");
+    let [begins, ends, rest @ ..] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((*begins, *ends), (10, 15), "when a call begins, and when it ends");
+    assert!(rest.iter().all(|tokens| *tokens == 15), "each call counts once: {told:?}");
     assert!(events.contains(&RunEvent::Progress("done".into())), "{events:?}");
 }
 
@@ -236,6 +244,21 @@ async fn pressure_passes_or_is_worth_another_attempt() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_no_good_ends_it_at_once() {
+    let Some(clients) = install("a_key_that_is_no_good_ends_it_at_once") else { return };
+    let stage = Stage::with(clients, [Rule::always(Reply::unauthorized())], |options| {
+        options.environment.retain(|(name, _)| name != "CLAUDE_CODE_MAX_RETRIES");
+    });
+    let (finished, _) = stage.place.run(stage.place.launch("x")).await;
+    let message = "the service refuses the key or the login (authentication_failed)".to_owned();
+    assert_eq!(finished.reason, Reason::RuntimeError { message, retryable: false });
+    assert_eq!(exactly(&finished), (0, 0), "what was refused used nothing");
+    let asked =
+        stage.api.requests().iter().filter(|request| request.path.contains("messages")).count();
+    assert!(asked <= 4, "it asked {asked} times");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_that_is_stopped_takes_its_tools_along() {
     let Some(clients) = install("one_that_is_stopped_takes_its_tools_along") else { return };
     // Opening the pipe to read waits for the tool to open it to write.
@@ -256,9 +279,70 @@ async fn one_that_is_stopped_takes_its_tools_along() {
     let ((finished, events), tool) =
         tokio::join!(stage.place.run_until(launch, stop), when_it_runs);
     assert_eq!(finished.reason.code(), "cancelled");
+    assert_eq!(exactly(&finished), (15, 140), "of the call that asked for the tool");
     let Some(RunEvent::Started(Some(process))) = events.first() else { panic!("{events:?}") };
     assert!(Watched::new(process.pid).is_gone());
     assert!(tool.is_gone_within(Duration::from_secs(5)));
+}
+
+/// Tokens and millionths of a dollar of a run of which everything is known.
+fn exactly(finished: &Finished) -> (u64, u64) {
+    let (usage, cost) = finished.usage.zip(finished.cost).expect("it is told");
+    assert_eq!(cost.unknown_runs, 0, "{cost:?}");
+    let tokens = usage.total().known();
+    (tokens.unwrap_or_else(|| panic!("{usage:?}")), cost.known_usd.as_micros())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_is_stopped_in_a_call_of_the_model_tells_what_it_cost() {
+    let name = "one_that_is_stopped_in_a_call_of_the_model_tells_what_it_cost";
+    let Some(clients) = install(name) else { return };
+    let call = Reply::call("Bash", json!({"command": "true"}));
+    let rules = [Rule::when(Condition::Step(1), call), Rule::always(Reply::Hang)];
+    let stage = Stage::new(clients, rules);
+    let (handle, stop) = StopHandle::new();
+    let when_it_hangs = async {
+        while stage.api.conversations().len() < 2 {
+            stage.api.arrived(stage.api.requests().len() + 1).await;
+        }
+        handle.stop(Stop::Soft { grace: Duration::from_secs(20) });
+    };
+    let run = stage.place.run_until(stage.place.launch("x"), stop);
+    let ((finished, _), ()) = tokio::join!(run, when_it_hangs);
+    assert_eq!(finished.reason.code(), "cancelled");
+    assert_eq!(exactly(&finished), (15, 140));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_turn_has_cost_is_told_while_it_lasts() {
+    let Some(clients) = install("what_a_turn_has_cost_is_told_while_it_lasts") else { return };
+    // Opening the pipe to write waits for somebody who reads, and so does the tool.
+    let call = Reply::call("Bash", json!({"command": "cat pipe"}));
+    let rules = [Rule::when(Condition::Step(1), call), Rule::always(Reply::text("{{result}}"))];
+    let stage = Stage::new(clients, rules);
+    let pipe = stage.place.folder.path().join("project/pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).expect("a pipe");
+    let launch = stage.granted("x", |grant| grant.tools = only(&["exec"]));
+    let (probe, told) = (UsageProbe::default(), Arc::new(Mutex::new(0)));
+    let (_handle, stop) = StopHandle::new();
+    let last = Arc::clone(&told);
+    let listen = move |event: &RunEvent| {
+        if let RunEvent::Used { cost, .. } = event {
+            *last.lock().expect("nobody panics") = cost.known_usd.as_micros();
+        }
+    };
+    let ask = async {
+        let opened = tokio::task::spawn_blocking(move || std::fs::File::create(pipe)).await;
+        let mut pipe = opened.expect("opening does not panic").expect("the tool reads");
+        probe.ask().await;
+        let cost = *told.lock().expect("nobody panics");
+        std::io::Write::write_all(&mut pipe, b"on").expect("the tool reads");
+        cost
+    };
+    let run = stage.place.probed(launch, stop, &probe, listen);
+    let ((finished, _), cost) = tokio::join!(run, ask);
+    assert_eq!(cost, 140, "of the call that asked for the tool, which is still at work");
+    assert_eq!(exactly(&finished), (30, 280));
 }
 
 #[tokio::test(flavor = "multi_thread")]

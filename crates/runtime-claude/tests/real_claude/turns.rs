@@ -117,7 +117,10 @@ fn start(
     let letters = LetterBox::default();
     let turns = Turns::new(host.clone(), letters.clone());
     let (handle, stop) = StopHandle::new();
-    let run = stage.place.claude.start(stage.place.launch(task), RunContext { host, stop, turns });
+    let run = stage
+        .place
+        .claude
+        .start(stage.place.launch(task), RunContext { turns, ..RunContext::new(host, stop) });
     (run, letters, handle)
 }
 
@@ -143,8 +146,8 @@ async fn a_further_turn_goes_on_in_the_same_process() {
     let answers = [("one".to_owned(), 0), ("two".to_owned(), 0), (" /more".to_owned(), 0)];
     assert_eq!(engine.answers(), answers);
     assert_eq!(engine.processes().len(), 1);
-    assert_eq!(finished.usage.total().known(), Some(45));
-    assert_eq!(finished.cost.known_usd.as_micros(), 3 * 140);
+    assert_eq!(finished.usage.expect("it is told").total().known(), Some(45));
+    assert_eq!(finished.cost.expect("it is told").known_usd.as_micros(), 3 * 140);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -176,8 +179,12 @@ async fn one_that_waits_is_ended_and_goes_on_in_another_process() {
     assert_eq!(finished.output, text("three"), "{:?}", finished.reason);
     assert_eq!(engine.processes().len(), 3);
     assert_eq!(engine.answers().len(), 3);
-    assert_eq!(finished.usage.total().known(), Some(45), "each call is charged once");
-    assert_eq!(finished.cost.known_usd.as_micros(), 3 * 140);
+    assert_eq!(
+        finished.usage.expect("it is told").total().known(),
+        Some(45),
+        "each call is charged once"
+    );
+    assert_eq!(finished.cost.expect("it is told").known_usd.as_micros(), 3 * 140);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -255,7 +262,10 @@ async fn an_interrupted_run_goes_on_where_it_was() {
         let host = RunHost::new(engine.clone());
         let turns = Turns::new(host.clone(), LetterBox::default());
         let (handle, stop) = StopHandle::new();
-        (stage.place.claude.start(launch, RunContext { host, stop, turns }), handle)
+        (
+            stage.place.claude.start(launch, RunContext { turns, ..RunContext::new(host, stop) }),
+            handle,
+        )
     };
     let launch = stage.place.launch("count");
     let (killed, handle) = run(launch.clone(), &Engine::default());
@@ -271,8 +281,12 @@ async fn an_interrupted_run_goes_on_where_it_was() {
     let (again, _handle) = run(Launch { continues: true, ..launch }, &Engine::default());
     let finished = again.await;
     assert_eq!(finished.output, text("on in 2"), "{:?}", finished.reason);
-    assert_eq!(finished.usage.total().known(), Some(15), "what went before is charged already");
-    assert_eq!(finished.cost.known_usd.as_micros(), 140);
+    assert_eq!(
+        finished.usage.expect("it is told").total().known(),
+        Some(15),
+        "what went before is charged already"
+    );
+    assert_eq!(finished.cost.expect("it is told").known_usd.as_micros(), 140);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -283,10 +297,10 @@ async fn one_that_was_interrupted_before_it_began_begins() {
     launch.continues = true;
     let turns = Turns::new(RunHost::new(Engine::default()), LetterBox::default());
     let (_handle, stop) = StopHandle::new();
-    let cx = RunContext { host: RunHost::new(Engine::default()), stop, turns };
+    let cx = RunContext { turns, ..RunContext::new(RunHost::new(Engine::default()), stop) };
     let finished = stage.place.claude.start(launch, cx).await;
     assert_eq!(finished.output, text("you said count"), "{:?}", finished.reason);
-    assert_eq!(finished.usage.total().known(), Some(15));
+    assert_eq!(finished.usage.expect("it is told").total().known(), Some(15));
 }
 
 #[tokio::test(flavor = "multi_thread")]

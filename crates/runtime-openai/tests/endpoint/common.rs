@@ -72,7 +72,8 @@ impl Place {
         let letter_box = LetterBox::default();
         let turns = Turns::new(host.clone(), letter_box.clone());
         letters.into_iter().for_each(|letter| letter_box.put(letter.into()));
-        let finished = self.runtime.start(launch, RunContext { host, stop, turns }).await;
+        let finished =
+            self.runtime.start(launch, RunContext { turns, ..RunContext::new(host, stop) }).await;
         let events = heard.lock().expect("no listener panics").clone();
         (finished, events)
     }

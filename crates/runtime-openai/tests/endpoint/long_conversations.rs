@@ -49,7 +49,11 @@ async fn past_its_limit_it_is_summed_up() {
         "the task\n\nWhat you have done about this so far, summed up by you:\nNOTES: asked a child"
     );
     assert_eq!(last["messages"][0], first["messages"][0], "instructions stay word for word");
-    assert_eq!(finished.usage.total().known(), Some(1100 + 15 + 15), "the summary is charged too");
+    assert_eq!(
+        finished.usage.expect("it is told").total().known(),
+        Some(1100 + 15 + 15),
+        "the summary is charged too"
+    );
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ async fn answered(headers: &str, body: &str) -> (Result<String, String>, Usage) 
         Reason::RuntimeError { message, .. } => Err(message.replace(&port.to_string(), "PORT")),
         other => panic!("{other:?}"),
     };
-    (answer, finished.usage)
+    (answer, finished.usage.expect("it is told"))
 }
 
 const EVENTS: &str = "200 OK\r\ncontent-type: text/event-stream";
@@ -58,10 +58,17 @@ async fn ends_that_are_ends() {
     let whole = r#"{"choices":[{"message":{"content":"whole"},"finish_reason":"stop"}],"usage":{"prompt_tokens":2,"completion_tokens":1}}"#;
     let usage = check(JSON, whole, Ok("whole")).await;
     assert_eq!(usage.total().known(), Some(3));
+    for count in ["-2", "2.5", "\"2\"", "18446744073709551615"] {
+        let usage =
+            check(JSON, &whole.replacen(":2,", &format!(":{count},"), 1), Ok("whole")).await;
+        assert_eq!(usage, Usage::UNKNOWN, "{count} is no count");
+    }
 }
 
 #[tokio::test]
 async fn ends_that_are_none() {
+    let nothing = Err("the service ended its answer before it had begun");
+    check(EVENTS, "data: [DONE]\n\n", nothing).await;
     let said = r#"data: {"choices":[{"delta":{"content":"a"},"finish_reason":null}]}"#;
     for body in [
         String::new(),

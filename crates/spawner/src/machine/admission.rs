@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use offshoot_config::built_in;
+use offshoot_config::{CostKind, built_in};
 use offshoot_model::{
     Admitted, Cleanup, EventKind, Origin, Particulars, Refusal, RefusalCode, Rules, RunId,
     SessionKey, Timestamp,
@@ -189,6 +189,8 @@ impl Machine {
                 && parent_lives.is_some_and(|parent| parent.phase != Phase::Holder),
             earlier_children: 0,
             earlier: None,
+            told: None,
+            cost: facts.map_or(CostKind::Unknown, |facts| facts.cost),
             attempt: 1,
             faults: 0,
             resumes: facts.is_some_and(|facts| facts.resumes),

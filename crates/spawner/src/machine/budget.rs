@@ -2,13 +2,13 @@
 
 use offshoot_config::CostKind;
 use offshoot_model::{
-    BudgetGrant, BudgetRequest, CancelledBy, Cost, Ending, EventKind, MicroUsd, Origin, Reason,
-    Refusal, RunId, SpawnRequest, Timestamp, Usage,
+    BudgetGrant, BudgetRequest, CancelledBy, Cost, EventKind, MicroUsd, Origin, Reason, Refusal,
+    SpawnRequest, Timestamp, Usage,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_policy::budget::{Mark, Notice, Settlement, Unit, divide};
 
-use super::run::{Live, RunIndex};
+use super::run::RunIndex;
 use super::{Effect, Machine, Reach};
 
 /// A child that is asked for together with others.
@@ -109,15 +109,6 @@ impl Machine {
         self.books.ledger.raise(self.id(run), more);
         self.record(now, run, EventKind::BudgetRaised { tokens, micro_usd }, out);
         out.push(Effect::Raised);
-    }
-
-    /// Closes the account of a run that is over. One that never started has used nothing, whatever its end says.
-    pub(super) fn settle(&mut self, id: RunId, live: &Live, ending: &Ending) -> Settlement {
-        if !live.has_started() {
-            // Nothing reaches a limit by that.
-            let _ = self.books.ledger.charge(id, &Usage::default(), &Cost::NONE);
-        }
-        self.books.ledger.settle(id, ending)
     }
 
     /// Records what a run used beyond its reservation, before its end; answers whom that has brought to a limit.

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use offshoot_config::OnParentEnd;
-use offshoot_model::{AgentId, CancelledBy, Ending, Envelope, EventKind, Reason, RunId, Timestamp};
+use offshoot_model::{
+    AgentId, CancelledBy, Cost, Ending, Envelope, EventKind, Reason, RunId, Timestamp, Usage,
+};
 use offshoot_policy::Terms;
 use offshoot_policy::breaker::{BreakerLimits, Turn};
 use offshoot_policy::budget::Settlement;
@@ -18,7 +20,51 @@ pub(super) struct Closed {
     pub(super) settlement: Settlement,
 }
 
+/// A run that came back from its runtime.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// How it ended, but for what it used.
+    pub(crate) ending: Ending,
+    /// What it used, as its runtime said with its end.
+    pub(crate) usage: Option<Usage>,
+    /// What it cost, likewise.
+    pub(crate) cost: Option<Cost>,
+    /// When whoever refused it wants to be asked again.
+    pub(crate) retry_after: Option<Duration>,
+}
+
+/// An end of which everything is known.
+impl From<Ending> for Outcome {
+    fn from(ending: Ending) -> Self {
+        let (usage, cost) = (Some(ending.usage), Some(ending.cost));
+        Self { ending, usage, cost, retry_after: None }
+    }
+}
+
 impl Machine {
+    /// A runtime says that a run is over. What it does not say of its use is what it has told before.
+    pub(super) fn came_back(
+        &mut self,
+        now: Timestamp,
+        run: RunIndex,
+        outcome: Outcome,
+        out: &mut Vec<Effect>,
+    ) {
+        let Outcome { mut ending, usage, cost, retry_after } = outcome;
+        if let Some(live) = self.runs[run.get()].live() {
+            // Zeros after a report are no report: nothing spent is ever unspent.
+            let told = live.told.is_some();
+            let usage = usage.filter(|usage| !told || *usage != Usage::default());
+            let cost = cost.filter(|cost| !told || !cost.is_none());
+            let (so_far, cost_so_far) = live.so_far(&ending.reason);
+            ending.usage = usage.map_or(so_far, Usage::believed);
+            ending.cost = cost.unwrap_or(cost_so_far);
+        }
+        if !self.retry(now, run, &ending, retry_after, out) {
+            self.finished(now, run, ending, out);
+        }
+    }
+
     /// A run is over, and everything it started is gone.
     pub(super) fn finished(
         &mut self,
@@ -27,9 +73,6 @@ impl Machine {
         mut ending: Ending,
         out: &mut Vec<Effect>,
     ) {
-        if self.retry(now, run, &ending, out) {
-            return;
-        }
         self.record_refusals(now, run, out);
         self.let_clock_rest(now, run);
         let live = self.runs[run.get()].live();
@@ -103,7 +146,7 @@ impl Machine {
         if live.started_at.is_some() {
             self.probed(at, id, &live.agent, &live.under, &ending.reason);
         }
-        let settlement = self.settle(id, &live, ending);
+        let settlement = self.books.ledger.settle(id, ending);
         Some(Closed { live, settlement })
     }
 

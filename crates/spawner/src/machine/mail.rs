@@ -54,6 +54,13 @@ struct Told {
     wait: Option<WaitId>,
 }
 
+impl Mail {
+    /// Whether there is nothing in it but results of children, which wait for the next turn whatever attempt that is of.
+    pub(super) fn is_undisturbed(&self) -> bool {
+        self.letters == 0 && self.turn.is_none() && !self.closed
+    }
+}
+
 /// A turn that is over.
 #[derive(Debug)]
 pub(crate) struct TurnEnd {

@@ -18,7 +18,7 @@ use std::time::Duration;
 use offshoot_config::Config;
 use offshoot_model::{
     Admitted, BudgetGrant, Cost, Ending, Envelope, Event, EventKind, MicroUsd, Origin, Payload,
-    RootId, RunId, SpawnRequest, Timestamp, Usage,
+    Reason, RootId, RunId, SpawnRequest, Timestamp, Usage,
 };
 use offshoot_policy::{Admission, Lineage, RuntimeFacts, Terms};
 
@@ -27,6 +27,7 @@ use super::end::Closed;
 use super::run::{Live, Phase, RunIndex};
 use super::{Effect, Machine};
 use crate::names::{Kept, Sessions};
+use crate::work::{EXEC, program_cost};
 
 use letters::Letters;
 
@@ -162,7 +163,7 @@ impl Recall {
                 self.held_since = at;
                 self.machine.interrupt(before);
             }
-            EventKind::Resumed { attempt, continues, after } => {
+            EventKind::Resumed { attempt, continues, after, wait_ms: _ } => {
                 if let Some(live) = live {
                     live.clock.pause(at);
                 }
@@ -171,6 +172,11 @@ impl Recall {
                     letters.another_attempt(continues);
                 }
                 if let Some(about) = self.about.get_mut(&run) {
+                    // What an attempt had told when it was interrupted is a lower bound from then on.
+                    let live = self.machine.runs[run.get()].live().filter(|_| about.started);
+                    if let Some(live) = live.filter(|_| after.is_none()) {
+                        about.used = Some(live.cut_off(about.used));
+                    }
                     (about.started, about.continues) = (false, continues);
                 }
             }
@@ -300,7 +306,16 @@ impl Recall {
             grant: Arc::clone(&admitted.grant),
             lineage,
         };
-        let facts = admitted.runtime.as_deref().map(|name| library.facts(name));
+        let of_program = |facts: Arc<RuntimeFacts>| {
+            let definition = machine.config.agent(&admitted.agent);
+            let own = definition.is_some_and(|agent| agent.command.is_some());
+            let cost = program_cost(&machine.config, !own && request.command.is_none());
+            Arc::new(RuntimeFacts { cost, ..(*facts).clone() })
+        };
+        let facts = admitted.runtime.as_deref().map(|name| {
+            let facts = library.facts(name)?;
+            Some(if name == EXEC { of_program(facts) } else { facts })
+        });
         let holds = parent.is_none() && facts.is_none();
         let facts = facts.flatten();
         if parent.is_none() {
@@ -327,10 +342,20 @@ impl Recall {
         Ok(())
     }
 
-    fn ended(&mut self, at: Timestamp, run: RunIndex, ending: Ending) {
+    fn ended(&mut self, at: Timestamp, run: RunIndex, mut ending: Ending) {
         let machine = &mut self.machine;
-        let Some(Closed { live, .. }) = machine.close_run(at, run, &ending) else { return };
         let about = self.about.remove(&run);
+        // The first versions wrote zeros where they meant that nothing was known.
+        let zeros = ending.usage == Usage::default() && ending.cost.is_none();
+        if zeros
+            && ending.reason == Reason::Interrupted
+            && about.as_ref().is_some_and(|about| about.started)
+            && let Some(live) = machine.runs[run.get()].live()
+            && live.phase != Phase::Holder
+        {
+            (ending.usage, ending.cost) = live.cut_off(None);
+        }
+        let Some(Closed { live, .. }) = machine.close_run(at, run, &ending) else { return };
         let Live { key, agent, announces, .. } = *live;
         if announces {
             machine.remember_result(run, &key);

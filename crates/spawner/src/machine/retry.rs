@@ -23,6 +23,7 @@ impl Machine {
         now: Timestamp,
         run: RunIndex,
         ending: &Ending,
+        asked: Option<Duration>,
         out: &mut Vec<Effect>,
     ) -> bool {
         if !self.may_retry(run, ending) {
@@ -45,15 +46,20 @@ impl Machine {
         let phase = std::mem::replace(&mut live.phase, Phase::Queued);
         let Phase::Holding { lease, .. } = phase else { unreachable!("it was looked at") };
         live.earlier = Some(Box::new((usage, cost)));
+        live.told = None;
         let (attempt, continues) = (live.attempt + 1, live.resumes);
         let first = Duration::from_secs(live.under.retries_backoff_seconds());
         let wait = backoff(first, live.faults + 1, live.under.retries_jitter(), id);
+        // A service that refused may have said when to come again. A part is added, so that not all come at that moment.
+        let asked = asked.map(|asked| backoff_by(asked, live.under.retries_jitter(), id));
+        let wait = asked.map_or(wait, |asked| asked.max(wait));
         self.slots.give_back(lease);
         self.holders.retain(|&holder| holder != run);
         self.queued += 1;
         self.another_attempt(run, attempt, continues, true);
         let after = Some(Box::new(ending.reason.clone()));
-        self.record(now, run, EventKind::Resumed { attempt, continues, after }, out);
+        let wait_ms = Some(wait.as_millis().try_into().unwrap_or(u64::MAX));
+        self.record(now, run, EventKind::Resumed { attempt, continues, after, wait_ms }, out);
         out.push(Effect::Again { run, continues });
         self.timers.arm(now.plus(wait), Due::Again(run));
         true
@@ -87,17 +93,18 @@ impl Machine {
         }
     }
 
-    /// One that has ended a turn, asked for children or was written to has none: the next attempt would know nothing of it.
+    /// One that was written to has none, because a letter may be lost with its attempt. One that has asked for children has
+    /// one only where its runtime goes on where it was: an attempt that begins anew would know nothing of them.
     fn may_retry(&self, run: RunIndex, ending: &Ending) -> bool {
         let entry = &self.runs[run.get()];
         let Some(live) = entry.live() else { return false };
         ending.reason.is_retryable()
-            && live.faults < live.under.retries_count()
+            && live.faults < live.under.retries_count(live.resumes)
             && matches!(live.phase, Phase::Holding { .. })
             && live.stopping.is_none()
             && !self.closing
-            && entry.children.len() == live.earlier_children as usize
-            && live.mail.is_none()
+            && (live.resumes || entry.children.len() == live.earlier_children as usize)
+            && live.mail.as_ref().is_none_or(|mail| live.resumes && mail.is_undisturbed())
             && live.waits.is_empty()
     }
 }
@@ -105,14 +112,26 @@ impl Machine {
 /// Whoever waits longer is asked too late anyway.
 const LONGEST: Duration = Duration::from_secs(3600);
 
+/// A service may ask for a wait until the next day, and for no longer one.
+const LONGEST_ASKED: Duration = Duration::from_secs(24 * 3600);
+
 /// How long to wait before the attempt after so many faults: twice as long each time, moved by a part of it so that runs
 /// that failed together do not come back together. By how much says the run's id, which is random already.
 fn backoff(first: Duration, faults: u32, jitter: Fraction, run: RunId) -> Duration {
     let doubled = 1_u32.checked_shl(faults - 1).unwrap_or(u32::MAX);
     let wait = first.saturating_mul(doubled).min(LONGEST);
+    wait.mul_f64(1.0 + jitter.as_f64() * (2.0 * chance(run) - 1.0))
+}
+
+/// A wait that was asked for, and up to a part of it longer.
+fn backoff_by(asked: Duration, jitter: Fraction, run: RunId) -> Duration {
+    asked.min(LONGEST_ASKED).mul_f64(1.0 + jitter.as_f64() * chance(run))
+}
+
+/// A number from 0 to 1, another one for each run.
+fn chance(run: RunId) -> f64 {
     let [.., a, b] = *run.as_bytes();
-    let random = f64::from(u16::from_be_bytes([a, b])) / f64::from(u16::MAX);
-    wait.mul_f64(1.0 + jitter.as_f64() * (2.0 * random - 1.0))
+    f64::from(u16::from_be_bytes([a, b])) / f64::from(u16::MAX)
 }
 
 #[cfg(test)]
@@ -133,5 +152,9 @@ mod tests {
         assert_eq!(backoff(second, 40, jitter(0), run(9)), LONGEST);
         assert_eq!(backoff(Duration::MAX, 2, jitter(0), run(9)), LONGEST);
         assert_eq!(backoff(Duration::ZERO, 7, jitter(1_000_000), run(255)), Duration::ZERO);
+        let hour = Duration::from_secs(3600);
+        assert_eq!(backoff_by(hour, jitter(200_000), run(0)), hour, "never earlier than asked for");
+        assert_eq!(backoff_by(hour, jitter(200_000), run(255)), hour.mul_f64(1.2));
+        assert_eq!(backoff_by(Duration::MAX, jitter(0), run(0)), LONGEST_ASKED);
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use offshoot_config::CostKind;
 use offshoot_model::{
     AgentId, Cleanup, Cost, Grant, Origin, Reason, RunId, RunStatus, SessionKey, Timestamp, Usage,
 };
@@ -79,6 +80,10 @@ pub(crate) struct Live {
     pub(crate) earlier_children: u32,
     /// What it used in attempts that were interrupted. What it reports counts from the beginning of this one.
     pub(crate) earlier: Option<Box<(Usage, Cost)>>,
+    /// What it has told of its use in this attempt.
+    pub(super) told: Option<Box<(Usage, Cost)>>,
+    /// What its runtime knows of its cost.
+    pub(super) cost: CostKind,
     /// Which attempt this is, from 1.
     pub(super) attempt: u32,
     /// How many of its attempts ended by a fault of its runtime.
@@ -163,16 +168,30 @@ impl Run {
 }
 
 impl Live {
-    /// Whether it ever had a slot.
-    pub(crate) fn has_started(&self) -> bool {
-        self.started_at.is_some() || self.attempt > 1
-    }
-
     /// What it has used in all its attempts, where this is what it has used in the last one.
     pub(crate) fn in_all(&self, usage: Usage, cost: Cost) -> (Usage, Cost) {
         match &self.earlier {
             Some(earlier) => (earlier.0 + usage, earlier.1 + cost),
             None => (usage, cost),
+        }
+    }
+
+    /// What it has used in an attempt of which its runtime says nothing more at its end.
+    pub(super) fn so_far(&self, reason: &Reason) -> (Usage, Cost) {
+        match &self.told {
+            Some(told) if reason.status().is_success() => **told,
+            None if matches!(reason, Reason::CannotStart { .. }) => (Usage::default(), Cost::NONE),
+            told => self.cut_off(told.as_deref().copied()),
+        }
+    }
+
+    /// What it has used where it was cut off after it had told this.
+    pub(super) fn cut_off(&self, told: Option<(Usage, Cost)>) -> (Usage, Cost) {
+        match (told, self.cost) {
+            (None, CostKind::None) => (Usage::default(), Cost::NONE),
+            (None, _) => (Usage::UNKNOWN, Cost::unknown()),
+            (Some((usage, cost)), CostKind::None) => (usage.cut_off(), cost),
+            (Some((usage, cost)), _) => (usage.cut_off(), cost.cut_off()),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use offshoot_runtime::{LetterBox, StopHandle};
+use offshoot_runtime::{LetterBox, StopHandle, UsageProbe};
 use tokio::sync::mpsc;
 
 use super::message::{FanEvent, FanId, Prepared};
@@ -30,6 +30,8 @@ pub(super) struct Entry {
     pub(super) post: Post,
     /// When it was last seen at work.
     pub(super) signs: Signs,
+    /// Asks what it has used up to now.
+    pub(super) usage: UsageProbe,
     /// What was chosen for it, for those below it; most runs have none.
     pub(super) mind: Option<Arc<Mind>>,
 }
@@ -79,6 +81,7 @@ impl Entry {
         let prepared = self.spare.take().expect("whoever may have another attempt has a spare");
         self.launch = Some(Box::new(Prepared { continues, ..*prepared }));
         (self.stop, self.post) = (None, Post::default());
+        self.usage = UsageProbe::default();
     }
 
     /// These are the first that it reads.

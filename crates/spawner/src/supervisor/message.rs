@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use super::Counts;
 use crate::agents::Asking;
-use crate::machine::{Reach, RunIndex, WaitId};
+use crate::machine::{Outcome, Reach, RunIndex, WaitId};
 use crate::names::Kept;
 use crate::work::Work;
 
@@ -32,7 +32,7 @@ pub(crate) enum Message {
     /// A run says how it goes, for the record. Answered once it is taken: a crash may lose it.
     Report { run: RunId, text: Arc<str>, reply: oneshot::Sender<Result<(), Refusal>> },
     /// A run is over. Comes the same way as what it told before, so that nothing overtakes.
-    Finished { run: RunIndex, ending: Box<Ending> },
+    Finished { run: RunIndex, outcome: Box<Outcome> },
     /// A session waits.
     Wait { id: WaitId, caller: RunIndex, wait: WaitFor, reply: oneshot::Sender<Waited> },
     /// A turn of a run is over. Dropping the reply says that none follows.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use offshoot_model::{CancelledBy, Ending, Event, Reason, Refusal, RunId};
-use offshoot_runtime::{LetterBox, RunContext, Stop, StopHandle, Turns};
+use offshoot_runtime::{LetterBox, RunContext, Stop, StopHandle, Turns, UsageProbe};
 use offshoot_store::StoreError;
 use tokio::sync::mpsc;
 
@@ -13,7 +13,7 @@ use super::{
     Answered, Asked, Asker, FanEvent, Message, Naming, Supervisor, TreeState, Waited, Written,
 };
 use crate::agent;
-use crate::machine::{Effect, Input, ReplyId, RunIndex};
+use crate::machine::{Effect, Input, Outcome, ReplyId, RunIndex};
 use crate::names::Kept;
 
 /// How many events are given to the store in one piece, where a single message has more: the first of a hundred
@@ -224,7 +224,8 @@ impl Supervisor {
         if entry.stopped {
             // Asked to stop between its slot and its start: the machine knows why.
             let ending = Ending::of(Reason::Cancelled { by: CancelledBy::Operator });
-            return self.step(Input::Finished { run, ending: Box::new(ending) }, effects);
+            let outcome = Box::new(ending.into());
+            return self.step(Input::Finished { run, outcome }, effects);
         }
         let (stop, signal) = StopHandle::new();
         entry.stop = Some(stop);
@@ -234,12 +235,14 @@ impl Supervisor {
         let turns = Turns::new(host.clone(), letters.clone());
         let entry = self.runs.get_mut(run).expect("it was there a moment ago");
         entry.post.open(letters);
-        let cx = RunContext { host, stop: signal, turns };
+        let probe = UsageProbe::default();
+        let cx = RunContext { host, stop: signal, turns, usage: probe.requests() };
+        entry.usage = probe;
         let shared = Arc::clone(&self.shared);
-        let task = Task { run, sender: self.sender.clone(), ending: None };
+        let task = Task { run, sender: self.sender.clone(), outcome: None };
         self.agents.spawn(async move {
             let mut task = task;
-            task.ending = Some(agent::run(shared, id, session, prepared, cx).await);
+            task.outcome = Some(agent::run(shared, id, session, prepared, cx).await);
         });
     }
 
@@ -276,8 +279,8 @@ impl Supervisor {
     fn forget(&mut self, told: &[Effect], effects: &mut Vec<Effect>) {
         for effect in told {
             if let Effect::Start { run, .. } = *effect {
-                let ending = Box::new(Ending::of(Reason::Interrupted));
-                self.step(Input::Finished { run, ending }, effects);
+                let outcome = Box::new(Ending::of(Reason::Interrupted).into());
+                self.step(Input::Finished { run, outcome }, effects);
             }
         }
     }
@@ -287,17 +290,18 @@ impl Supervisor {
 struct Task {
     run: RunIndex,
     sender: mpsc::UnboundedSender<Message>,
-    ending: Option<Ending>,
+    outcome: Option<Outcome>,
 }
 
 impl Drop for Task {
     fn drop(&mut self) {
-        let ending = self.ending.take().unwrap_or_else(|| {
+        let outcome = self.outcome.take().unwrap_or_else(|| {
             let message = "its task ended without a word".to_owned();
-            Ending::of(Reason::RuntimeError { message, retryable: false })
+            let ending = Ending::of(Reason::RuntimeError { message, retryable: false });
+            Outcome { ending, usage: None, cost: None, retry_after: None }
         });
         // The supervisor outlives its runs, unless everything is torn down at once.
-        let _ = self.sender.send(Message::Finished { run: self.run, ending: Box::new(ending) });
+        let _ = self.sender.send(Message::Finished { run: self.run, outcome: Box::new(outcome) });
     }
 }
 

@@ -61,8 +61,8 @@ impl Supervisor {
                 // Whoever asked may have gone.
                 let _ = reply.send(answer);
             }
-            Message::Finished { run, ending } => {
-                self.step(Input::Finished { run, ending }, effects);
+            Message::Finished { run, outcome } => {
+                self.step(Input::Finished { run, outcome }, effects);
             }
             Message::Wait { id, caller, wait, reply } => {
                 self.waits.insert(id, reply);
@@ -134,7 +134,9 @@ impl Supervisor {
                 let found = index.and_then(|index| Some((index, self.machine.session(index)?)));
                 let asking = found.map(|(index, session)| {
                     let Session { key, agent, depth, grant, inline_bytes, may_retry: _ } = session;
-                    Asking { index, key, agent, depth, grant, inline_bytes }
+                    let entry = self.runs.get(index);
+                    let usage = entry.map(|entry| entry.usage.clone()).unwrap_or_default();
+                    Asking { index, key, agent, depth, grant, inline_bytes, usage }
                 });
                 // Whoever asked may have gone.
                 let _ = reply.send(asking);

@@ -16,3 +16,4 @@ mod owners;
 mod resume;
 mod retries;
 mod turns;
+mod usage;

@@ -19,7 +19,7 @@ fn flaky(failures: u64) -> (FnRuntime, Arc<AtomicU64>) {
     let runtime = FnRuntime::new("flaky", move |launch, _cx| {
         let attempt = count.fetch_add(1, Ordering::Relaxed);
         async move {
-            let usage = Usage { output: TokenCount::Known(10), ..Usage::default() };
+            let usage = Some(Usage { output: TokenCount::Known(10), ..Usage::default() });
             let fault = Reason::RuntimeError { message: "overloaded".into(), retryable: true };
             match attempt < failures {
                 true => Finished { usage, ..Finished::of(fault) },

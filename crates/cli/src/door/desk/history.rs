@@ -141,7 +141,7 @@ fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, 
         ),
         EventKind::StallLent => own(EntryKind::Event, "its slot was lent".to_owned()),
         EventKind::Reopened => own(EntryKind::Event, "a new supervisor holds the tree".to_owned()),
-        EventKind::Resumed { attempt, continues, after } => {
+        EventKind::Resumed { attempt, continues, after, wait_ms: _ } => {
             let how = if *continues { "goes on" } else { "begins again" };
             let why = match after {
                 Some(fault) => fault.to_string(),

@@ -59,8 +59,9 @@ impl Recall {
         // Nothing of it runs, so whatever is stopped from here on is over, and is not started for its stop alone.
         for (run, _) in fates.iter().filter(|(_, fate)| **fate != Fate::Holds) {
             let live = machine.runs[run.get()].live_mut().expect("it lives");
+            let About { started, used, .. } = about[run];
             live.phase = Phase::Queued;
-            live.earlier = about[run].used.map(Box::new);
+            live.earlier = if started { Some(live.cut_off(used)) } else { used }.map(Box::new);
             machine.queued += 1;
         }
         let mut order: Vec<RunIndex> = fates.keys().copied().collect();
@@ -89,7 +90,7 @@ impl Recall {
                 continues = goes_on;
                 let attempt = machine.begin_again(now, run, continues, &mut effects);
                 letters.another_attempt(continues);
-                let kind = EventKind::Resumed { attempt, continues, after: None };
+                let kind = EventKind::Resumed { attempt, continues, after: None, wait_ms: None };
                 machine.record(now, run, kind, &mut effects);
             }
             let live = machine.runs[run.get()].live_mut().expect("it lives");

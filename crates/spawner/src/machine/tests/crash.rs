@@ -91,7 +91,7 @@ impl World {
                     live.announces,
                     live.takes_turns,
                     live.resumes,
-                    live.has_started(),
+                    live.started_at.is_some() || live.attempt > 1,
                     stopping,
                 ))
             };

@@ -222,11 +222,7 @@ impl Ledger {
             EventKind::Used { usage, .. } => self.spend(run, usage),
             EventKind::Ended(ending) => {
                 self.spend(run, &ending.usage);
-                let says_nothing = ending.usage == Usage::default();
-                if ending.reason == Reason::Interrupted
-                    && says_nothing
-                    && self.started.contains(&run)
-                {
+                if ending.usage.total().known().is_none() {
                     self.spend_all(run);
                 }
                 self.holding.remove(&run);
@@ -313,7 +309,7 @@ impl Ledger {
 
     /// What a run reports counts for everybody above it.
     fn spend(&mut self, run: RunId, usage: &Usage) {
-        let total = usage.total().known().expect("runs of this world know what they use");
+        let total = usage.total().lower_bound();
         let before = self.reported.insert(run, total).unwrap_or(0);
         let mut at = Some(run);
         while let Some(run) = at {
@@ -322,15 +318,26 @@ impl Ledger {
         }
     }
 
-    /// Nobody knows what it used, so it used all it had.
+    /// It is not known in full what it used, so it used all that it had and had not promised.
     fn spend_all(&mut self, run: RunId) {
-        let granted = self.granted(run).unwrap_or(0);
+        let granted = self.granted(run).unwrap_or(0).saturating_sub(self.held_below(run));
         let spent = self.spent.get(&run).copied().unwrap_or(0);
         let mut at = Some(run);
         while let Some(run) = at {
             *self.spent.entry(run).or_default() += granted.saturating_sub(spent);
             at = self.admitted[&run].parent;
         }
+    }
+
+    /// What is held for those below it.
+    fn held_below(&self, run: RunId) -> u64 {
+        let children = self.admitted.iter().filter(|(_, it)| it.parent == Some(run));
+        let held = |(id, _): (&RunId, _)| {
+            let spent = self.spent.get(id).copied().unwrap_or(0);
+            let rest = self.granted(*id).unwrap_or(0).saturating_sub(spent);
+            if self.ended.contains_key(id) { rest.min(self.held_below(*id)) } else { rest }
+        };
+        children.map(held).sum()
     }
 
     /// What it was given, with what was added.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use offshoot_model::{EventKind, Reason, RunStatus};
+use offshoot_model::{Ending, EventKind, Reason, RunStatus, TokenCount};
 use offshoot_policy::budget::Unit;
 
 use super::super::RunIndex;
@@ -14,10 +14,10 @@ fn status(world: &World, run: RunIndex) -> Option<RunStatus> {
     world.ledger.status(world.id(run))
 }
 
-fn reason(world: &World, run: RunIndex) -> Option<Reason> {
+fn ending(world: &World, run: RunIndex) -> Option<&Ending> {
     let id = world.id(run);
     world.ledger.events.iter().find_map(|event| match &event.kind {
-        EventKind::Ended(ending) if event.run == id => Some(ending.reason.clone()),
+        EventKind::Ended(ending) if event.run == id => Some(&**ending),
         _ => None,
     })
 }
@@ -50,7 +50,8 @@ fn a_piece_that_is_at_its_limit_ends_and_nothing_of_it_runs() {
     // Nobody knows what the child has used, so it was all it had, and so the rest of what the piece had.
     world.crash();
     assert!(world.holding().is_empty());
-    assert_eq!(reason(&world, piece), Some(Reason::Budget { unit: "tokens".into() }));
+    let reason = ending(&world, piece).map(|ending| &ending.reason);
+    assert_eq!(reason, Some(&Reason::Budget { unit: "tokens".into() }));
     world.close();
     world.assert_ended();
 }
@@ -98,4 +99,30 @@ fn a_run_has_what_is_left_of_its_time() {
     assert!(world.asked_to_stop().is_empty());
     world.advance(1);
     assert_eq!(world.asked_to_stop(), [piece]);
+}
+
+#[test]
+fn what_an_interrupted_attempt_told_stays_a_lower_bound() {
+    let check = |told: Option<u64>, deaths, expected| {
+        let limits = Limits { budget_tokens: Some(1_000), ..Limits::default() };
+        let mut world = World::new(65, limits, Behaviour::Quiet);
+        let piece = world.spawn_piece();
+        if let Some(told) = told {
+            world.use_tokens(piece, told);
+        }
+        // From the second one on it stands in line.
+        for _ in 0..deaths {
+            world.die(Duration::ZERO);
+        }
+        while world.claim() {}
+        world.finish(piece);
+        assert_eq!(status(&world, piece), Some(RunStatus::Completed));
+        let used = ending(&world, piece).map(|ending| ending.usage.total());
+        assert_eq!(used, Some(expected), "{told:?}, {deaths} times");
+    };
+    for deaths in [1, 2, 3] {
+        check(None, deaths, TokenCount::Unknown);
+        check(Some(20), deaths, TokenCount::AtLeast(20));
+    }
+    check(Some(20), 0, TokenCount::Known(20));
 }

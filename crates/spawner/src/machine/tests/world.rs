@@ -257,7 +257,7 @@ impl World {
         let actor = self.actors.remove(&run).expect("only what runs can end");
         self.stopping.retain(|&stopping| stopping != run);
         let ending = Ending { usage: tokens(actor.used), ..Ending::of(reason) };
-        self.step(Input::Finished { run, ending: Box::new(ending) });
+        self.step(Input::Finished { run, outcome: Box::new(ending.into()) });
     }
 
     pub(super) fn close(&mut self) {
