@@ -331,6 +331,7 @@ impl Audit {
             (EventKind::Used { .. }, State::Queued) => misplaced("before it started"),
             (EventKind::Used { usage, cost }, _) => {
                 let exhausted = self.books.report(event.run, usage, cost);
+                self.check_promises(event);
                 self.doom(&exhausted);
                 None
             }
@@ -426,6 +427,7 @@ impl Audit {
             self.books.report(event.run, &Usage::default(), &Cost::NONE);
         }
         let (beyond, exhausted) = self.books.close(event.run, ending);
+        self.check_promises(event);
         let booked = self.overruns.remove(&event.run).unwrap_or_default();
         if booked != beyond {
             let [tokens, micros] = beyond;
@@ -441,6 +443,14 @@ impl Audit {
         self.doom(&exhausted);
         if cascades {
             self.doom_below(event.run, (Rule::States, "its parent's end takes it along"));
+        }
+    }
+
+    /// A parent tells what it has spent, and may have promised some of that before.
+    fn check_promises(&mut self, event: &Event) {
+        for (run, message) in self.books.belated() {
+            let rule = Rule::Budget;
+            self.breaches.push(Breach { seq: event.seq, run, rule, message });
         }
     }
 

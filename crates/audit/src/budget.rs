@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use offshoot_model::{BudgetGrant, Cost, Ending, Reason, RunId, Usage};
+use offshoot_model::{BudgetGrant, Cost, Ending, RunId, Usage};
 
 use crate::findings::{Account, Unit};
 
@@ -14,12 +14,30 @@ const UNITS: [Unit; 2] = [Unit::Tokens, Unit::MicroUsd];
 
 /// All accounts of a tree.
 #[derive(Default)]
-pub(crate) struct Books(HashMap<RunId, Entry>);
+pub(crate) struct Books {
+    accounts: HashMap<RunId, Entry>,
+    /// Promises that were found to be made of dollars that were spent by then.
+    belated: Vec<(RunId, String)>,
+}
 
 struct Entry {
     parent: Option<RunId>,
     is_over: bool,
     sums: [Sum; 2],
+    /// How many tokens it had told of when it last told of dollars.
+    priced_tokens: u128,
+    /// What it has promised since then.
+    promises: Vec<Promise>,
+}
+
+/// Dollars that were promised to a child.
+struct Promise {
+    child: RunId,
+    micro_usd: u64,
+    /// What its parent seemed to have free.
+    free: u128,
+    /// How many tokens its parent had told of.
+    tokens: u128,
 }
 
 /// One account in one unit.
@@ -54,7 +72,7 @@ impl Books {
         let amounts = [grant.tokens, grant.usd.map(offshoot_model::MicroUsd::as_micros)];
         let mut broken = Vec::new();
         for (at, amount) in amounts.into_iter().enumerate() {
-            let free = parent.and_then(|parent| self.0.get(&parent)?.sums[at].free());
+            let free = parent.and_then(|parent| self.accounts.get(&parent)?.sums[at].free());
             let unit = UNITS[at].as_str();
             match (free, amount) {
                 (Some(free), Some(amount)) if u128::from(amount) > free => {
@@ -66,8 +84,18 @@ impl Books {
                 _ => {}
             }
         }
+        let above = parent.and_then(|parent| self.accounts.get_mut(&parent));
+        if let Some(above) = above
+            && let [tokens, usd] = &above.sums
+            && let (Some(free), Some(micro_usd)) = (usd.free(), amounts[1])
+        {
+            let tokens = tokens.own;
+            above.promises.push(Promise { child: run, micro_usd, free, tokens });
+        }
         let sums = amounts.map(|granted| Sum { granted, ..Sum::default() });
-        self.0.insert(run, Entry { parent, is_over: false, sums });
+        let (priced_tokens, promises) = (0, Vec::new());
+        let entry = Entry { parent, is_over: false, sums, priced_tokens, promises };
+        self.accounts.insert(run, entry);
         self.carry(run);
         broken
     }
@@ -75,13 +103,18 @@ impl Books {
     /// Takes in what the operator has added from outside: to a run, and to everybody above it.
     pub(crate) fn raise(&mut self, run: RunId, more: [u64; 2]) {
         let mut at = Some(run);
-        while let Some(entry) = at.and_then(|run| self.0.get_mut(&run)) {
+        while let Some(entry) = at.and_then(|run| self.accounts.get_mut(&run)) {
             for (sum, more) in entry.sums.iter_mut().zip(more) {
                 sum.granted = sum.granted.map(|granted| granted.saturating_add(more));
             }
             at = entry.parent;
         }
         self.carry(run);
+    }
+
+    /// Promises that were found, since this was last asked, to be made of dollars that were spent by then.
+    pub(crate) fn belated(&mut self) -> Vec<(RunId, String)> {
+        std::mem::take(&mut self.belated)
     }
 
     /// Takes in a report, which replaces the one before; nothing spent is ever unspent. The runs whose limit is reached
@@ -96,14 +129,8 @@ impl Books {
     /// Closes an account. What it used beyond its grant in each unit, and the runs above it whose limit is reached now.
     pub(crate) fn close(&mut self, run: RunId, ending: &Ending) -> ([u128; 2], Vec<RunId>) {
         let before = self.exhausted(run);
-        // Whoever was interrupted has said nothing with its end.
-        let says_nothing = ending.reason == Reason::Interrupted
-            && ending.usage == Usage::default()
-            && ending.cost.is_none();
-        if !says_nothing {
-            self.take_in(run, &ending.usage, &ending.cost);
-        }
-        let Some(entry) = self.0.get_mut(&run) else { return Default::default() };
+        self.take_in(run, &ending.usage, &ending.cost);
+        let Some(entry) = self.accounts.get_mut(&run) else { return Default::default() };
         for sum in &mut entry.sums {
             // What nobody knows costs all that was left.
             if !sum.is_whole {
@@ -118,7 +145,7 @@ impl Books {
 
     /// Where a run's account stands, in the units it is bounded in.
     pub(crate) fn accounts(&self, run: RunId) -> Vec<Account> {
-        let Some(entry) = self.0.get(&run) else { return Vec::new() };
+        let Some(entry) = self.accounts.get(&run) else { return Vec::new() };
         let bounded = |(unit, sum): (Unit, &Sum)| {
             let granted = sum.granted?;
             let used = sum.own + sum.below.within;
@@ -132,28 +159,48 @@ impl Books {
     }
 
     fn take_in(&mut self, run: RunId, usage: &Usage, cost: &Cost) {
-        let Some(entry) = self.0.get_mut(&run).filter(|entry| !entry.is_over) else { return };
+        let Some(entry) = self.accounts.get_mut(&run).filter(|entry| !entry.is_over) else {
+            return;
+        };
         let [tokens, usd] = &mut entry.sums;
-        let known = usage.total().known();
-        tokens.own = tokens.own.max(known.unwrap_or(0).into());
-        tokens.is_whole = known.is_some();
+        let told_before = usd.own;
+        let count = usage.total();
+        tokens.own = tokens.own.max(count.lower_bound().into());
+        tokens.is_whole = count.known().is_some();
         let priced = cost.known_usd.as_micros().saturating_add(cost.estimated_usd.as_micros());
         usd.own = usd.own.max(priced.into());
         usd.is_whole = cost.unknown_runs == 0;
+        let more = usd.own - told_before;
+        if more == 0 {
+            return;
+        }
+        // What a call has cost may be told after its tokens. A promise in between was made of what it seemed to leave.
+        let priced = tokens.own.saturating_sub(entry.priced_tokens);
+        for Promise { child, micro_usd, free, tokens } in entry.promises.drain(..) {
+            let unpriced = tokens.saturating_sub(entry.priced_tokens);
+            let spent = (more * unpriced).checked_div(priced).unwrap_or(0);
+            if spent > 0 && u128::from(micro_usd) + spent > free {
+                let message = format!(
+                    "was promised {micro_usd} millionths of a dollar of {free} that were free, and its parent had spent {spent} of these"
+                );
+                self.belated.push((child, message));
+            }
+        }
+        entry.priced_tokens = tokens.own;
     }
 
     /// Tells everybody above what has changed.
     fn carry(&mut self, run: RunId) {
         let mut at = Some(run);
         while let Some(run) = at {
-            let Some(entry) = self.0.get_mut(&run) else { return };
+            let Some(entry) = self.accounts.get_mut(&run) else { return };
             let is_over = entry.is_over;
             let changes = entry.sums.each_mut().map(|sum| {
                 let now = sum.to_carry(is_over);
                 (std::mem::replace(&mut sum.carried, now), now)
             });
             at = entry.parent;
-            let Some(parent) = at.and_then(|parent| self.0.get_mut(&parent)) else { return };
+            let Some(parent) = at.and_then(|parent| self.accounts.get_mut(&parent)) else { return };
             for (sum, (before, now)) in parent.sums.iter_mut().zip(changes) {
                 sum.below.within = sum.below.within - before.within + now.within;
                 sum.below.above = sum.below.above - before.above + now.above;
@@ -166,7 +213,7 @@ impl Books {
     fn exhausted(&self, run: RunId) -> Vec<RunId> {
         let mut found = Vec::new();
         let mut at = Some(run);
-        while let Some((run, entry)) = at.and_then(|run| Some((run, self.0.get(&run)?))) {
+        while let Some((run, entry)) = at.and_then(|run| Some((run, self.accounts.get(&run)?))) {
             if entry.sums.iter().any(Sum::is_exhausted) {
                 found.push(run);
             }
@@ -207,5 +254,49 @@ impl Sum {
         let rest = u128::from(granted) - within;
         let held = if is_over { rest.min(self.below.held) } else { rest };
         Carried { within, above: spent - within, held }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use offshoot_model::{MicroUsd, TokenCount};
+
+    use super::*;
+
+    fn used(tokens: u64, micros: u64) -> (Usage, Cost) {
+        let usage = Usage { input: TokenCount::Known(tokens), ..Usage::default() };
+        (usage, Cost::known(MicroUsd::from_micros(micros)))
+    }
+
+    /// What a parent with a dollar tells before and after it promises so much, and whether that is found to be too much.
+    #[track_caller]
+    fn check(before: &[(u64, u64)], promised: u64, after: &[(u64, u64)], is_belated: bool) {
+        let [parent, child] = [1, 2].map(|id| RunId::from_bytes([id; 16]));
+        let usd = |micros| BudgetGrant { tokens: None, usd: Some(MicroUsd::from_micros(micros)) };
+        let mut books = Books::default();
+        assert_eq!(books.open(parent, None, &usd(1_000_000)), [""; 0]);
+        let tell = |books: &mut Books, reports: &[(u64, u64)]| {
+            for &(tokens, micros) in reports {
+                let (usage, cost) = used(tokens, micros);
+                books.report(parent, &usage, &cost);
+            }
+        };
+        tell(&mut books, before);
+        assert_eq!(books.open(child, Some(parent), &usd(promised)), [""; 0]);
+        tell(&mut books, after);
+        let found: Vec<RunId> = books.belated().into_iter().map(|(run, _)| run).collect();
+        assert_eq!(found, if is_belated { vec![child] } else { vec![] }, "{before:?} {after:?}");
+    }
+
+    #[test]
+    fn what_was_spent_before_a_promise_counts_whenever_it_is_told() {
+        check(&[(100, 0)], 500_000, &[(100, 800_000)], true);
+        check(&[(100, 0)], 200_000, &[(100, 800_000)], false);
+        check(&[(100, 800_000)], 200_000, &[(200, 900_000)], false);
+        // Half of the tokens came later, and half of the dollars with them.
+        check(&[(100, 0)], 500_000, &[(200, 0), (200, 800_000)], false);
+        check(&[(100, 0)], 700_000, &[(200, 800_000)], true);
+        check(&[], 1_000_000, &[(100, 0), (100, 800_000)], false);
+        check(&[(100, 0)], 1_000_000, &[(200, 0)], false);
     }
 }
