@@ -42,6 +42,10 @@ pub(crate) struct WorkArguments {
     #[arg(long)]
     pub(crate) auto_resume: bool,
 
+    /// Whether the command is one from the configuration, on record: not of the command line.
+    #[arg(skip)]
+    pub(crate) program_configured: bool,
+
     #[command(flatten)]
     pub(crate) plugins: PluginPathArguments,
 

@@ -39,6 +39,9 @@ pub(crate) struct Plan {
     /// Whether the runtime was given them; else they only say what runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) program_given: bool,
+    /// Whether they came from the configuration, and not from the command line.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) program_configured: bool,
     /// Where it works.
     pub(crate) working_folder: Arc<PathBuf>,
     /// Where the command was given, which decides about configuration and relative paths.
@@ -126,6 +129,7 @@ impl Plan {
             runtime: Arc::clone(runtime),
             program: Arc::clone(program),
             program_given: work.command.is_some(),
+            program_configured: work.command.is_some() && !work.plain,
             working_folder: Arc::clone(&work.working_folder),
             opened_in: Arc::new(cx.environment.working_folder.clone()),
             config: cx.global.config.as_ref().map(|config| cx.absolute(config)),
@@ -167,6 +171,7 @@ impl Plan {
                 JSON => OutputArgument::Json,
                 _ => OutputArgument::Text,
             },
+            program_configured: self.program_configured,
             plugins: PluginPathArguments { plugin_path: self.plugin_path.clone() },
             limits: self.limits.clone(),
             ..WorkArguments::default()

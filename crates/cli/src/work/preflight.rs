@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use offshoot_config::{AgentDefinition, Config, Loader};
+use offshoot_config::{AgentDefinition, Config, CostKind, Loader};
 use offshoot_model::AgentId;
 use offshoot_plugin_host::{Checked, PluginError};
 use offshoot_process::resolve_program;
@@ -79,8 +79,12 @@ pub(crate) fn prepare(
     let runtime: &str = &runtime;
     let mut plugins = Plugins::new(&arguments.plugins.plugin_path, &config, cx)?;
     let mut cost = CostKnowledge::None;
+    let plain = !command.is_empty() && !arguments.program_configured;
     let program: Arc<[String]> = match runtime {
-        EXEC => program(command, &config, &agent, &folder, cx)?,
+        EXEC => {
+            cost = program_cost(&config, plain);
+            program(command, &config, &agent, &folder, cx)?
+        }
         OPENAI => {
             let runtime = openai::runtime(&config, cx)?;
             runtime.check().map_err(|error| openai::unusable(&error))?;
@@ -124,6 +128,7 @@ pub(crate) fn prepare(
             OutputArgument::Text => OutputFormat::Text,
             OutputArgument::Json => OutputFormat::Json,
         },
+        plain,
         ..Work::in_folder(folder)
     };
     let config = match cost {
@@ -133,7 +138,7 @@ pub(crate) fn prepare(
         }
         CostKnowledge::Unknown => {
             cx.output.note(format_args!(
-                "nobody can say what this costs; say it with runtimes.{runtime}.cost = \"none\" or with prices of the model"
+                "what this costs is not known; say it with runtimes.{runtime}.cost = \"none\" or with prices of the model"
             ));
             config
         }
@@ -205,6 +210,18 @@ fn load_others(plugins: &mut Plugins, loaded: &str, config: &Config, cx: &Invoca
             let why = failure.complaints.first().map_or("", |complaint| &complaint.message);
             cx.output.warning(format_args!("the agent `{}` cannot be run: {why}", agent.id()));
         }
+    }
+}
+
+/// What is known of the cost of the tree's own program.
+fn program_cost(config: &Config, plain: bool) -> CostKnowledge {
+    let said = config.runtime(EXEC).and_then(|settings| settings.cost.as_ref());
+    match said.map(|said| said.value) {
+        Some(CostKind::None) => CostKnowledge::None,
+        None if plain => CostKnowledge::None,
+        Some(CostKind::Reported) => CostKnowledge::Reported,
+        Some(CostKind::Bounded) => CostKnowledge::Bounded,
+        Some(CostKind::Unknown) | None => CostKnowledge::Unknown,
     }
 }
 

@@ -119,7 +119,7 @@ fn what_it_costs_is_said_or_not_known() {
         assert!(outcome.stderr.contains(noted), "{more}: {}", outcome.stderr);
         assert_eq!(outcome.json()["cost"]["estimatedUsd"], json!(estimated), "{more}");
     };
-    check("", "nobody can say what this costs", 0.0);
+    check("", "what this costs is not known", 0.0);
     let prices = "[prices.small]\ninputPerMillion = 100\noutputPerMillion = 200\n";
     check(prices, "this may cost up to $5.00", 0.002);
 }

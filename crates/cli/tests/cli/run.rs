@@ -132,3 +132,34 @@ fn a_folder_whose_name_is_no_text_is_named() {
     let refused = place.outcome(command, &[]).expect_code(2);
     assert!(refused.stderr.contains("/bad\\xFF\" is not UTF-8\nhint: "), "{}", refused.stderr);
 }
+
+#[test]
+fn a_program_that_may_call_a_model_is_not_free() {
+    let place = Place::new();
+    let agent = "[[agents.list]]\nid = \"codex\"\ncommand = [\"echo\", \"done\"]\n";
+    let exec = |cost: &str| format!("{agent}[runtimes.exec]\ncost = \"{cost}\"\n");
+    place.file("agent.toml", agent);
+    place.file("unknown.toml", exec("unknown"));
+    place.file("none.toml", exec("none"));
+    let run = |config: &str, flag: &[&str], what: &[&str]| {
+        place.run(&[&["-q", "run", "--config", config], flag, what].concat())
+    };
+    let (codex, plain) = (&["--agent", "codex", "x"][..], &["x", "--", "true"][..]);
+    for (config, what, is_refused) in [
+        ("agent.toml", codex, true),
+        ("unknown.toml", codex, true),
+        ("none.toml", codex, false),
+        ("agent.toml", plain, false),
+        ("unknown.toml", plain, true),
+    ] {
+        let outcome = run(config, &["--budget-usd", "0.000001"], what);
+        let refused =
+            outcome.stderr.contains("nobody can say or bound what the runtime `exec` costs");
+        assert_eq!(refused, is_refused, "{config} {what:?}: {}", outcome.stderr);
+    }
+    for (config, what, unknown_runs) in [("agent.toml", codex, 1), ("agent.toml", plain, 0)] {
+        let report = run(config, &["--json"], what).expect_code(0).json();
+        assert_eq!(report["cost"]["unknownRuns"], unknown_runs, "{report}");
+        assert_eq!(report["usage"]["input"].is_null(), unknown_runs == 1, "{report}");
+    }
+}
