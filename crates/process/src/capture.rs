@@ -8,7 +8,6 @@ mod spill;
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
@@ -45,19 +44,24 @@ pub(crate) struct Reader {
 }
 
 /// The child's side and ours.
-pub(crate) fn prepare(capture: Capture) -> io::Result<(Stdio, Reader)> {
-    let Capture { keep, tap } = capture;
-    let (theirs, pipe) = if keep == Keep::Nothing && tap.is_none() {
-        (Stdio::null(), None)
+pub(crate) fn prepare(capture: &Capture) -> io::Result<(OwnedFd, Reader)> {
+    let keep = capture.keep.clone();
+    let (theirs, pipe) = if keep == Keep::Nothing && capture.tap.is_none() {
+        (crate::pipe::to_nowhere()?, None)
     } else {
         let (theirs, ours) = crate::pipe::from_child()?;
-        (theirs.into(), Some(watch(ours, Interest::READABLE)?))
+        (theirs, Some(watch(ours, Interest::READABLE)?))
     };
     let (held, spill, output) = (Vec::new(), None, Output::default());
-    Ok((theirs, Reader { pipe, keep, tap, held, spill, output }))
+    Ok((theirs, Reader { pipe, keep, tap: None, held, spill, output }))
 }
 
 impl Reader {
+    /// Who sees each block from now on. Given once the program runs: a start that fails leaves it with the program.
+    pub(crate) fn show_to(&mut self, tap: Option<Tap>) {
+        self.tap = tap;
+    }
+
     /// Reads until the stream ends.
     pub(crate) async fn run(&mut self) {
         while let Some(pipe) = &self.pipe {

@@ -85,6 +85,7 @@ impl Child {
             stderr,
             input_error,
             stragglers: ended.stragglers,
+            strays: ended.strays,
             lost: ended.lost,
         }
     }

@@ -159,7 +159,21 @@ impl StartError {
 
     /// Whether trying again later can help.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::System { .. })
+        matches!(self, Self::System { .. }) || self.is_pressure()
+    }
+
+    /// Whether the system had too little of something that other processes give back when they end: descriptors,
+    /// processes, memory. It says nothing about the program.
+    pub fn is_pressure(&self) -> bool {
+        let (Self::Folder { source, .. }
+        | Self::Input { source, .. }
+        | Self::System { source, .. }
+        | Self::Keeper(KeeperError::Start { source, .. } | KeeperError::Told { source })) = self
+        else {
+            return false;
+        };
+        let error = source.raw_os_error().map(Errno::from_raw_os_error);
+        matches!(error, Some(Errno::MFILE | Errno::NFILE | Errno::AGAIN | Errno::NOMEM))
     }
 }
 

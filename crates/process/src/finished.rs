@@ -20,8 +20,20 @@ pub struct Finished {
     pub input_error: Option<io::Error>,
     /// Processes that had outlived the program and were ended with it: of its group, or re-parented to us.
     pub stragglers: u32,
+    /// Processes that nothing named as this program's or another's, and that were ended because this program was the last
+    /// to live: daemons that left their session and erased their environment.
+    pub strays: Vec<Stray>,
     /// Processes that could not be ended within [`Options::end_limit`](crate::Options).
     pub lost: u32,
+}
+
+/// A process that came to us when its parents had ended, and of which nothing tells whose it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stray {
+    /// Its number. It is gone.
+    pub pid: u32,
+    /// Its name, as the system shows it: 15 bytes at most, and chosen by itself.
+    pub name: String,
 }
 
 /// How a program ended.

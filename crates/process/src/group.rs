@@ -83,7 +83,7 @@ impl Group {
     /// No longer waits for a leader that does not end even when killed. The keeper keeps it in mind.
     pub(crate) fn give_up(mut self) -> Ended {
         self.exit = None;
-        Ended { exit: Exit::Lost, stragglers: 0, lost: 1 }
+        Ended { lost: 1, ..Ended::alone(Exit::Lost) }
     }
 
     fn burial(&self, leader: Option<OwnedFd>) -> Burial {

@@ -8,7 +8,6 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::Stdio;
 use std::sync::Arc;
 
 use rustix::io::{Errno, write};
@@ -62,10 +61,10 @@ struct Range {
 }
 
 /// The child's side and ours.
-pub(crate) fn prepare(stdin: Stdin, program: &Path) -> Result<(Stdio, Input), StartError> {
+pub(crate) fn prepare(stdin: Stdin, program: &Path) -> Result<(OwnedFd, Input), StartError> {
     let system = |source| StartError::System { path: program.to_owned(), source };
     match stdin {
-        Stdin::Null => Ok((Stdio::null(), Input::Done)),
+        Stdin::Null => Ok((crate::pipe::to_nowhere().map_err(system)?, Input::Done)),
         Stdin::File(path) => {
             let file = open(&path)?;
             Ok((file.into(), Input::Done))
@@ -73,14 +72,16 @@ pub(crate) fn prepare(stdin: Stdin, program: &Path) -> Result<(Stdio, Input), St
         Stdin::Pipe => {
             let (theirs, ours) = crate::pipe::to_child().map_err(system)?;
             let sender = pipe::Sender::from_owned_fd(ours).map_err(system)?;
-            Ok((theirs.into(), Input::Pipe(sender)))
+            Ok((theirs, Input::Pipe(sender)))
         }
-        Stdin::Bytes(bytes) if bytes.is_empty() => Ok((Stdio::null(), Input::Done)),
+        Stdin::Bytes(bytes) if bytes.is_empty() => {
+            Ok((crate::pipe::to_nowhere().map_err(system)?, Input::Done))
+        }
         Stdin::Bytes(bytes) => {
             let (theirs, ours) = crate::pipe::to_child().map_err(system)?;
             let written = lay_ready(&ours, &bytes).map_err(system)?;
             let rest = (written < bytes.len()).then_some(Source::Bytes { bytes, written });
-            Ok((theirs.into(), carry(ours, rest).map_err(system)?))
+            Ok((theirs, carry(ours, rest).map_err(system)?))
         }
         Stdin::Range { path, offset, length } => {
             let file = open(&path)?;
@@ -95,7 +96,7 @@ pub(crate) fn prepare(stdin: Stdin, program: &Path) -> Result<(Stdio, Input), St
                 let (block, written, next) = (Vec::new(), 0, None);
                 Some(Source::Range(Range { file, offset, left: length, block, written, next }))
             };
-            Ok((theirs.into(), carry(ours, rest).map_err(system)?))
+            Ok((theirs, carry(ours, rest).map_err(system)?))
         }
     }
 }

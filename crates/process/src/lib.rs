@@ -8,15 +8,18 @@
 //! ```
 //!
 //! Promise:
-//! - A child is the leader of a group of its own. The group is signalled while its number still means it: the leader
-//!   is reaped last.
-//! - When [`Child::wait`] answers, the group is gone. With [`Options::subreaper`] so is what left the group, as
-//!   long as it kept its environment.
+//! - A child is the leader of a session and of a group of its own, without a terminal. The group is signalled while its
+//!   number still means it: the leader is reaped last.
+//! - When [`Child::wait`] answers, the group is gone. With [`Options::subreaper`] so is what left the group, as long as it
+//!   kept its session or its environment; and what kept neither is gone when the last child is, and named in
+//!   [`Finished::strays`].
 //! - Whoever drops a child, or a future that waits for one, kills it.
 //! - If this process is killed, a [keeper](KeeperCommand) kills its children.
 //! - Two copies of this crate in one process do not meddle with each other, if one has the other for its [`Landlord`].
 //! - No wait hangs: not on a pipe that somebody holds open, not on a program that ignores everything, not on a process the
 //!   kernel does not let go (it is declared lost).
+//! - A start for which the system lacks descriptors, processes or memory can wait until a child ends:
+//!   [`Processes::spawn_when_possible`].
 //! - Nothing is polled, no thread is started while children do what is expected, and no start leaves `posix_spawn`.
 //!
 //! ```
@@ -72,7 +75,7 @@ mod watch;
 
 pub use child::Child;
 pub use error::{KeeperError, ProcessesError, ProgramError, StartError};
-pub use finished::{Exit, Finished, Kept, Output};
+pub use finished::{Exit, Finished, Kept, Output, Stray};
 pub use identity::Identity;
 pub use keeper::{KeeperCommand, run_keeper};
 pub use landlord::{Adopted, Landlord};

@@ -4,9 +4,10 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use crate::processes::{HeldStray, Inner};
 use crate::reaper::Burial;
-use crate::sys::{self, ProcessId, Stat, all_processes, environment_has, own_group, stat};
-use crate::{Exit, MARK_VARIABLE};
+use crate::sys::{self, ProcessId, Stat, all_processes, environment_has, own_session, stat};
+use crate::{Exit, Identity, MARK_VARIABLE, Stray};
 
 /// How often is looked for more. What forks faster than it is found would be found again for ever.
 const ROUNDS: u32 = 100;
@@ -19,17 +20,18 @@ const SECOND_LOOKS: u32 = 3;
 const MOMENT: Duration = Duration::from_millis(5);
 
 /// How a group ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) exit: Exit,
     pub(crate) stragglers: u32,
+    pub(crate) strays: Vec<Stray>,
     pub(crate) lost: u32,
 }
 
 impl Ended {
     /// The leader left nothing.
     pub(crate) fn alone(exit: Exit) -> Self {
-        Self { exit, stragglers: 0, lost: 0 }
+        Self { exit, stragglers: 0, strays: Vec::new(), lost: 0 }
     }
 }
 
@@ -40,10 +42,38 @@ pub(crate) fn clear(group: &Burial, settled: Option<Exit>) -> Ended {
         clear_orphans(group, &mut ended);
     }
     ended.exit = settled.unwrap_or_else(|| group.inner.reap_leader(group.identity));
-    if !group.inner.adopts() {
+    if group.inner.adopts() {
+        let (strays, lost) = end_strays(&group.inner);
+        ended.strays = strays;
+        ended.lost += lost;
+    } else {
         clear_members(group, &mut ended);
     }
     ended
+}
+
+/// Ends what came to us from runs that are over and cannot be told whose it was, once no program of ours lives. Answers
+/// what was ended, and how many processes did not end.
+pub(crate) fn end_strays(inner: &Inner) -> (Vec<Stray>, u32) {
+    let (mut ended, mut lost) = (Vec::new(), 0);
+    // What one of them leaves comes to us in turn.
+    for _ in 0..ROUNDS {
+        let strays = inner.strays();
+        if strays.is_empty() {
+            break;
+        }
+        strays.iter().for_each(|stray| sys::kill(&stray.descriptor));
+        for HeldStray { process, descriptor, name } in strays {
+            if sys::wait_readable(&descriptor, inner.end_limit) {
+                inner.reap_orphan(process);
+                ended.push(Stray { pid: process.get(), name });
+            } else {
+                inner.leave(process, false);
+                lost += 1;
+            }
+        }
+    }
+    (ended, lost)
 }
 
 /// Orphans are our children: those of this group are found among these, killed and reaped. Each may leave more.
@@ -62,6 +92,10 @@ fn clear_orphans(group: &Burial, ended: &mut Ended) {
                 }
                 // It may be a program that has just been started: whoever starts it will reap it.
                 Judgement::Reap | Judgement::Another => {}
+                Judgement::Stray => {
+                    let (pid, start_time) = (orphan.get(), found.start_time);
+                    group.inner.remember_stray(Identity { pid, start_time });
+                }
                 Judgement::Kill => killed.extend(kill(orphan, found)),
                 Judgement::Unclear => unclear.push(orphan),
                 Judgement::Elsewhere => group.inner.leave(orphan, false),
@@ -97,6 +131,8 @@ enum Judgement {
     Kill,
     /// It belongs to another run.
     Another,
+    /// Nothing tells to which run it belongs.
+    Stray,
     /// It has no environment, or not yet.
     Unclear,
     /// Other code of this process has started it and will reap it.
@@ -107,16 +143,20 @@ fn judge(group: &Burial, orphan: ProcessId, found: Stat) -> Judgement {
     if found.parent != std::process::id() {
         // Its number has been given away since.
         Judgement::Another
-    } else if found.group == own_group() {
+    } else if found.session == own_session() {
+        // No program of ours shares our session, and nothing can enter a session from outside.
         Judgement::Elsewhere
     } else if found.zombie {
         Judgement::Reap
-    } else if found.group == group.identity.pid {
+    } else if found.group == group.identity.pid || found.session == group.identity.pid {
         Judgement::Kill
+    } else if group.inner.leads(found.session) {
+        Judgement::Another
     } else {
         match environment_has(orphan.get(), MARK_VARIABLE, &group.mark) {
             Some(true) => Judgement::Kill,
-            Some(false) => Judgement::Another,
+            Some(false) if group.inner.marks(orphan.get()) => Judgement::Another,
+            Some(false) => Judgement::Stray,
             None => Judgement::Unclear,
         }
     }

@@ -117,6 +117,7 @@ mod tests {
             stderr: Output::default(),
             input_error: None,
             stragglers: 0,
+            strays: Vec::new(),
             lost: 0,
         }
     }

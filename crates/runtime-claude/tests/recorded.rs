@@ -43,6 +43,7 @@ fn ended(exit: Exit) -> Ended {
         stderr: Stream { kept: Kept::Memory(b"a complaint\n".to_vec()), ..Stream::default() },
         input_error: None,
         stragglers: 0,
+        strays: Vec::new(),
         lost: 0,
     }
 }

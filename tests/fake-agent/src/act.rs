@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::{Pid, Signal, getpgid, getpid, kill_process, setpgid};
 
 use crate::{grandchild, knock};
 
@@ -80,6 +80,15 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> io::Result<ExitCode> 
             }
             "ignore-term" => return Err(ignore_term(args)),
             "setsid" => drop(rustix::process::setsid()?),
+            "enter-group-of" => {
+                let process = Pid::from_raw(number(args.next())?);
+                // Another session is closed to it.
+                let _ = setpgid(None, Some(getpgid(process)?));
+            }
+            "terminal" => {
+                let found = File::open("/dev/tty").is_ok();
+                line(io::stdout(), if found { b"a terminal" } else { b"no terminal" })?;
+            }
             "fork-grandchild" => {
                 let mut how = grandchild::How::default();
                 while let Some(flag) = args.next_if(|arg| arg.as_bytes().starts_with(b"--")) {

@@ -1,7 +1,16 @@
 //! A process that outlives the agent.
+//!
+//! | flag | the process |
+//! |---|---|
+//! | `--setsid` | opens a session of its own |
+//! | `--own-group` | leads a group of its own in the agent's session |
+//! | `--supervisors-group` | enters the group of the agent's parent, where it is allowed to |
+//! | `--no-env`, `--other-env` | has no environment; has one without a mark |
+//! | `--hold-stdout` | keeps the agent's output open |
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use crate::act::bad;
@@ -10,6 +19,9 @@ use crate::act::bad;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct How {
     setsid: bool,
+    own_group: bool,
+    supervisors_group: bool,
+    other_env: bool,
     hold_stdout: bool,
     no_env: bool,
 }
@@ -18,9 +30,12 @@ impl How {
     pub(crate) fn flag(&mut self, flag: &OsStr) -> io::Result<()> {
         match flag.to_str() {
             Some("--setsid") => self.setsid = true,
+            Some("--own-group") => self.own_group = true,
+            Some("--supervisors-group") => self.supervisors_group = true,
+            Some("--other-env") => self.other_env = true,
             Some("--hold-stdout") => self.hold_stdout = true,
             Some("--no-env") => self.no_env = true,
-            _ => return Err(bad("a grandchild takes --setsid, --hold-stdout, --no-env")),
+            _ => return Err(bad("no such flag of a grandchild")),
         }
         Ok(())
     }
@@ -33,8 +48,18 @@ pub(crate) fn start(how: How) -> io::Result<u32> {
     if how.setsid {
         command.arg("setsid");
     }
-    if how.no_env {
+    if how.own_group {
+        command.process_group(0);
+    }
+    if how.supervisors_group {
+        let supervisor = rustix::process::getppid().ok_or_else(|| bad("there is no parent"))?;
+        command.args(["enter-group-of", &supervisor.as_raw_nonzero().to_string()]);
+    }
+    if how.no_env || how.other_env {
         command.env_clear();
+    }
+    if how.other_env {
+        command.env("TITLE", "a daemon that has written over its environment");
     }
     command.args(["complain", "ready", "hang"]).stdin(Stdio::null()).stderr(Stdio::piped());
     if !how.hold_stdout {

@@ -18,7 +18,8 @@
 //! | `env NAME`, `all-env`, `folder` | what it was started with |
 //! | `lie-json` | what begins as JSON and is none |
 //! | `ignore-term` | from now on |
-//! | `fork-grandchild [--setsid] [--hold-stdout] [--no-env]` | leaves a process that hangs, and prints its number |
+//! | `fork-grandchild [FLAG…]` | leaves a process that hangs, and prints its number: see `grandchild.rs` |
+//! | `terminal` | prints whether it can open `/dev/tty` |
 //! | `ask METHOD PARAMS` | of its supervisor, by its ticket if it has one, and prints the answer |
 //! | `ask-and-go METHOD PARAMS` | the same, and closes the connection before there is an answer |
 //! | `say LINE` | to the door without a greeting, and prints what it says to that |

@@ -14,12 +14,17 @@
 //! |---|---|
 //! | `--subreaper` | adopts orphans |
 //! | `--keeper` | has a keeper |
+//! | `--terminal` | has a controlling terminal |
+//! | `--files N` | may open so many |
+//! | `--room N` | makes room for so many agents, and prints for how many there is |
+//! | `--many N` | starts so many agents at once, and prints how many ended well |
 //! | `--again` | after the agent's first output, kills its own keeper and starts a second agent beside the first |
 //! | `--mark MARK` | as if it had been started by that supervisor; else the one it was started by |
 //! | `--spool FILE` | the agent's output goes there, and is not printed |
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -37,6 +42,30 @@ struct Flags {
     options: Options,
     again: bool,
     spool: Option<PathBuf>,
+    many: Option<usize>,
+    room: Option<u32>,
+    /// Both sides, kept open.
+    terminal: Option<[OwnedFd; 2]>,
+}
+
+fn limit_open_files(current: u64) -> io::Result<()> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = Rlimit { current: Some(current), ..getrlimit(Resource::Nofile) };
+    Ok(setrlimit(Resource::Nofile, limit)?)
+}
+
+/// Opens a session with a new terminal that controls it.
+fn open_terminal() -> io::Result<[OwnedFd; 2]> {
+    use rustix::fs::{Mode, OFlags};
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    grantpt(&ours)?;
+    unlockpt(&ours)?;
+    rustix::process::setsid()?;
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let theirs = rustix::fs::open(ptsname(&ours, Vec::new())?, flags, Mode::empty())?;
+    rustix::process::ioctl_tiocsctty(&theirs)?;
+    Ok([ours, theirs])
 }
 
 pub(crate) fn run(args: impl Iterator<Item = OsString>) -> io::Result<ExitCode> {
@@ -48,6 +77,10 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> io::Result<ExitCode> 
     {
         match flag.to_str() {
             Some("--subreaper") => flags.options.subreaper = true,
+            Some("--terminal") => flags.terminal = Some(open_terminal()?),
+            Some("--room") => flags.room = Some(crate::act::number(args.next())?),
+            Some("--files") => limit_open_files(crate::act::number(args.next())?)?,
+            Some("--many") => flags.many = Some(crate::act::number(args.next())?),
             Some("--keeper") => {
                 let (program, args) = (std::env::current_exe()?, vec!["keeper".into()]);
                 flags.options.keeper = Some(KeeperCommand { program, args });
@@ -72,6 +105,12 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> io::Result<ExitCode> 
 async fn supervise(flags: Flags, args: Vec<OsString>) -> io::Result<()> {
     let kept = flags.options.keeper.is_some();
     let processes = Processes::start(flags.options).map_err(io::Error::other)?;
+    if let Some(wanted) = flags.room {
+        say(&format!("room {}\n", processes.make_room(wanted)))?;
+    }
+    if let Some(many) = flags.many {
+        return start_many(&processes, &args, many).await;
+    }
     let mut keeper = if kept { Some(say_keeper(&[])?) } else { None };
     let printed = Arc::new(Notify::new());
     let mut child = start(&processes, &args, flags.spool.clone(), &printed)?;
@@ -102,6 +141,27 @@ async fn supervise(flags: Flags, args: Vec<OsString>) -> io::Result<()> {
     Ok(())
 }
 
+/// Starts so many at once, as far as the system lets them.
+async fn start_many(processes: &Processes, args: &[OsString], many: usize) -> io::Result<()> {
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..many {
+        let (processes, program) = (processes.clone(), program(args, Keep::First(1000).into())?);
+        tasks.spawn(async move {
+            let child = processes.spawn_when_possible(program).await.map_err(io::Error::other)?;
+            let finished = child.wait(NeverStop).await;
+            io::Result::Ok(finished.exit == offshoot_process::Exit::Code(0))
+        });
+    }
+    let mut done = 0;
+    while let Some(finished) = tasks.join_next().await {
+        match finished.map_err(io::Error::other)? {
+            Ok(well) => done += usize::from(well),
+            Err(error) => say(&format!("{error}\n"))?,
+        }
+    }
+    say(&format!("{done} of {many}\n"))
+}
+
 fn start(
     processes: &Processes,
     args: &[OsString],
@@ -119,7 +179,13 @@ fn start(
             })),
         },
     };
-    let program = Program {
+    let child = processes.spawn(program(args, stdout)?).map_err(io::Error::other)?;
+    say(&format!("child {}\n", child.identity().pid))?;
+    Ok(child)
+}
+
+fn program(args: &[OsString], stdout: Capture) -> io::Result<Program> {
+    Ok(Program {
         path: std::env::current_exe()?,
         args: args.to_vec(),
         env: vec![],
@@ -127,10 +193,7 @@ fn start(
         stdin: Stdin::Null,
         stdout,
         stderr: Capture::nothing(),
-    };
-    let child = processes.spawn(program).map_err(io::Error::other)?;
-    say(&format!("child {}\n", child.identity().pid))?;
-    Ok(child)
+    })
 }
 
 /// Prints and answers the only child that is no agent.
@@ -155,10 +218,11 @@ fn end_keeper(keeper: u32) -> io::Result<()> {
 }
 
 fn say_finished(finished: &Finished) -> io::Result<()> {
-    let Finished { exit, stop, stragglers, lost, stdout, .. } = finished;
+    let Finished { exit, stop, stragglers, strays, lost, stdout, .. } = finished;
     let held = stdout.held_open;
+    let strays: String = strays.iter().map(|stray| format!(" stray={}", stray.name)).collect();
     say(&format!(
-        "finished {exit:?} stop={stop:?} stragglers={stragglers} lost={lost} held={held}\n"
+        "finished {exit:?} stop={stop:?} stragglers={stragglers} lost={lost} held={held}{strays}\n"
     ))
 }
 

@@ -20,17 +20,21 @@ const SECOND_LOOKS: u32 = 10;
 /// The moment in question: loading a program, with room for a busy machine.
 const MOMENT: Duration = Duration::from_millis(10);
 
-/// Kills each group whose number has not come to mean something else.
+/// Kills each group whose number has not come to mean something else, and its leader even where it leads none: a stray may
+/// be in another group than its own.
 pub(super) fn groups(groups: &[Identity]) {
     for group in groups {
         let Some(leader) = ProcessId::new(group.pid) else { continue };
-        let same = match stat(group.pid) {
-            Ok(found) => found.start_time == group.start_time,
-            // The leader is gone. While the group has members its number is not given away; without, nobody is hit.
-            Err(_) => true,
-        };
-        if same {
-            leader.kill_group();
+        let descriptor = leader.open();
+        match stat(group.pid) {
+            Ok(found) if found.start_time == group.start_time => {
+                leader.kill_group();
+                // Opened before it was looked at, so that it is the one that was looked at.
+                descriptor.iter().for_each(sys::kill);
+            }
+            Ok(_) => {}
+            // The leader is gone. While the group has members its number is not given away; without, none is hit.
+            Err(_) => leader.kill_group(),
         }
     }
 }

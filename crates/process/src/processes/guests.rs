@@ -3,7 +3,9 @@
 //! What it starts are children of this process all the same. Here they are told to the keeper, and known as nobody's
 //! orphans, so that their starter alone signals and reaps them. What they leave behind is the starter's business too.
 
-use super::{Orphans, Processes, State, enter};
+use super::start::enter;
+use super::{Orphans, Processes, State};
+use crate::sys::{OpenFiles, ProcessId};
 use crate::{Adopted, Identity, KeeperError};
 
 impl Processes {
@@ -26,6 +28,9 @@ impl Processes {
     pub fn guest_started(&self, leader: Identity) -> Result<(), KeeperError> {
         let mut state = self.0.state();
         no_longer_starting(&mut state);
+        if let (Some(limit), Some(process)) = (OpenFiles::before(), ProcessId::new(leader.pid)) {
+            process.limit_open_files(limit);
+        }
         state.guests.insert(leader.pid, leader.start_time);
         state.strangers.insert(leader.pid, false);
         enter(&self.0, &mut state, leader)
@@ -42,6 +47,7 @@ impl Processes {
         if let Some(keeper) = &mut state.keeper {
             let _ = keeper.remove(leader);
         }
+        self.0.ended.notify_one();
     }
 }
 

@@ -1,11 +1,15 @@
 //! Linux: process descriptors, `waitid`, groups and the sub-reaper flag.
 
+mod open_files;
 mod proc;
+mod spawn;
 
+pub(crate) use open_files::OpenFiles;
 pub(crate) use proc::{
-    ChildList, Stat, all_processes, environment_has, environment_value, ignores_broken_pipes,
+    ChildList, Stat, all_processes, environment_has, environment_value, ignores_broken_pipes, name,
     own_threads, stat,
 };
+pub(crate) use spawn::{Image, spawn};
 
 use std::fs::File;
 use std::io;
@@ -17,7 +21,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Access, MemfdFlags, access, memfd_create};
 use rustix::io::retry_on_intr;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpgrp, kill_process_group, pidfd_open,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open,
     pidfd_send_signal, set_child_subreaper, test_kill_process_group, waitid,
 };
 
@@ -128,7 +132,19 @@ pub(crate) fn become_subreaper() -> io::Result<()> {
     Ok(set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
-/// The group this process is in.
+/// The group this process is in: 0 where that was made outside of our world of processes. A number to compare with, and
+/// never to signal: signals go to a [`ProcessId`].
 pub(crate) fn own_group() -> u32 {
-    getpgrp().as_raw_nonzero().get().unsigned_abs()
+    #[expect(unsafe_code, reason = "the safe wrapper takes the answer for a number above 0")]
+    // SAFETY: it takes nothing, and cannot fail.
+    let group = unsafe { libc::getpgrp() };
+    group.unsigned_abs()
+}
+
+/// The session this process is in, in the same way.
+pub(crate) fn own_session() -> u32 {
+    #[expect(unsafe_code, reason = "the safe wrapper takes the answer for a number above 0")]
+    // SAFETY: it takes a number and asks for this process, for which it does not fail.
+    let session = unsafe { libc::getsid(0) };
+    session.unsigned_abs()
 }

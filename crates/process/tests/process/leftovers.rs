@@ -126,42 +126,90 @@ async fn a_flood_nobody_can_end_does_not_hold_us() {
 
 #[test]
 fn finished_means_gone() {
-    for (actions, grandchildren) in [
-        (&["fork-grandchild", "exit", "7"][..], 1),
-        (&["fork-grandchild", "--setsid", "exit", "7"], 1),
-        (&["fork-grandchild", "--setsid", "--hold-stdout", "fork-grandchild", "exit", "7"], 2),
-        (&["fork-grandchild", "--no-env", "exit", "7"], 1),
-        (&["exit", "7"], 0),
-    ] {
+    let check = |actions: &[&str], stragglers: usize, strays: usize| {
         let mut supervisor = Supervisor::start(&[&["--subreaper"], actions].concat());
         let leader = Watched::new(supervisor.number("child "));
-        let grandchildren: Vec<u32> = (0..grandchildren).map(|_| supervisor.number("")).collect();
+        let left: Vec<u32> = (0..stragglers + strays).map(|_| supervisor.number("")).collect();
+        let named = " stray=fake-agent".repeat(strays);
         assert_eq!(
             supervisor.line(),
-            format!(
-                "finished Code(7) stop=None stragglers={} lost=0 held=false",
-                grandchildren.len()
-            )
+            format!("finished Code(7) stop=None stragglers={stragglers} lost=0 held=false{named}"),
+            "{actions:?}"
         );
         // Gone means reaped: not even a zombie is left, although the supervisor may still be there.
         assert!(leader.is_gone());
-        for pid in grandchildren {
+        for pid in left {
             let left = std::fs::read_to_string(format!("/proc/{pid}/stat"));
             assert!(left.is_err(), "{actions:?}: {left:?}");
         }
         supervisor.end();
-    }
+    };
+    check(&["exit", "7"], 0, 0);
+    check(&["fork-grandchild", "exit", "7"], 1, 0);
+    check(&["fork-grandchild", "--setsid", "exit", "7"], 1, 0);
+    check(&["fork-grandchild", "--no-env", "exit", "7"], 1, 0);
+    let two = ["fork-grandchild", "--setsid", "--hold-stdout", "fork-grandchild", "exit", "7"];
+    check(&two, 2, 0);
+    // The session tells, in whatever group of it a process is; and ours is closed to them.
+    check(&["fork-grandchild", "--own-group", "--no-env", "exit", "7"], 1, 0);
+    check(&["fork-grandchild", "--supervisors-group", "--no-env", "exit", "7"], 1, 0);
+    // Nothing tells whose these are. They came to us, and no other run lives.
+    check(&["fork-grandchild", "--setsid", "--no-env", "exit", "7"], 0, 1);
+    check(&["fork-grandchild", "--setsid", "--other-env", "exit", "7"], 0, 1);
+    let two = ["fork-grandchild", "--setsid", "--no-env", "fork-grandchild", "--setsid"];
+    check(&[&two[..], &["--other-env", "exit", "7"]].concat(), 0, 2);
 }
 
 #[test]
-fn who_leaves_group_and_environment_is_left_and_holds_nobody() {
-    let actions = ["fork-grandchild", "--setsid", "--no-env", "--hold-stdout", "exit", "7"];
-    let mut supervisor = Supervisor::start(&[&["--subreaper"], &actions[..]].concat());
-    supervisor.number("child ");
-    let stranger = supervisor.number("");
-    assert_eq!(supervisor.line(), "finished Code(7) stop=None stragglers=0 lost=0 held=true");
+fn a_child_leads_a_session_without_a_terminal() {
+    let mut supervisor = Supervisor::start(&["--terminal", "pid", "terminal", "hang"]);
+    let child = supervisor.number("child ");
+    assert_eq!(supervisor.number(""), child);
+    assert_eq!(supervisor.line(), "no terminal");
+    let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).expect("it lives");
+    let fields = stat.rsplit_once(") ").expect("a line of its form").1;
+    let fields: Vec<u32> =
+        fields.split(' ').skip(2).take(3).map(|field| field.parse().expect("a number")).collect();
+    assert_eq!(fields, [child, child, 0], "its group, its session, its terminal");
+    let watched = Watched::new(child);
+    supervisor.process.kill().expect("it is ours");
+    // It had no keeper.
+    end_stranger(child);
+    assert!(watched.is_gone_within(FAR));
+}
+
+#[test]
+fn a_start_that_finds_no_descriptors_waits_for_the_end_of_a_child() {
+    // Each child takes four, and some are open already: without waiting, the tenth fails.
+    let mut supervisor = Supervisor::start(&["--files", "40", "--many", "50", "print", "here"]);
+    assert_eq!(supervisor.line(), "50 of 50");
     supervisor.end();
-    end_stranger(stranger);
+}
+
+#[test]
+fn children_may_open_as_many_files_as_before_the_limit_was_raised() {
+    let limits = |pid: u32| {
+        let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).expect("it lives");
+        let line = limits.lines().find(|line| line.starts_with("Max open files"));
+        let words: Vec<&str> = line.expect("the kernel tells").split_whitespace().collect();
+        (words[3].to_owned(), words[4].to_owned())
+    };
+    let check = |wanted: &str, raised: bool| {
+        let args = ["--files", "321", "--room", wanted, "hang"];
+        let mut supervisor = Supervisor::start(&args);
+        let room = supervisor.number("room ");
+        let child = supervisor.number("child ");
+        let (soft, hard) = limits(supervisor.process.id());
+        assert_eq!(soft, if raised { hard } else { "321".to_owned() }, "{wanted}");
+        assert_eq!(room < 321, !raised, "{wanted}: {room}");
+        assert_eq!(limits(child).0, "321", "{wanted}");
+        let watched = Watched::new(child);
+        supervisor.process.kill().expect("it is ours");
+        end_stranger(child);
+        assert!(watched.is_gone_within(FAR));
+    };
+    check("8", false);
+    check("1000", true);
 }
 
 #[test]

@@ -14,7 +14,9 @@ pub(crate) struct Stat {
     /// Ended, and not yet reaped.
     pub(crate) zombie: bool,
     pub(crate) parent: u32,
+    /// Of a group that was made outside of our world of processes it is 0, as with the session.
     pub(crate) group: u32,
+    pub(crate) session: u32,
     /// Clock ticks since boot. With the number it names a process for good.
     pub(crate) start_time: u64,
 }
@@ -29,6 +31,12 @@ pub(crate) fn stat(pid: u32) -> io::Result<Stat> {
     })
 }
 
+/// The name of a process, which it can change.
+pub(crate) fn name(pid: u32) -> Option<String> {
+    let name = std::fs::read(format!("/proc/{pid}/comm")).ok()?;
+    Some(String::from_utf8_lossy(name.trim_ascii_end()).into_owned())
+}
+
 /// The name may hold anything, also blanks and parentheses: the numbers begin after the last one.
 fn parse_stat(line: &[u8]) -> Option<Stat> {
     let after_name = &line[memchr::memrchr(b')', line)? + 1..];
@@ -36,9 +44,10 @@ fn parse_stat(line: &[u8]) -> Option<Stat> {
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
     let group = fields.next()?.parse().ok()?;
-    // `starttime` is field 22 of the line; three are behind us and the next is field 6.
-    let start_time = fields.nth(22 - 6)?.parse().ok()?;
-    Some(Stat { zombie: matches!(state, "Z" | "X"), parent, group, start_time })
+    let session = fields.next()?.parse().ok()?;
+    // `starttime` is field 22 of the line; the next is field 7.
+    let start_time = fields.nth(22 - 7)?.parse().ok()?;
+    Some(Stat { zombie: matches!(state, "Z" | "X"), parent, group, session, start_time })
 }
 
 /// Whether one of the variables of a process is `name=` with `part` in its value. The environment is the one the

@@ -1,0 +1,152 @@
+//! Children of this process that are no program of ours: what a run has left behind.
+
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use super::{Inner, State};
+use crate::keeper::Link;
+use crate::sys::{self, ProcessId, own_session, stat};
+use crate::{Adopted, Identity, Landlord};
+
+/// Children that are nobody's program: orphans, and what other code in this process has started.
+#[derive(Debug)]
+pub(crate) struct Orphans {
+    pub(crate) pids: Vec<u32>,
+    /// Whether none of them can be a program that is just being started.
+    pub(crate) quiet: bool,
+}
+
+impl Inner {
+    /// Reaps one orphan. Nobody may list children meanwhile: the kernel's list can leave somebody out when it becomes
+    /// shorter while it is read.
+    pub(crate) fn reap_orphan(&self, orphan: ProcessId) -> bool {
+        let mut state = self.state();
+        !state.live.contains_key(&orphan.get()) && reap_stray(&mut state, orphan)
+    }
+
+    /// A process that came to us, carries no mark and stands in no session of ours. It is ended with the last run; and by
+    /// the keeper, if we are killed before.
+    pub(crate) fn remember_stray(&self, stray: Identity) {
+        let mut state = self.state();
+        if state.strays.insert(stray.pid, stray.start_time).is_none()
+            && let Some(keeper) = &mut state.keeper
+        {
+            // A keeper that does not hear is replaced at the next start.
+            let _ = keeper.add(stray);
+        }
+    }
+
+    /// What came to us from runs that are over: all that is a child of this process, stands in another session than this
+    /// process and is no program of ours. None while a program of ours lives or is being started, because it may be that
+    /// program's.
+    ///
+    /// Each is held by a descriptor that was opened while nothing could be reaped: so none can be another process.
+    pub(crate) fn strays(&self) -> Vec<HeldStray> {
+        let mut state = self.state();
+        let Some(children) = self.children.as_ref().filter(|_| state.is_idle()) else {
+            return Vec::new();
+        };
+        let keeper = state.keeper.as_ref().map(Link::pid);
+        let mut pids = Vec::new();
+        let listed = children.for_each(|pid| {
+            let elsewhere = state.strangers.get(&pid) == Some(&false);
+            pids.extend(ProcessId::new(pid).filter(|_| keeper != Some(pid) && !elsewhere));
+        });
+        let own_session = own_session();
+        let mut strays = Vec::new();
+        for process in pids {
+            let Ok(found) = stat(process.get()) else { continue };
+            if listed.is_err() || found.session == own_session {
+                continue;
+            }
+            if found.zombie {
+                reap_stray(&mut state, process);
+            } else if let Ok(descriptor) = process.open() {
+                let name = sys::name(process.get()).unwrap_or_default();
+                strays.push(HeldStray { process, descriptor, name });
+            }
+        }
+        strays
+    }
+
+    /// Children that are nobody's program, except known strangers.
+    pub(crate) fn orphans(&self) -> io::Result<Orphans> {
+        self.list(&mut self.state())
+    }
+
+    /// A child that is nobody's program belongs to no run.
+    pub(crate) fn leave(&self, stranger: ProcessId, reap: bool) {
+        self.state().strangers.insert(stranger.get(), reap);
+    }
+
+    pub(super) fn list(&self, state: &mut State) -> io::Result<Orphans> {
+        if let Some(landlord) = self.landlord.as_ref().filter(|_| self.landlord_adopts) {
+            return Ok(Self::list_of(&**landlord, state));
+        }
+        let State { live, starting, strangers, keeper, .. } = state;
+        let keeper = keeper.as_ref().map(Link::pid);
+        let (mut pids, mut present) = (Vec::new(), 0);
+        if let Some(children) = &self.children {
+            children.for_each(|pid| match strangers.contains_key(&pid) {
+                true => present += 1,
+                false if live.contains_key(&pid) || keeper == Some(pid) => {}
+                false => pids.push(pid),
+            })?;
+            // One that is gone may have its number given to somebody else.
+            if present < strangers.len() {
+                let mut children_now = HashSet::new();
+                children.for_each(|pid| {
+                    children_now.insert(pid);
+                })?;
+                strangers.retain(|pid, _| children_now.contains(pid));
+            }
+            let quiet = *starting == 0;
+            let over: Vec<u32> = strangers
+                .iter()
+                .filter(|(pid, reap)| **reap && !live.contains_key(pid))
+                .map(|(pid, _)| *pid)
+                .collect();
+            for pid in over {
+                if ProcessId::new(pid).is_some_and(|process| reap_stray(state, process)) {
+                    state.strangers.remove(&pid);
+                }
+            }
+            return Ok(Orphans { pids, quiet });
+        }
+        Ok(Orphans { pids, quiet: state.starting == 0 })
+    }
+
+    /// As [`Self::list`], of a landlord, who knows which children are whose program. It reaps what is nobody's.
+    fn list_of(landlord: &dyn Landlord, state: &mut State) -> Orphans {
+        let Some(Adopted { mut pids, quiet }) = landlord.orphans() else {
+            return Orphans { pids: Vec::new(), quiet: true };
+        };
+        state.strangers.retain(|pid, _| pids.contains(pid));
+        pids.retain(|pid| !state.strangers.contains_key(pid) && !state.live.contains_key(pid));
+        Orphans { pids, quiet }
+    }
+}
+
+/// A stray that cannot become another process.
+#[derive(Debug)]
+pub(crate) struct HeldStray {
+    pub(crate) process: ProcessId,
+    pub(crate) descriptor: OwnedFd,
+    pub(crate) name: String,
+}
+
+/// Reaps a child that is no program of ours, if it has ended, and forgets it.
+fn reap_stray(state: &mut State, stray: ProcessId) -> bool {
+    if let Some(start_time) = state.strays.get(&stray.get()).copied()
+        && let Some(keeper) = &mut state.keeper
+    {
+        // Before its number is free, as with leaders.
+        let _ = keeper.remove(Identity { pid: stray.get(), start_time });
+    }
+    let reaped = matches!(stray.reap(), Ok(Some(_)));
+    if reaped {
+        state.strays.remove(&stray.get());
+    }
+    reaped
+}

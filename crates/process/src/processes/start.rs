@@ -1,0 +1,212 @@
+//! Starting a program: its streams, its place among the living, and what was wrong where it does not start.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::pin::pin;
+
+use tokio::io::Interest;
+
+use super::{Inner, Processes, State};
+use crate::group::Group;
+use crate::keeper::Link;
+use crate::sys::{self, Image, OpenFiles, ProcessId};
+use crate::watch::watch;
+use crate::{
+    Child, Identity, KeeperError, MARK_VARIABLE, Program, ProgramError, StartError, capture, input,
+};
+
+impl Processes {
+    /// Starts a program in a session and a group of its own. It must be called within a tokio runtime that has I/O and
+    /// time, and blocks for the half millisecond that a start takes.
+    ///
+    /// When it answers, the keeper knows the group. Whoever drops the child kills it.
+    ///
+    /// # Errors
+    /// Why it could not be started. Nothing of it is left then.
+    pub fn spawn(&self, mut program: Program) -> Result<Child, StartError> {
+        self.attempt(&mut program)
+    }
+
+    /// Like [`spawn`](Self::spawn). Where the system has no more descriptors, processes or memory, it waits until a child
+    /// of these processes has ended, and tries again: one waiting start for each child that ends, in their order.
+    ///
+    /// Dropping the future gives the start up.
+    ///
+    /// # Errors
+    /// As [`spawn`](Self::spawn). A lack of something is an error only where no child is left whose end could help.
+    pub async fn spawn_when_possible(&self, mut program: Program) -> Result<Child, StartError> {
+        let mut woken = false;
+        loop {
+            let mut ended = pin!(self.0.ended.notified());
+            // From here on no end is missed.
+            ended.as_mut().enable();
+            match self.attempt(&mut program) {
+                Err(error) if error.is_pressure() && self.0.has_children() => {
+                    ended.await;
+                    woken = true;
+                }
+                Err(error) => {
+                    // What this start could not use may be enough for the next in line.
+                    if woken || error.is_pressure() {
+                        self.0.ended.notify_one();
+                    }
+                    return Err(error);
+                }
+                Ok(child) => return Ok(child),
+            }
+        }
+    }
+
+    /// Tries once. Where it fails, the program can be tried again.
+    fn attempt(&self, program: &mut Program) -> Result<Child, StartError> {
+        let Program { path, args, env, cwd, stdin, stdout, stderr } = program;
+        if !path.is_absolute() {
+            return Err(ProgramError::NotAbsolute { path: path.clone() }.into());
+        }
+        let system = |source| StartError::System { path: path.clone(), source };
+        let (stdin, input) = input::prepare(stdin.clone(), path)?;
+        let (out_side, mut out_reader) = capture::prepare(stdout).map_err(system)?;
+        let (err_side, mut err_reader) = capture::prepare(stderr).map_err(system)?;
+
+        let starting = Starting::begin(&self.0);
+        let mark = format!("{}.{};", self.0.token, starting.serial);
+        env.retain(|(name, _)| name != MARK_VARIABLE);
+        env.push((MARK_VARIABLE.into(), format!("{}{mark}", starting.mark_above()).into()));
+        let stdio = [stdin.as_fd(), out_side.as_fd(), err_side.as_fd()];
+        let process = sys::spawn(&Image { path, args, env, cwd, stdio })
+            .map_err(|source| why(source, path, cwd, args, env))?;
+        let unborn = Unborn(Some(process));
+        // Our copies of the child's sides must go, or its streams would never end. And where descriptors are scarce, they
+        // make room for the one of the process.
+        drop((stdin, out_side, err_side));
+        if let Some(limit) = OpenFiles::before() {
+            process.limit_open_files(limit);
+        }
+        let descriptor = process.open().map_err(system)?;
+        let exit = watch(descriptor, Interest::READABLE).map_err(system)?;
+        let start_time = sys::stat(process.get()).map_err(system)?.start_time;
+        let identity = Identity { pid: process.get(), start_time };
+        starting.enter(identity)?;
+        unborn.held();
+        let group = Group::new(self.0.clone(), process, identity, mark, exit);
+        out_reader.show_to(stdout.tap.take());
+        err_reader.show_to(stderr.tap.take());
+        Ok(Child { group, input, stdout: out_reader, stderr: err_reader })
+    }
+}
+
+/// A child that may exist already, while it is not yet among the living.
+struct Starting<'a> {
+    inner: &'a Inner,
+    serial: u64,
+    /// The landlord's part of its mark.
+    mark_above: Option<String>,
+    entered: bool,
+}
+
+impl<'a> Starting<'a> {
+    fn begin(inner: &'a Inner) -> Self {
+        let mark_above = inner.landlord.as_ref().and_then(|landlord| landlord.starting());
+        let mut state = inner.state();
+        state.starting += 1;
+        state.serial += 1;
+        Self { inner, serial: state.serial, mark_above, entered: false }
+    }
+
+    /// What stands before our own element in its mark.
+    fn mark_above(&self) -> &str {
+        self.mark_above.as_deref().unwrap_or(&self.inner.inherited_mark)
+    }
+
+    /// Now it is, and whoever ends it if we are killed knows.
+    fn enter(mut self, group: Identity) -> Result<(), KeeperError> {
+        // Said even where it fails: then it is ended, and that is told by nobody.
+        self.entered = true;
+        if let Some(landlord) = &self.inner.landlord {
+            landlord.started(group).map_err(|source| {
+                landlord.ended(group);
+                KeeperError::Told { source }
+            })?;
+        }
+        let mut state = self.inner.state();
+        enter(self.inner, &mut state, group)?;
+        state.live.insert(group.pid, group.start_time);
+        Ok(())
+    }
+}
+
+impl Drop for Starting<'_> {
+    fn drop(&mut self) {
+        self.inner.state().starting -= 1;
+        if let (Some(landlord), false) = (&self.inner.landlord, self.entered) {
+            landlord.not_started();
+        }
+    }
+}
+
+/// Tells the keeper of a group. A keeper that has died is replaced, and told of all that live.
+pub(super) fn enter(inner: &Inner, state: &mut State, group: Identity) -> Result<(), KeeperError> {
+    let told = match &mut state.keeper {
+        Some(keeper) => keeper.add(group),
+        None if inner.keeper.is_some() => {
+            Err(KeeperError::Told { source: io::ErrorKind::BrokenPipe.into() })
+        }
+        None => Ok(()),
+    };
+    if let (Err(_), Some(command)) = (told, &inner.keeper) {
+        state.keeper = None;
+        let live = state.live.iter().chain(&state.guests);
+        let live = live.map(|(&pid, &start_time)| Identity { pid, start_time });
+        let link = Link::start(command, &inner.token, live.chain([group]))?;
+        state.keeper = Some(link);
+    }
+    Ok(())
+}
+
+/// A program that runs, and that nobody holds yet.
+struct Unborn(Option<ProcessId>);
+
+impl Unborn {
+    fn held(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unborn {
+    fn drop(&mut self) {
+        if let Some(process) = self.0 {
+            process.kill_group();
+            process.reap_blocking();
+        }
+    }
+}
+
+/// What a failed start was about. The system answers with the same numbers for the folder and the program.
+fn why(
+    source: io::Error,
+    path: &Path,
+    cwd: &Path,
+    args: &[OsString],
+    env: &[(OsString, OsString)],
+) -> StartError {
+    let path = path.to_owned();
+    if source.kind() == io::ErrorKind::ArgumentListTooLong {
+        let args = args.iter().map(|arg| arg.len() + 1);
+        let env = env
+            .iter()
+            .filter(|(name, _)| name != MARK_VARIABLE)
+            .map(|(name, value)| name.len() + value.len() + 2);
+        return StartError::TooLong { path, bytes: args.chain(env).sum() };
+    }
+    if let Err(source) = std::fs::read_dir(cwd).map(drop)
+        && source.kind() != io::ErrorKind::PermissionDenied
+    {
+        return StartError::Folder { path: cwd.to_owned(), source };
+    }
+    match ProgramError::of(&path, &source) {
+        Some(error) => error.into(),
+        None => StartError::System { path, source },
+    }
+}
