@@ -369,7 +369,13 @@ impl Audit {
                 None
             }
             (EventKind::Resumed { .. }, _) => misplaced("although nothing interrupted it"),
-            (EventKind::BudgetNotice | EventKind::StallLent | EventKind::Merged(_), _) => None,
+            (
+                EventKind::BudgetNotice
+                | EventKind::StallLent
+                | EventKind::Merged(_)
+                | EventKind::StrayEnded { .. },
+                _,
+            ) => None,
             (
                 EventKind::Admitted(_)
                 | EventKind::Reopened

@@ -132,6 +132,9 @@ fn detail(kind: &EventKind) -> String {
             number::tokens(TokenCount::Known(*tokens)),
             number::dollars(MicroUsd::from_micros(*micro_usd))
         ),
+        EventKind::StrayEnded { pid, name } => {
+            format!("process {pid} ({}), which had left its run, was ended", neutral::line(name))
+        }
         EventKind::StallLent => "its holders waited for it in silence".to_owned(),
         EventKind::Merged(merged) => format!(
             "{}: {} results, {} failures",

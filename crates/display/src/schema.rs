@@ -68,6 +68,10 @@ fn kinds() -> Value {
                 }),
             ),
         ),
+        (
+            "stray_ended",
+            object(&["pid", "name"], json!({ "pid": count(), "name": { "type": "string" } })),
+        ),
         ("ended", json!({ "$ref": "#/$defs/ending" })),
         (
             "merged",
@@ -233,7 +237,7 @@ fn definitions() -> Value {
                     "completed", "exit_code", "signal", "cannot_start", "runtime_error", "plugin_panic",
                     "turn_limit", "budget", "timeout", "idle", "output_limit", "deadline", "cancelled",
                     "pieces_failed",
-                    "not_recorded", "interrupted", "client_gone"
+                    "not_recorded", "no_room", "interrupted", "client_gone"
                 ] }
             }
         },

@@ -85,6 +85,10 @@ impl Show {
                 number::count(*tokens),
                 number::dollars(MicroUsd::from_micros(*micro_usd))
             )),
+            EventKind::StrayEnded { pid, name } => self.note(format!(
+                "process {pid} ({}) had left its run, and was ended with the last one",
+                neutral::line(name)
+            )),
             EventKind::StallLent => {
                 self.note("got a lent slot, because its holders waited for it in silence");
             }

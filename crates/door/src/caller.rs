@@ -42,8 +42,9 @@ pub struct PeerFacts {
     pub known: bool,
     /// The run whose process it is, or is descended from: the nearest.
     pub descends_from: Option<RunId>,
-    /// The run in whose process group it is. Weaker than descent: a process may enter groups of its session.
-    pub in_group_of: Option<RunId>,
+    /// The run in whose session it is. As good as descent, also after its parents have ended: a session is inherited, and
+    /// cannot be entered.
+    pub in_session_of: Option<RunId>,
     /// The supervisor that it is descended from.
     pub supervised: Supervised,
 }
@@ -62,17 +63,17 @@ pub enum Supervised {
 /// Decides as whom a connection asks.
 ///
 /// ```text
-///  ticket    descended from   group of   supervised     asks as
-///  any       another user, or a process that is gone    nobody
-///  worthless any              any        any            nobody
-///  of A      A                any        any            A
-///  of A      B                any        any            nobody
-///  of A      no run           A          any            A            its parents have ended
-///  of A      no run           B, none    any            nobody
-///  none      A                any        any            A
-///  none      no run           A          any            nobody       anybody can enter a group
-///  none      no run           none       yes            nobody       it left its run
-///  none      no run           none       no             the operator
+///  ticket    descended from   session of   supervised     asks as
+///  any       another user, or a process that is gone      nobody
+///  worthless any              any          any            nobody
+///  of A      A                any          any            A
+///  of A      B                any          any            nobody
+///  of A      no run           A            any            A            its parents have ended
+///  of A      no run           B, none      any            nobody
+///  none      A                any          any            A
+///  none      no run           A            any            A            its parents have ended
+///  none      no run           none         yes            nobody       it left its run
+///  none      no run           none         no             the operator
 /// ```
 ///
 /// # Errors
@@ -91,27 +92,22 @@ pub fn decide(ticket: TicketFact, peer: &PeerFacts) -> Result<CallerKind, Refusa
             "call from a process that stays until it is answered and whose parents this machine shows",
         ));
     }
-    match (ticket, peer.descends_from) {
+    match (ticket, peer.descends_from.or(peer.in_session_of)) {
         (TicketFact::Worthless, _) => Err(unknown(
             "the ticket is not, or no longer, that of a running agent",
             "use the ticket in OFFSHOOT_TICKET of the running agent, or none",
         )),
         (TicketFact::Of(run), Some(found)) if found == run => Ok(CallerKind::Run(run)),
-        (TicketFact::Of(run), None) if peer.in_group_of == Some(run) => Ok(CallerKind::Run(run)),
         (TicketFact::Of(_), _) => Err(unknown(
             "the calling process does not belong to the run of its ticket",
             "call from a process that the agent itself has started",
         )),
         (TicketFact::Absent, Some(run)) => Ok(CallerKind::Run(run)),
-        (TicketFact::Absent, None) => {
-            if peer.in_group_of.is_none() && peer.supervised == Supervised::No {
-                return Ok(CallerKind::Operator);
-            }
-            Err(unknown(
-                "the calling process was started below a supervisor, and belongs to no run of this one",
-                "call from a process that the agent itself has started, with its ticket",
-            ))
-        }
+        (TicketFact::Absent, None) if peer.supervised == Supervised::No => Ok(CallerKind::Operator),
+        (TicketFact::Absent, None) => Err(unknown(
+            "the calling process was started below a supervisor, and belongs to no run of this one",
+            "call from a process that the agent itself has started, with its ticket",
+        )),
     }
 }
 
@@ -140,7 +136,7 @@ impl PeerFacts {
             same_user,
             known: false,
             descends_from: None,
-            in_group_of: None,
+            in_session_of: None,
             supervised: Supervised::No,
         }
     }
@@ -163,17 +159,17 @@ mod tests {
         let (any_run, any_place) =
             ([None, Some(a), Some(b)], [Supervised::No, Supervised::Here, Supervised::Elsewhere]);
         let cases =
-            |descends: &[Option<RunId>], groups: &[Option<RunId>], places: &[Supervised]| {
+            |descends: &[Option<RunId>], sessions: &[Option<RunId>], places: &[Supervised]| {
                 let mut cases = Vec::new();
                 for &descends_from in descends {
-                    for &in_group_of in groups {
+                    for &in_session_of in sessions {
                         for &supervised in places {
                             let (same_user, known) = (true, true);
                             cases.push(PeerFacts {
                                 same_user,
                                 known,
                                 descends_from,
-                                in_group_of,
+                                in_session_of,
                                 supervised,
                             });
                         }
@@ -212,8 +208,8 @@ mod tests {
         check(Of(a), &cases(&[None], &[Some(b), None], &any_place), None);
         // No ticket: descended from a run.
         check(Absent, &cases(&[Some(a)], &any_run, &any_place), run_a);
-        // No ticket: in the group of one, or below a supervisor, and from no run.
-        check(Absent, &cases(&[None], &[Some(a), Some(b)], &any_place), None);
+        // No ticket: in the session of one; or below a supervisor, and from no run.
+        check(Absent, &cases(&[None], &[Some(a)], &any_place), run_a);
         check(Absent, &cases(&[None], &[None], &any_place[1..]), None);
         // No ticket and not below anything.
         check(Absent, &cases(&[None], &[None], &any_place[..1]), Some(CallerKind::Operator));

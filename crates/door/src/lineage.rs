@@ -10,7 +10,7 @@ use crate::caller::{PeerFacts, Supervised};
 pub(crate) struct Lineage {
     /// The process itself, its parent, the parent of that …
     chain: Vec<ProcessIdentity>,
-    /// The process that leads the process group of the first. None where that has ended.
+    /// The process that leads the session of the first. None where that has ended.
     leader: Option<ProcessIdentity>,
 }
 
@@ -18,7 +18,8 @@ pub(crate) struct Lineage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) parent: u32,
-    pub(crate) group: u32,
+    /// Inherited, and left only into a new one: no process can enter another's.
+    pub(crate) session: u32,
     /// Clock ticks since boot. With the number it names a process for good.
     pub(crate) start_time: u64,
 }
@@ -60,10 +61,10 @@ impl Lineage {
             }
             child = parent;
         }
-        // While it is in the group, the number of the group is given to no other process.
-        let leader = stat(first.1.group).map(|found| identity((first.1.group, found)));
+        // While it is in the session, the number of the session is given to no other process.
+        let leader = stat(first.1.session).map(|found| identity((first.1.session, found)));
         let again = stat(pid).filter(|again| again.start_time == first.1.start_time)?;
-        let leader = leader.filter(|_| again.group == first.1.group);
+        let leader = leader.filter(|_| again.session == first.1.session);
         Some(Self { chain, leader })
     }
 
@@ -99,7 +100,7 @@ impl Lineage {
             same_user,
             known: true,
             descends_from: self.chain.iter().find_map(|process| tickets.of_process(*process)),
-            in_group_of: self.leader.and_then(|leader| tickets.of_process(leader)),
+            in_session_of: self.leader.and_then(|leader| tickets.of_process(leader)),
             supervised,
         }
     }
@@ -119,10 +120,10 @@ mod tests {
     use super::*;
     use crate::Ticket;
 
-    /// Processes as `(pid, parent, group)`; each starts at its number times ten.
+    /// Processes as `(pid, parent, session)`; each starts at its number times ten.
     fn table(rows: &[(u32, u32, u32)]) -> HashMap<u32, Stat> {
-        let row = |&(pid, parent, group): &(u32, u32, u32)| {
-            (pid, Stat { parent, group, start_time: u64::from(pid) * 10 })
+        let row = |&(pid, parent, session): &(u32, u32, u32)| {
+            (pid, Stat { parent, session, start_time: u64::from(pid) * 10 })
         };
         rows.iter().map(row).collect()
     }
@@ -152,7 +153,7 @@ mod tests {
         // 30 has the parent 20 when it is first read. Then 20 ends, its number goes to a stranger, and 30 to 5.
         let before = table(&[(1, 0, 1), (5, 1, 5), (20, 5, 5), (30, 20, 5)]);
         let mut after = table(&[(1, 0, 1), (5, 1, 5), (30, 5, 5)]);
-        after.insert(20, Stat { parent: 1, group: 20, start_time: 9999 });
+        after.insert(20, Stat { parent: 1, session: 20, start_time: 9999 });
         let mut reads = 0;
         let lineage = Lineage::walk(30, |pid| {
             reads += 1;
@@ -163,7 +164,7 @@ mod tests {
         // The process itself is replaced by a stranger.
         let mut reads = 0;
         let mut stranger = before.clone();
-        stranger.insert(30, Stat { parent: 20, group: 5, start_time: 9999 });
+        stranger.insert(30, Stat { parent: 20, session: 5, start_time: 9999 });
         let lineage = Lineage::walk(30, |pid| {
             reads += 1;
             if reads == 1 { &before } else { &stranger }.get(&pid).copied()
@@ -176,11 +177,11 @@ mod tests {
         let mut parent = 100;
         let lineage = Lineage::walk(30, |pid| {
             parent += u32::from(pid == 30);
-            Some(Stat { parent, group: 1, start_time: u64::from(pid) })
+            Some(Stat { parent, session: 1, start_time: u64::from(pid) })
         });
         assert_eq!(lineage, None);
         let endless = Lineage::walk(2, |pid| {
-            Some(Stat { parent: 5 - pid, group: 1, start_time: u64::from(pid) })
+            Some(Stat { parent: 5 - pid, session: 1, start_time: u64::from(pid) })
         });
         assert_eq!(endless, None, "two that are each other's parent");
     }
@@ -199,7 +200,7 @@ mod tests {
             (21, 20, 20),
             (22, 21, 22),
             (30, 10, 30),
-            (31, 30, 20),
+            (31, 30, 30),
             (50, 1, 50),
             (60, 50, 60),
             (70, 1, 70),
@@ -214,9 +215,14 @@ mod tests {
             tickets.started(run, Some(process(pid)));
         }
         let others = [process(50), process(5), ProcessIdentity { pid: 1, start_time: 7 }];
-        let check = |pid, descends_from, in_group_of, supervised| {
-            let expected =
-                PeerFacts { same_user: true, known: true, descends_from, in_group_of, supervised };
+        let check = |pid, descends_from, in_session_of, supervised| {
+            let expected = PeerFacts {
+                same_user: true,
+                known: true,
+                descends_from,
+                in_session_of,
+                supervised,
+            };
             let found = walk(pid).place(true, &tickets, &walk(10), &others);
             assert_eq!(found, expected, "{pid}");
         };
@@ -224,8 +230,8 @@ mod tests {
         check(20, Some(a), Some(a), Here);
         check(21, Some(a), Some(a), Here);
         check(22, Some(a), None, Here); // its own session
-        check(31, Some(b), Some(a), Here); // entered a sibling's group
-        check(12, None, None, Here); // forked away twice, and left its group
+        check(31, Some(b), Some(b), Here);
+        check(12, None, None, Here); // forked away twice, and left its session
         check(13, None, Some(a), Here); // forked away twice
         check(10, None, None, No); // the supervisor itself
         check(5, None, None, No); // whoever started it, although that is a supervisor too

@@ -99,10 +99,10 @@ fn parse_stat(line: &[u8]) -> Option<Stat> {
     let after_name = &line[memchr::memrchr(b')', line)? + 1..];
     let mut fields = std::str::from_utf8(after_name).ok()?.split_ascii_whitespace().skip(1);
     let parent = fields.next()?.parse().ok()?;
-    let group = fields.next()?.parse().ok()?;
-    // The start is field 22 of the line, and the next one is field 6.
-    let start_time = fields.nth(22 - 6)?.parse().ok()?;
-    Some(Stat { parent, group, start_time })
+    // The session is field 6 of the line, after the group, and the start is field 22.
+    let session = fields.nth(1)?.parse().ok()?;
+    let start_time = fields.nth(22 - 7)?.parse().ok()?;
+    Some(Stat { parent, session, start_time })
 }
 
 #[cfg(test)]
@@ -111,14 +111,14 @@ mod tests {
 
     #[test]
     fn a_line_is_read_whatever_the_name_says() {
-        let tail = "3 34816 5 4194560 6 7 8 9 10 11 12 13 20 0 1 0 987654 2646016 245";
+        let tail = "34816 5 4194560 6 7 8 9 10 11 12 13 20 0 1 0 987654 2646016 245";
         let check = |line: &str, expected: Option<(u32, u32, u64)>| {
             let found = parse_stat(line.as_bytes());
-            assert_eq!(found.map(|stat| (stat.parent, stat.group, stat.start_time)), expected);
+            assert_eq!(found.map(|stat| (stat.parent, stat.session, stat.start_time)), expected);
         };
-        check(&format!("42 (true) S 7 8 {tail}"), Some((7, 8, 987_654)));
-        check(&format!("42 (a) R 1 (b) S 7 8 {tail}"), Some((7, 8, 987_654)));
-        check(&format!("42 (\n) ) X 7 8 {tail}"), Some((7, 8, 987_654)));
+        check(&format!("42 (true) S 7 9 8 {tail}"), Some((7, 8, 987_654)));
+        check(&format!("42 (a) R 1 (b) S 7 9 8 {tail}"), Some((7, 8, 987_654)));
+        check(&format!("42 (\n) ) X 7 9 8 {tail}"), Some((7, 8, 987_654)));
         check("42 (true) S 7 8", None);
         check("", None);
     }

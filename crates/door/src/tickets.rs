@@ -29,7 +29,7 @@ struct Entry {
 enum Start {
     /// Somebody is about to say.
     Expected,
-    /// The leader of its group.
+    /// The leader of its session.
     Process(ProcessIdentity),
     /// It runs inside the supervisor.
     Inside,

@@ -47,8 +47,14 @@ pub enum Reason {
         /// The signal's number.
         signal: i32,
     },
-    /// It could not be started: not found, not executable, no memory.
+    /// It could not be started: not found, not executable.
     CannotStart {
+        /// What the system said.
+        message: String,
+    },
+    /// The system had too few descriptors or processes, or too little memory, to start it, and no program of ours was left
+    /// whose end would have given some back. It says nothing about what was to be started.
+    NoRoom {
         /// What the system said.
         message: String,
     },
@@ -162,6 +168,7 @@ impl Reason {
             Self::ExitCode { .. }
             | Self::Signal { .. }
             | Self::CannotStart { .. }
+            | Self::NoRoom { .. }
             | Self::RuntimeError { .. }
             | Self::PluginPanic { .. }
             | Self::TurnLimit
@@ -183,6 +190,7 @@ impl Reason {
             Self::ExitCode { .. } => "exit_code",
             Self::Signal { .. } => "signal",
             Self::CannotStart { .. } => "cannot_start",
+            Self::NoRoom { .. } => "no_room",
             Self::RuntimeError { .. } => "runtime_error",
             Self::PluginPanic { .. } => "plugin_panic",
             Self::TurnLimit => "turn_limit",
@@ -209,13 +217,16 @@ impl Reason {
 
     /// Whether trying again can help.
     pub const fn is_retryable(&self) -> bool {
-        matches!(self, Self::RuntimeError { retryable: true, .. })
+        matches!(self, Self::RuntimeError { retryable: true, .. } | Self::NoRoom { .. })
     }
 
     /// What the parent or the operator can do about it.
     pub const fn hint(&self) -> Option<&'static str> {
         match self {
             Self::CannotStart { .. } => Some("check the command's name, its mode and PATH"),
+            Self::NoRoom { .. } => Some(
+                "run fewer at once, or raise the limits of open files and processes (ulimit -n, -u)",
+            ),
             Self::ExitCode { .. } => Some("accept it with --ok-exit where it means success"),
             Self::Timeout { .. } => Some("raise --timeout, or give it a smaller piece"),
             Self::Idle { .. } => {
@@ -242,6 +253,7 @@ impl fmt::Display for Reason {
             Self::ExitCode { code } => write!(f, "exited with code {code}"),
             Self::Signal { signal } => write!(f, "killed by signal {signal}"),
             Self::CannotStart { message } => write!(f, "cannot start: {message}"),
+            Self::NoRoom { message } => write!(f, "no room on this system: {message}"),
             Self::RuntimeError { message, .. } => write!(f, "runtime error: {message}"),
             Self::PluginPanic { message } => write!(f, "plugin panicked: {message}"),
             Self::TurnLimit => f.write_str("out of turns"),

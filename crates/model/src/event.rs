@@ -151,6 +151,14 @@ pub enum EventKind {
         /// Which delivery.
         delivery: DeliveryId,
     },
+    /// A process outlived it and, maybe, other runs that had ended: it had left its session and erased its environment, so
+    /// that nothing tells whose it was. It was ended with this run, the last that lived.
+    StrayEnded {
+        /// Its number.
+        pid: u32,
+        /// Its name, as it had chosen it.
+        name: Arc<str>,
+    },
     /// Its folder was to be removed. Told where it could not be, and where it could at last.
     Removal {
         /// Why it is still there.
@@ -367,5 +375,6 @@ names! {
     Self::Kept { .. } => "kept",
     Self::Delivered { .. } => "delivered",
     Self::Undelivered { .. } => "undelivered",
+    Self::StrayEnded { .. } => "stray_ended",
     Self::Removal { .. } => "removal",
 }

@@ -169,7 +169,8 @@ impl Tree {
             | EventKind::Reopened
             | EventKind::TurnEnded { .. }
             | EventKind::Kept { .. }
-            | EventKind::Letter { .. } => {}
+            | EventKind::Letter { .. }
+            | EventKind::StrayEnded { .. } => {}
         }
     }
 

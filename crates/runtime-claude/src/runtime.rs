@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use offshoot_model::{ProcessIdentity, Reason};
+use offshoot_model::{CancelledBy, ProcessIdentity, Reason};
 use offshoot_process::{
     Capture, Child, Identity, Keep, Kept, NeverStop, Processes, Program, ProgramError, Stdin,
-    resolve_program,
+    Stray, resolve_program,
 };
 use offshoot_runtime::{
     Abilities, CostKnowledge, Finished, Launch, RunContext, Runtime, Secrets, system_prompt,
@@ -134,8 +134,14 @@ impl ClaudeRuntime {
         if launch.continues {
             (session, prompt) = (Session::Resume(launch.run.to_string()), prompt::GO_ON.to_owned());
         }
+        let mut asked = stop.clone();
         loop {
-            let started = self.start_process(&launch, &files, &session, own_server);
+            let started = tokio::select! {
+                biased;
+                // Whoever asked knows why, and says so in the record.
+                _ = asked.heard() => Err(Reason::Cancelled { by: CancelledBy::Operator }),
+                started = self.start_process(&launch, &files, &session, own_server) => started,
+            };
             let (mut child, lines) = match started {
                 Ok(started) => started,
                 Err(reason) if session == Session::New => return Err(reason),
@@ -164,6 +170,9 @@ impl ClaudeRuntime {
                 thread: &mut thread,
             };
             let (ended, next) = tokio::join!(child.wait(ear), process.run(&prompt));
+            for Stray { pid, name } in &ended.strays {
+                host.stray_ended(*pid, name.as_str());
+            }
             match (next, thread.talk.session()) {
                 (Some(next), Some(id)) => {
                     session = Session::Resume(id.to_owned());
@@ -198,7 +207,7 @@ impl ClaudeRuntime {
     }
 
     /// Starts a process for a session, new or not.
-    fn start_process(
+    async fn start_process(
         &self,
         launch: &Launch,
         files: &Files,
@@ -210,7 +219,12 @@ impl ClaudeRuntime {
         let args = argv(Parts { launch, options, files, session, own_server, superuser })?;
         let (feed, lines) = session::feed();
         let program = self.program(launch, args, own_server, feed)?;
-        let child = processes.spawn(program).map_err(|error| cannot_start(explain(&error)))?;
+        let child = processes.spawn_when_possible(program).await.map_err(|error| {
+            match error.is_pressure() {
+                true => Reason::NoRoom { message: explain(&error) },
+                false => cannot_start(explain(&error)),
+            }
+        })?;
         Ok((child, lines))
     }
 

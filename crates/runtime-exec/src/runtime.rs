@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use offshoot_model::{ProcessIdentity, Reason};
+use offshoot_model::{CancelledBy, ProcessIdentity, Reason};
 use offshoot_process::{
     Capture, Identity, Keep, Kept, Processes, Program, ProgramError, Stdin, Stop, StopSignal,
-    resolve_program,
+    Stray, resolve_program,
 };
 use offshoot_runtime::{
     Abilities, Finished, Input, Launch, Output, RunContext, RunHost, Runtime, Secrets,
@@ -121,12 +121,25 @@ impl ExecRuntime {
         let secrets = self.secrets(&launch);
         let limit = OutputLimit::new(launch.grant.max_output_bytes);
         let program = self.program(&launch, &cx.host, &secrets, &limit)?;
-        let child = self.inner.processes.spawn(program).map_err(|error| cannot_start(&error))?;
+        let grace = Duration::from_secs(launch.grant.grace_seconds);
+        let mut stop = Ear { run: cx.stop, limit: limit.clone(), grace };
+        let child = tokio::select! {
+            biased;
+            // Whoever asked knows why, and says so in the record.
+            _ = stop.heard() => return Err(Reason::Cancelled { by: CancelledBy::Operator }),
+            started = self.inner.processes.spawn_when_possible(program) => started,
+        };
+        let child = child.map_err(|error| match error.is_pressure() {
+            true => Reason::NoRoom { message: chain(&error) },
+            false => cannot_start(&error),
+        })?;
         let Identity { pid, start_time } = child.identity();
         cx.host.started(Some(ProcessIdentity { pid, start_time }));
 
-        let grace = Duration::from_secs(launch.grant.grace_seconds);
-        let finished = child.wait(Ear { run: cx.stop, limit: limit.clone(), grace }).await;
+        let finished = child.wait(stop).await;
+        for Stray { pid, name } in &finished.strays {
+            cx.host.stray_ended(*pid, name.as_str());
+        }
         let mut reason = match limit.broken() {
             Some(bytes) => Reason::OutputLimit { bytes },
             None => verdict::reason(&finished, &launch.ok_exit),
@@ -251,13 +264,18 @@ impl StopSignal for Ear {
 }
 
 fn cannot_start(error: &dyn std::error::Error) -> Reason {
+    Reason::CannotStart { message: chain(error) }
+}
+
+/// An error with its causes, on one line.
+fn chain(error: &dyn std::error::Error) -> String {
     let mut message = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
         message = format!("{message}: {cause}");
         source = cause.source();
     }
-    Reason::CannotStart { message }
+    message
 }
 
 impl fmt::Debug for ExecRuntime {

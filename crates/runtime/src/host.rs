@@ -16,6 +16,13 @@ pub enum RunEvent {
     Started(Option<ProcessIdentity>),
     /// A line for people. May be dropped where nobody keeps up.
     Progress(Arc<str>),
+    /// A process that had left its run was ended, because this run was the last that lived.
+    StrayEnded {
+        /// Its number.
+        pid: u32,
+        /// Its name.
+        name: Arc<str>,
+    },
     /// What it has used so far. Cumulative.
     Used {
         /// Tokens.
@@ -112,6 +119,11 @@ impl RunHost {
     /// Tells how it goes.
     pub fn progress(&self, text: impl Into<Arc<str>>) {
         self.0.hear(RunEvent::Progress(text.into()));
+    }
+
+    /// Tells that a process which had left its run was ended.
+    pub fn stray_ended(&self, pid: u32, name: impl Into<Arc<str>>) {
+        self.0.hear(RunEvent::StrayEnded { pid, name: name.into() });
     }
 
     /// Tells what has been used so far.

@@ -40,7 +40,7 @@ impl Host for AgentHost {
                 // Its line is dropped; that it lives is not.
                 Err(_) => return self.sign(),
             },
-            RunEvent::Started(_) | RunEvent::Used { .. } => None,
+            RunEvent::Started(_) | RunEvent::Used { .. } | RunEvent::StrayEnded { .. } => None,
         };
         if let (RunEvent::Started(process), Some(doorkeeper)) = (&event, &self.shared.doorkeeper) {
             doorkeeper.started(self.id, *process);

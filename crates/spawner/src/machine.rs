@@ -386,6 +386,9 @@ impl Machine {
                 let event = self.event(now, run, EventKind::Progress { text });
                 out.push(Effect::Show(Box::new(event)));
             }
+            RunEvent::StrayEnded { pid, name } => {
+                self.record(now, run, EventKind::StrayEnded { pid, name }, out);
+            }
             RunEvent::Used { usage, cost } => {
                 let told = (usage.believed(), cost);
                 // A runtime that tells the same once more has told nothing.

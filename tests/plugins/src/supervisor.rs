@@ -23,7 +23,7 @@ impl Host for Printer {
         match event {
             RunEvent::Started(Some(process)) => println!("child {}", process.pid),
             RunEvent::Progress(line) => println!("{line}"),
-            RunEvent::Started(None) | RunEvent::Used { .. } => {}
+            RunEvent::Started(None) | RunEvent::Used { .. } | RunEvent::StrayEnded { .. } => {}
         }
     }
 

@@ -154,6 +154,7 @@ fn delegating(script: &mut Script, parent: RunId) {
     let second = script.child(parent, "scout", Some("red\u{1b}[31malert\u{7}\u{9b}2J"));
     script.say(parent, EventKind::Waiting);
     script.say(parent, EventKind::StallLent);
+    script.say(parent, EventKind::StrayEnded { pid: 4711, name: "redis\u{1b}[2J".into() });
     script.after(3).start(first);
     let refusal = Box::new(refusal);
     script.say(first, EventKind::Refused { refusal: refusal.clone(), times: None });

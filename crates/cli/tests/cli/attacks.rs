@@ -107,7 +107,7 @@ fn an_orphan_of_a_run_takes_no_more_connections_than_the_run_may() {
     let place = Place::new();
     fifo(&place, "crowded");
     fifo(&place, "over");
-    // Its parents have ended; it is in the group of its run, and has its ticket.
+    // Its parents have ended; it is in the session of its run, and has its ticket.
     let orphan = r#"
 parent = os.pidfd_open(os.getpid())
 if os.fork(): os._exit(0)

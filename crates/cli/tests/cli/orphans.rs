@@ -84,3 +84,58 @@ fn what_was_left_by_a_supervisor_and_its_keeper_is_ended_by_the_next() {
     let later = place.run(&["run", "z", "--", "cat"]).expect_code(0);
     assert!(!later.stderr.contains("earlier supervisor"), "{}", later.stderr);
 }
+
+/// Leaves two daemons that nothing names, one after the other, and prints their numbers.
+const DAEMONS: &str = r#"
+    daemon() { "$OFFSHOOT" spawn --wait x -- "$FAKE" fork-grandchild --setsid $1 exit 0; }
+    a=$(daemon --no-env) b=$(daemon --other-env)"#;
+
+#[test]
+fn a_daemon_that_nothing_names_ends_with_the_tree_and_is_on_record() {
+    let place = Place::new();
+    let script = format!("{DAEMONS}\n kill -0 $a && kill -0 $b && echo $a $b");
+    let outcome = place.tree(&[], &script).expect_code(0);
+    let daemons: Vec<u64> =
+        outcome.stdout().split_whitespace().map(|pid| pid.parse().expect("a number")).collect();
+    assert_eq!(daemons.len(), 2, "they lived as long as the root");
+    for pid in &daemons {
+        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "{pid} has outlived its tree");
+    }
+    let trees = place.run(&["tree", "--all", "--json"]).json();
+    let root = trees[0]["runId"].as_str().expect("an id");
+    let events = place.run(&["events", root, "--json"]).expect_code(0);
+    let mut named: Vec<u64> = events
+        .stdout()
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .map(|event| event["kind"]["stray_ended"].clone())
+        .filter(|stray| stray["name"] == "fake-agent")
+        .map(|stray| stray["pid"].as_u64().expect("a number"))
+        .collect();
+    named.sort_unstable();
+    let mut expected = daemons;
+    expected.sort_unstable();
+    assert_eq!(named, expected);
+    place.run(&["audit", root]).expect_code(0);
+    let shown = place.run(&["show", root]).expect_code(0);
+    assert!(shown.stdout().contains("(fake-agent) had left its run"), "{}", shown.stdout());
+}
+
+#[test]
+fn a_daemon_that_nothing_names_does_not_outlive_a_killed_supervisor() {
+    let place = Place::new();
+    let fifo = place.path().join("fifo");
+    mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).expect("there is room for a pipe");
+    let agent = offshoot_test_support::fake_agent().display();
+    let script = format!("FAKE={agent}\n{DAEMONS}\n echo $$ $a $b > fifo; exec sleep 1000");
+    let words = ["run", "--allow-recursive-spawn", "x", "--", "sh", "-c", &script];
+    let mut child = place.command(&words).spawn().expect("it was built for this test");
+    let mut line = String::new();
+    BufReader::new(File::open(&fifo).expect("a pipe")).read_line(&mut line).expect("a line");
+    let left: Vec<Watched> =
+        line.split_whitespace().map(|pid| Watched::new(pid.parse().expect("a number"))).collect();
+    assert!(left.len() == 3 && left.iter().all(|process| !process.is_gone()));
+    kill(child.id());
+    child.wait().expect("it was ours");
+    assert!(left.iter().all(|process| process.is_gone_within(Duration::from_secs(60))));
+}

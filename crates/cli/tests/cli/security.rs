@@ -102,6 +102,31 @@ fn the_ticket_of_another_run_is_worth_nothing() {
 }
 
 #[test]
+fn the_ticket_of_another_run_is_worth_nothing_in_its_group_either() {
+    let place = Place::new();
+    // Its parent holds a pipe open until the moment at which it is gone, so that no parent tells whose it is.
+    place.file(
+        "thief.sh",
+        r#"cat gone > /dev/null
+           ticket=$(tr '\0' '\n' < /proc/$1/environ | sed -n 's/^OFFSHOOT_TICKET=//p')
+           [ ${#ticket} = 32 ] || echo "no ticket to steal"
+           OFFSHOOT_TICKET=$ticket "$FAKE" enter-group-of $1 ask report '{"text":"stolen"}' > said 2>&1
+           echo > over"#,
+    );
+    let outcome = place.tree(
+        &[],
+        r#"mkfifo ready gone over done
+           "$OFFSHOOT" spawn --label victim x -- sh -c 'echo $$ > ready; cat done' >/dev/null
+           read victim < ready
+           "$OFFSHOOT" spawn --wait --label thief x -- env FAKE="$FAKE" VICTIM="$victim" sh -c '
+             sh -c "sh thief.sh $VICTIM < /dev/null > /dev/null 2>&1 & exec 3> gone"
+             cat over > /dev/null; grep -o unknown_caller said || cat said'
+           echo > done"#,
+    );
+    assert_eq!(outcome.expect_code(0).stdout(), "unknown_caller\n");
+}
+
+#[test]
 fn what_is_not_below_a_session_does_not_exist_for_it() {
     let place = Place::new();
     // A sibling that runs, by its id and by its key; one that is over; and the parent.

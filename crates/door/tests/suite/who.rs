@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -44,7 +43,7 @@ async fn a_child_is_its_run_whatever_it_says() {
         (OWN_SESSION, Some(&of_a), &a),
         (OWN_SESSION, None, &a),
         (ORPHAN, Some(&of_a), &a),
-        (ORPHAN, None, &unknown),
+        (ORPHAN, None, &a),
         (ORPHAN, Some(&of_b), &unknown),
         (ORPHAN_AWAY, Some(&of_a), &unknown),
         (ORPHAN_AWAY, None, &unknown),
@@ -126,8 +125,9 @@ async fn knock(
 
 fn shell(script: &str) -> Command {
     #[expect(clippy::disallowed_methods, reason = "a child of a test, which ends with its script")]
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", script]).process_group(0);
+    let mut command = Command::new("setsid");
+    // As `process` does. It leads no group yet, so it becomes the shell itself.
+    command.args(["/bin/sh", "-c", script]);
     command
 }
 

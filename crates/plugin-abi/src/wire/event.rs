@@ -21,6 +21,10 @@ pub fn encode(told: &RunEvent) -> (u32, Cow<'_, str>) {
             (event::STATUS, json(to_json(&status, "status")))
         }
         RunEvent::Progress(text) => (event::TEXT, Cow::Borrowed(text)),
+        // Only a host adopts what left its run, so a plugin has none to tell of. For people it is a line.
+        RunEvent::StrayEnded { pid, name } => {
+            (event::TEXT, Cow::Owned(format!("process {pid} ({name}) was ended")))
+        }
         RunEvent::Used { usage, cost } => {
             let used = Used { v: V, usage: *usage, cost: *cost };
             (event::USAGE, json(to_json(&used, "usage")))

@@ -63,6 +63,7 @@ impl abi::RunHost for HostSide {
             Some(RunEvent::Started(process)) => self.0.started(process),
             Some(RunEvent::Progress(text)) => self.0.progress(text),
             Some(RunEvent::Used { usage, cost }) => self.0.used(usage, cost),
+            Some(RunEvent::StrayEnded { pid, name }) => self.0.stray_ended(pid, name),
             None => {}
         }
         abi::event::GO_ON

@@ -212,7 +212,7 @@ pub(crate) fn progress(events: &[RunEvent]) -> Vec<&str> {
     fn text(event: &RunEvent) -> Option<&str> {
         match event {
             RunEvent::Progress(text) => Some(text),
-            RunEvent::Started(_) | RunEvent::Used { .. } => None,
+            RunEvent::Started(_) | RunEvent::Used { .. } | RunEvent::StrayEnded { .. } => None,
         }
     }
     events.iter().filter_map(text).collect()

@@ -223,7 +223,8 @@ impl Machine {
             | EventKind::Letter { .. }
             | EventKind::Delivered { .. }
             | EventKind::Undelivered { .. }
-            | EventKind::Removal { .. } => None,
+            | EventKind::Removal { .. }
+            | EventKind::StrayEnded { .. } => None,
         };
         if let Some(run) = acts {
             self.has_heard(run);

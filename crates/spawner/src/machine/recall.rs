@@ -232,7 +232,8 @@ impl Recall {
             | EventKind::BudgetNotice
             | EventKind::Overrun { .. }
             | EventKind::StallLent
-            | EventKind::Merged(_) => {}
+            | EventKind::Merged(_)
+            | EventKind::StrayEnded { .. } => {}
         }
         Ok(())
     }

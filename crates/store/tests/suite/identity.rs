@@ -163,6 +163,8 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
         (any::<u64>(), any::<u64>())
             .prop_map(|(tokens, micro_usd)| EventKind::BudgetRaised { tokens, micro_usd }),
         Just(EventKind::StallLent),
+        (any::<u32>(), text())
+            .prop_map(|(pid, name)| EventKind::StrayEnded { pid, name: name.into() }),
         ending().prop_map(|ending| EventKind::Ended(Box::new(ending))),
         (text(), any::<u32>(), any::<u32>(), payload()).prop_map(
             |(strategy, merged, failed, output)| {

@@ -139,6 +139,10 @@ fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, 
                 "the operator added {tokens} tokens and {micro_usd} millionths of a dollar to its budget"
             ),
         ),
+        EventKind::StrayEnded { pid, name } => own(
+            EntryKind::Event,
+            format!("process {pid} ({name}), which had left its run, was ended"),
+        ),
         EventKind::StallLent => own(EntryKind::Event, "its slot was lent".to_owned()),
         EventKind::Reopened => own(EntryKind::Event, "a new supervisor holds the tree".to_owned()),
         EventKind::Resumed { attempt, continues, after, wait_ms: _ } => {
