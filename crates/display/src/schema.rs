@@ -125,7 +125,10 @@ fn kinds() -> Value {
 fn definitions() -> Value {
     json!({
         "run": { "type": "string", "pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" },
-        "process": object(&["pid", "startTime"], json!({ "pid": count(), "startTime": count() })),
+        "process": object(
+            &["pid", "startTime"],
+            json!({ "pid": count(), "startTime": count(), "boot": { "type": "string" } }),
+        ),
         "usage": object(
             &["input", "output", "cacheRead", "cacheWrite"],
             json!({

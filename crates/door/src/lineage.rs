@@ -107,7 +107,7 @@ impl Lineage {
 }
 
 fn identity((pid, stat): (u32, Stat)) -> ProcessIdentity {
-    ProcessIdentity { pid, start_time: stat.start_time }
+    ProcessIdentity::new(pid, stat.start_time)
 }
 
 #[cfg(test)]
@@ -129,7 +129,7 @@ mod tests {
     }
 
     fn process(pid: u32) -> ProcessIdentity {
-        ProcessIdentity { pid, start_time: u64::from(pid) * 10 }
+        ProcessIdentity::new(pid, u64::from(pid) * 10)
     }
 
     fn pids(lineage: &Lineage) -> Vec<u32> {
@@ -214,7 +214,7 @@ mod tests {
             tickets.admit(run, Ticket::mint().unwrap());
             tickets.started(run, Some(process(pid)));
         }
-        let others = [process(50), process(5), ProcessIdentity { pid: 1, start_time: 7 }];
+        let others = [process(50), process(5), ProcessIdentity::new(1, 7)];
         let check = |pid, descends_from, in_session_of, supervised| {
             let expected = PeerFacts {
                 same_user: true,

@@ -3,11 +3,12 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::OnceLock;
 
 use nix::errno::Errno;
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerPidfd;
-use offshoot_model::ProcessIdentity;
+use offshoot_model::{BootId, ProcessIdentity};
 use tokio::net::UnixStream;
 
 use crate::lineage::{Lineage, Stat};
@@ -77,14 +78,24 @@ pub fn parent_with(is_it: impl Fn(&[&[u8]]) -> bool) -> Option<ProcessIdentity> 
     own_lineage()?.parents().iter().find(matches).copied()
 }
 
-/// Names a process for good; none where it is gone.
+/// The boot of this machine: a file in the registry may be of an earlier one.
+pub(crate) fn boot() -> Option<BootId> {
+    static BOOT: OnceLock<Option<BootId>> = OnceLock::new();
+    *BOOT.get_or_init(|| {
+        let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let number = u128::from_str_radix(&text.trim().replace('-', ""), 16).ok()?;
+        Some(BootId::from_u128(number))
+    })
+}
+
+/// Names a process for as long as this machine runs; none where it is gone.
 ///
 /// ```
 /// let here = offshoot_door::process_identity(std::process::id()).expect("it lives");
 /// assert_eq!(here.pid, std::process::id());
 /// ```
 pub fn process_identity(pid: u32) -> Option<ProcessIdentity> {
-    stat(pid).map(|stat| ProcessIdentity { pid, start_time: stat.start_time })
+    stat(pid).map(|stat| ProcessIdentity::new(pid, stat.start_time))
 }
 
 fn stat(pid: u32) -> Option<Stat> {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use offshoot_model::{ContentHash, ProcessIdentity};
 use serde::{Deserialize, Serialize};
 
-use crate::peer::{lineage, process_identity};
+use crate::peer::{boot, lineage, process_identity};
 use crate::private_folder;
 
 /// Where the supervisors of a user are written down.
@@ -74,7 +74,7 @@ impl Registry {
     pub fn register(&self, socket: &Path) -> Result<Registration, RegisterError> {
         let own = std::process::id();
         let process = process_identity(own);
-        let process = process.unwrap_or(ProcessIdentity { pid: own, start_time: 0 });
+        let process = process.unwrap_or(ProcessIdentity::new(own, 0)).of_boot(boot());
         let entry = Supervisor { process, socket: socket.to_owned() };
         // A process may have several sockets.
         let hash = ContentHash::of(socket.as_os_str().as_encoded_bytes()).to_string();
@@ -99,13 +99,17 @@ impl Registry {
         for folder in self.folders.iter().filter(|folder| private_folder::is_private(folder)) {
             let Ok(entries) = fs::read_dir(folder) else { continue };
             for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-                let Some(supervisor) = read(&path) else {
+                let Some(mut supervisor) = read(&path) else {
                     if is_left_half_written(&path) {
                         let _ = fs::remove_file(&path);
                     }
                     continue;
                 };
-                if process_identity(supervisor.process.pid) != Some(supervisor.process) {
+                let of_this_boot = supervisor.process.may_be_of(boot());
+                // Said once, here: whoever compares it later compares processes that live.
+                supervisor.process = supervisor.process.of_boot(None);
+                let pid = supervisor.process.pid;
+                if !of_this_boot || process_identity(pid) != Some(supervisor.process) {
                     // Somebody may have been faster.
                     let _ = fs::remove_file(&path);
                 } else if !supervisors.contains(&supervisor) {
@@ -185,6 +189,8 @@ impl Drop for Registration {
 
 #[cfg(test)]
 mod tests {
+    use offshoot_model::BootId;
+
     use super::*;
 
     fn registry() -> (tempfile::TempDir, Registry) {
@@ -221,8 +227,12 @@ mod tests {
         let folder = &registry.folders()[0];
         let before = files(&registry);
         let reused = ProcessIdentity { start_time: own.start_time + 1, ..own };
+        let of_another_boot = own.of_boot(Some(BootId::from_u128(7)));
         let entry = Supervisor { process: reused, socket: "/x/dead.sock".into() };
         write(folder, "1-dead.json", &entry).unwrap();
+        // The same number and the same moment after the start of the machine, but another start.
+        let entry = Supervisor { process: of_another_boot, socket: "/x/boot.sock".into() };
+        write(folder, "1-boot.json", &entry).unwrap();
         fs::write(folder.join("2-garbage.json"), "{\"process\": ").unwrap();
         // Its writer was killed in the middle; the other one still writes.
         let half = format!(".{}-half.json", i32::MAX);

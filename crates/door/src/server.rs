@@ -279,8 +279,8 @@ impl Visitor {
         Some(Self { stream, peer, lineage: None, known: Some(CallerKind::Run(run)), seat: None })
     }
 
-    /// For whom it is counted, as far as its parents and its session tell before it says anything. Only where places are scarce is it worth
-    /// the time to look for other supervisors of this user, below which it may run.
+    /// For whom it is counted, as far as its parents and its session tell before it says anything. Only where places are
+    /// scarce is it worth the time to look for other supervisors of this user, below which it may run.
     fn holder(&self, shared: &Shared, scarce: bool) -> Holder {
         let (Some(lineage), Some(own)) = (self.lineage.as_ref(), shared.own.as_ref()) else {
             return Holder::Stray;

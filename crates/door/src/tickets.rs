@@ -139,7 +139,7 @@ mod tests {
     }
 
     fn process(pid: u32, start_time: u64) -> ProcessIdentity {
-        ProcessIdentity { pid, start_time }
+        ProcessIdentity::new(pid, start_time)
     }
 
     #[test]

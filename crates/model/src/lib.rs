@@ -44,7 +44,7 @@ pub use cost::{Cost, MicroUsd, ParseUsdError};
 pub use ending::{CancelledBy, Ending, Reason};
 pub use envelope::{Envelope, EnvelopeError};
 pub use event::{
-    Admitted, Event, EventClass, EventKind, InputRange, MergeSummary, Origin, Particulars,
+    Admitted, BootId, Event, EventClass, EventKind, InputRange, MergeSummary, Origin, Particulars,
     ProcessIdentity,
 };
 pub use grant::{BudgetGrant, Grant};

@@ -62,5 +62,5 @@ impl Landlord for PluginHost {
 }
 
 fn named(leader: Identity) -> ProcessIdentity {
-    ProcessIdentity { pid: leader.pid, start_time: leader.start_time }
+    ProcessIdentity::new(leader.pid, leader.start_time)
 }

@@ -100,6 +100,20 @@ struct State {
     keeper: Option<Link>,
 }
 
+/// Makes room for so many children at once, and answers for how many there is room under the limit of open files: each
+/// takes a few descriptors, and so do the connections of agents that ask for something.
+///
+/// Where it takes more than the soft limit allows, that is raised to the hard limit, for the whole process. Children
+/// get the old limit back, right after their start: some programs depend on it.
+pub fn make_room(wanted: u32) -> u32 {
+    let room = |open_files: OpenFiles| {
+        let room = open_files.left().saturating_sub(SPARE_FILES) / FILES_PER_CHILD;
+        u32::try_from(room).unwrap_or(u32::MAX).max(1)
+    };
+    let found = room(OpenFiles::now());
+    if found >= wanted { found } else { room(OpenFiles::raise()) }
+}
+
 impl Processes {
     /// What the marks of its children carry.
     #[cfg(test)]
@@ -139,20 +153,6 @@ impl Processes {
             landlord,
             state,
         })))
-    }
-
-    /// Makes room for so many children at once, and answers for how many there is room under the limit of open files: each
-    /// takes a few descriptors, and so do the connections of agents that ask for something.
-    ///
-    /// Where it takes more than the soft limit allows, that is raised to the hard limit, for the whole process. Children
-    /// get the old limit back, right after their start: some programs depend on it.
-    pub fn make_room(&self, wanted: u32) -> u32 {
-        let room = |open_files: OpenFiles| {
-            let room = open_files.left().saturating_sub(SPARE_FILES) / FILES_PER_CHILD;
-            u32::try_from(room).unwrap_or(u32::MAX).max(1)
-        };
-        let found = room(OpenFiles::now());
-        if found >= wanted { found } else { room(OpenFiles::raise()) }
     }
 
     /// The children that have not been waited for to the end.

@@ -4,6 +4,8 @@
 mod linux;
 
 #[cfg(target_os = "linux")]
+pub use linux::boot_id;
+#[cfg(target_os = "linux")]
 pub(crate) use linux::*;
 
 #[cfg(not(target_os = "linux"))]

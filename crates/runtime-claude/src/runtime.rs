@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use offshoot_model::{CancelledBy, ProcessIdentity, Reason};
+use offshoot_model::{BootId, CancelledBy, ProcessIdentity, Reason};
 use offshoot_process::{
     Capture, Child, Identity, Keep, Kept, NeverStop, Processes, Program, ProgramError, Stdin,
-    Stray, resolve_program,
+    Stray, boot_id, resolve_program,
 };
 use offshoot_runtime::{
     Abilities, CostKnowledge, Finished, Launch, RunContext, Runtime, Secrets, system_prompt,
@@ -148,7 +148,8 @@ impl ClaudeRuntime {
                 Err(reason) => return Ok(thread.talk.broken_off(reason)),
             };
             let identity @ Identity { pid, start_time } = child.identity();
-            host.started(Some(ProcessIdentity { pid, start_time }));
+            let boot = boot_id().map(BootId::from_u128);
+            host.started(Some(ProcessIdentity::new(pid, start_time).of_boot(boot)));
 
             let stdin = child.take_stdin().expect("it was started with a pipe, and nobody took it");
             let (end, ear) = Ear::new(stop.clone());

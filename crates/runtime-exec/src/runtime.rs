@@ -8,15 +8,16 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use offshoot_model::{CancelledBy, ProcessIdentity, Reason};
+use offshoot_model::{BootId, CancelledBy, ProcessIdentity, Reason};
 use offshoot_process::{
     Capture, Identity, Keep, Kept, Processes, Program, ProgramError, Stdin, Stop, StopSignal,
-    Stray, resolve_program,
+    Stray, boot_id, resolve_program,
 };
 use offshoot_runtime::{
     Abilities, Finished, Input, Launch, Output, RunContext, RunHost, Runtime, Secrets,
     StopSignal as RunStop, prompt,
 };
+use uuid::Uuid;
 
 use crate::environment::{self, Variable};
 use crate::output_limit::OutputLimit;
@@ -134,7 +135,8 @@ impl ExecRuntime {
             false => cannot_start(&error),
         })?;
         let Identity { pid, start_time } = child.identity();
-        cx.host.started(Some(ProcessIdentity { pid, start_time }));
+        let boot = boot_id().map(BootId::from_u128);
+        cx.host.started(Some(ProcessIdentity::new(pid, start_time).of_boot(boot)));
 
         let finished = child.wait(stop).await;
         for Stray { pid, name } in &finished.strays {
@@ -203,7 +205,12 @@ impl ExecRuntime {
             stdout: Capture {
                 keep: Keep::Whole {
                     memory: OUTPUT_BYTES,
-                    file: launch.spool_folder.join(format!("output-{}", launch.run)),
+                    // Of its own name: an earlier attempt of the run, whose supervisor was killed, may have left its file.
+                    file: launch.spool_folder.join(format!(
+                        "output-{}-{}",
+                        launch.run,
+                        Uuid::now_v7().simple()
+                    )),
                     limit: limit.bytes(),
                 },
                 tap: Some(limit.watch(signs::of_answer(host.clone()))),

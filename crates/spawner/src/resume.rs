@@ -59,6 +59,8 @@ impl Spawner {
         let Recalled { machine, effects, waiting, ended, ending, names } =
             recall.reopen(shared.clock.now());
         shared.names.restore(names);
+        // What these runs had printed and not yet answered when they were interrupted. They begin a new file.
+        around.folder.remove_output_of(|run| machine.find(run).is_some())?;
         let mut recorded = RecordedPieces::default();
         for (place, envelope) in ended {
             recorded.insert(place, Recorded::Ended(Box::new(envelope)));

@@ -204,7 +204,7 @@ fn events() -> Vec<Vec<Event>> {
     let mut calls = vec![vec![next(root.run(), admitted(root.run(), None, 0))]];
     for number in 0..RUNS {
         let run = run_id(number);
-        let process = Some(ProcessIdentity { pid: number, start_time: 1 << 40 });
+        let process = Some(ProcessIdentity::new(number, 1 << 40));
         calls.push(vec![
             next(run, admitted(run, Some(root.run()), 1)),
             next(run, EventKind::Starting),

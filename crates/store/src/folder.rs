@@ -202,6 +202,30 @@ impl DataFolder {
         self.path().join(SPOOL)
     }
 
+    /// Removes output that earlier attempts of these runs have left in the spool folder, in files named `output-{run}` with or
+    /// without something behind it. The caller holds the tree of these runs, and none of them is alive.
+    ///
+    /// # Errors
+    /// Where the folder cannot be read, or a file cannot be removed.
+    pub fn remove_output_of(&self, is_theirs: impl Fn(RunId) -> bool) -> Result<(), StoreError> {
+        let spool = match self.below.folder(SPOOL) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            spool => spool.map_err(|error| StoreError::io("read", &self.spool_folder(), error))?,
+        };
+        let entries = spool.entries();
+        for (name, _) in entries.map_err(|error| StoreError::io("read", spool.path(), error))? {
+            let Some(name) = name.to_str() else { continue };
+            let run = name.strip_prefix("output-").and_then(|name| name.get(..36));
+            if run.and_then(|run| run.parse().ok()).is_some_and(&is_theirs)
+                && let Err(error) = spool.remove(name)
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                return Err(StoreError::io("remove", &spool.path().join(name), error));
+            }
+        }
+        Ok(())
+    }
+
     /// A new, empty file in the spool folder, mode 0600. It stays until it is removed or made a value with
     /// [`NewValue::adopt`](crate::NewValue::adopt). Whoever does not hold a tree keeps it open until then: what nobody
     /// has open is removed when the next tree is opened here.

@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use offshoot_process::{
     Capture, Child, Finished, Keep, KeeperCommand, MARK_VARIABLE, NeverStop, Options, Processes,
-    Program, Stdin,
+    Program, Stdin, make_room,
 };
 use tokio::sync::Notify;
 
@@ -106,7 +106,7 @@ async fn supervise(flags: Flags, args: Vec<OsString>) -> io::Result<()> {
     let kept = flags.options.keeper.is_some();
     let processes = Processes::start(flags.options).map_err(io::Error::other)?;
     if let Some(wanted) = flags.room {
-        say(&format!("room {}\n", processes.make_room(wanted)))?;
+        say(&format!("room {}\n", make_room(wanted)))?;
     }
     if let Some(many) = flags.many {
         return start_many(&processes, &args, many).await;

@@ -13,7 +13,9 @@ use tempfile::TempDir;
 use crate::gate::{self, Ambush, Failure, Passed};
 
 /// What each piece does: one answers more than fits in memory, one asks for a child, one shows what it was given.
+/// Each leaves a process in another session, which the gate waits for: the filter is inherited, so it sees whatever lives.
 const WORK: &str = r#"
+    setsid sleep 600 </dev/null >/dev/null 2>&1 &
     read line
     case $line in
         large) head -c 300000 /dev/zero | tr '\0' x ;;

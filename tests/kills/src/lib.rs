@@ -12,7 +12,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -24,8 +25,13 @@ use tempfile::TempDir;
 /// Runs of one tree.
 pub const RUNS: u32 = 200;
 
-/// Each run notes that it has run, under its line, and answers.
-const WORK: &str = "read line; echo ran >> ran/$line; echo done $line";
+/// Each run writes down its own number, and that of a process that it leaves in another session; notes that it has run, under
+/// its line; and answers.
+const WORK: &str = "echo $$ >> pids; read line; env -u HOME setsid sh -c 'echo $$ >> pids; exec sleep 600' \
+    </dev/null >/dev/null 2>&1 & echo ran >> ran/$line; echo done $line";
+
+/// How long the keeper of a killed supervisor may take to end what that left.
+const GONE_WITHIN: Duration = Duration::from_secs(60);
 
 /// What came of one kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +84,8 @@ pub fn kill(seed: u64, within: Duration) -> Result<Survived, String> {
     let dead = kill_process(Pid::from_raw(id).expect("not zero"), Signal::KILL);
     child.wait().map_err(|error| error.to_string())?;
     dead.map_err(|error| format!("it cannot be killed: {error}"))?;
+    // Before anything else is started here, which would end what it finds.
+    place.nothing_lives()?;
 
     let before = place.record()?;
     let Some((root, ended)) = before else {
@@ -92,10 +100,8 @@ pub fn kill(seed: u64, within: Duration) -> Result<Survived, String> {
         }
     }
     place.run(&["audit", &root])?;
-    match place.left_behind() {
-        0 => Ok(Survived::Resumed { ended: ended.len() as u32 }),
-        left => Err(format!("{left} processes were left behind")),
-    }
+    place.nothing_lives()?;
+    Ok(Survived::Resumed { ended: ended.len() as u32 })
 }
 
 /// Where a tree lives.
@@ -113,7 +119,7 @@ impl Place {
     }
 
     fn path(&self) -> PathBuf {
-        self.folder.path().to_owned()
+        self.folder.path().canonicalize().expect("the folder is there")
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -174,22 +180,29 @@ impl Place {
         log.unwrap_or_default().lines().count()
     }
 
-    /// Processes that were started by an agent's supervisor of this place.
-    fn left_behind(&self) -> usize {
-        let home = format!("HOME={}", self.path().display());
-        let of_this_place = |environment: Vec<u8>| {
-            let has = |what: &[u8]| environment.split(|byte| *byte == 0).any(|one| one == what);
-            has(home.as_bytes())
-        };
-        let processes = fs::read_dir("/proc").expect("the system tells of its processes");
-        // One that is gone by now, or is somebody else's, has nothing to read.
-        let environment = |entry: fs::DirEntry| read_environment(&entry.path());
-        processes.flatten().filter_map(environment).filter(|it| of_this_place(it.clone())).count()
+    /// Waits until no process lives whose number an agent wrote down and which works in this place: that is not erased
+    /// with an environment, and no other process that got the number since then has it.
+    fn nothing_lives(&self) -> Result<(), String> {
+        let written = fs::read_to_string(self.path().join("pids")).unwrap_or_default();
+        let pids = written.lines().filter_map(|line| line.parse::<i32>().ok());
+        for pid in pids.filter(|pid| *pid > 1) {
+            let Some(handle) = self.lives_here(pid) else { continue };
+            let left = Timespec::try_from(GONE_WITHIN).expect("a minute is short");
+            let mut handles = [PollFd::new(&handle, PollFlags::IN)];
+            if poll(&mut handles, Some(&left)).expect("the handle is open") == 0 {
+                return Err(format!("process {pid} was left behind"));
+            }
+        }
+        Ok(())
     }
-}
 
-fn read_environment(process: &Path) -> Option<Vec<u8>> {
-    fs::read(process.join("environ")).ok()
+    /// A process of this number that works in this place.
+    fn lives_here(&self, pid: i32) -> Option<OwnedFd> {
+        let handle = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+        // Looked at while it is held, so that it is the same.
+        let folder = fs::read_link(format!("/proc/{pid}/cwd")).ok()?;
+        (folder == self.path()).then_some(handle)
+    }
 }
 
 /// Waits for the end of a process, at most so long.

@@ -277,7 +277,7 @@ fn check_replay(place: &Place, all: &[Came]) {
 /// No process of any run is left, neither its own nor one that carries its name.
 fn check_nothing_is_left(all: &[Came]) {
     let own = all.iter().filter_map(|came| Some((came.process?, came.row.name)));
-    for (ProcessIdentity { pid, start_time }, name) in own {
+    for (ProcessIdentity { pid, start_time, .. }, name) in own {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let fields = stat.rsplit(')').next().unwrap_or_default();
         let started = fields.split_whitespace().nth(19).and_then(|field| field.parse().ok());

@@ -6,8 +6,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use offshoot_model::{EventKind, ProcessIdentity, RootId, RunId};
-use offshoot_process::{Identity, Leftover, Wanted, end_leftovers, leftovers};
+use offshoot_model::{BootId, EventKind, ProcessIdentity, RootId, RunId};
+use offshoot_process::{Identity, Leftover, Wanted, boot_id, end_leftovers, leftovers};
 use offshoot_store::{DataFolder, RootLock, Store};
 
 use crate::failure::Failure;
@@ -74,6 +74,7 @@ fn nobody() -> Wanted {
 
 /// Everybody of a tree who had not ended. A record that cannot be read in a place says of the others what it can.
 fn add(mut wanted: Wanted, store: &dyn Store, root: RootId) -> Wanted {
+    let boot = boot_id().map(BootId::from_u128);
     let mut live: HashSet<RunId> = HashSet::new();
     let mut leaders: Vec<(RunId, Identity)> = Vec::new();
     for event in store.events(root, 0).flatten() {
@@ -81,7 +82,9 @@ fn add(mut wanted: Wanted, store: &dyn Store, root: RootId) -> Wanted {
             EventKind::Admitted(_) => {
                 live.insert(event.run);
             }
-            EventKind::Started { process: Some(ProcessIdentity { pid, start_time }) } => {
+            // Of another boot nothing is left, whatever has its number now.
+            EventKind::Started { process: Some(process) } if !process.may_be_of(boot) => {}
+            EventKind::Started { process: Some(ProcessIdentity { pid, start_time, .. }) } => {
                 leaders.push((event.run, Identity { pid, start_time }));
             }
             EventKind::Ended(_) => {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use offshoot_config::{AgentDefinition, Config, CostKind, Loader};
 use offshoot_model::AgentId;
 use offshoot_plugin_host::{Checked, PluginError};
-use offshoot_process::resolve_program;
+use offshoot_policy::Terms;
+use offshoot_process::{make_room, resolve_program};
 use offshoot_runtime::{CostKnowledge, OutputFormat, Runtime};
 use offshoot_spawner::Work;
 
@@ -64,6 +65,7 @@ pub(crate) fn prepare(
             .map_err(|error| Failure::of(Exit::BadInput, &error).hint(error.hint()))?,
         None => config.default_agent().clone(),
     };
+    let (layers, config) = within_open_files(layers, config, &agent, cx)?;
     let definition = config.agent(&agent);
     let folder = match definition.and_then(|agent| agent.cwd.as_ref()) {
         Some(folder) => cx.absolute(&folder.value),
@@ -249,6 +251,27 @@ fn program(
     };
     find_program(&command, folder, config, cx)?;
     Ok(command)
+}
+
+/// The configuration with no more agents at once than there are open files for. Where that is fewer than somebody wanted, it
+/// is said.
+fn within_open_files(
+    layers: Loader,
+    config: Config,
+    agent: &AgentId,
+    cx: &Invocation,
+) -> Result<(Loader, Config), Failure> {
+    let wanted = Terms::root(&config, agent).max_concurrent();
+    let room = make_room(wanted);
+    if room >= wanted {
+        return Ok((layers, config));
+    }
+    cx.output.warning(format_args!(
+        "maxConcurrent is {wanted}, but this process may open files for {room} agents only: no more run at once; raise the hard limit of open files (ulimit -Hn) for more"
+    ));
+    let key = "agents.defaults.subagents.maxConcurrent";
+    let layers = layers.flag(key, room.to_string(), "the limit of open files");
+    Ok((layers.clone(), load::finish(layers)?))
 }
 
 /// The configuration with a budget in dollars: where nobody set one, the runtime's own, which is then said.

@@ -139,3 +139,34 @@ fn a_daemon_that_nothing_names_does_not_outlive_a_killed_supervisor() {
     child.wait().expect("it was ours");
     assert!(left.iter().all(|process| process.is_gone_within(Duration::from_secs(60))));
 }
+
+#[test]
+fn a_run_completes_where_its_supervisors_group_cannot_be_seen() {
+    let place = Place::new();
+    // In a new world of processes the group and the session of the first one were made outside: both are 0 there.
+    let script = "setsid sleep 600 </dev/null >/dev/null 2>&1 & sleep 600 & echo done";
+    let unshared = |words: &[&str]| {
+        #[expect(clippy::disallowed_methods, reason = "the test starts the program it tests")]
+        let mut command = std::process::Command::new("unshare");
+        command
+            .args(["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"])
+            .args(words)
+            .current_dir(place.path())
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("HOME", place.path().join("home"))
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped());
+        command
+    };
+    if !unshared(&["true"]).status().is_ok_and(|status| status.success()) {
+        offshoot_test_support::skip("a group outside", "there are no namespaces of processes");
+        return;
+    }
+    let words = [env!("CARGO_BIN_EXE_offshoot"), "-q", "run", "x", "--", "sh", "-c", script];
+    for _ in 0..2 {
+        let outcome = place.outcome(unshared(&words), &[]).expect_code(0);
+        assert_eq!(outcome.stdout(), "done\n");
+    }
+}

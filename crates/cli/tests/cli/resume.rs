@@ -314,3 +314,29 @@ fn a_tree_without_a_plan_names_what_is_unfinished_in_it() {
     assert_eq!(lost.len(), 1, "{runs}");
     assert!(named.starts_with(lost[0]), "{}", resumed.stderr);
 }
+
+#[test]
+fn output_that_a_killed_run_has_left_is_in_nobodys_way() {
+    let place = Place::new();
+    place.file("in", "x\n");
+    // Another tree in the same folder: while it is held, what was left in the folder is not swept.
+    let held = place.path().join("held");
+    mknodat(CWD, &held, FileType::Fifo, Mode::RWXU, 0).expect("there is room for a pipe");
+    let hold = ["run", "x", "--", "sh", "-c", "echo up > held; exec sleep 600"];
+    let mut neighbour = place.command(&hold).stderr(Stdio::null()).spawn().expect("it was built");
+    assert_eq!(fs::read_to_string(&held).expect("the agent writes a line"), "up\n");
+
+    // It has printed more than is kept in memory, and the file for it is there, when it says that it hangs.
+    let work = "head -c 300000 /dev/zero | tr '\\0' x; [ -e go ] && exit; \
+        until ls .offshoot/spool | grep -q output-; do :; done; echo up > fifo; exec sleep 600";
+    let map = ["map", "--split", "lines:1", "in", "--", "sh", "-c", work];
+    let place = Doomed::start(place, &map).kill();
+    let place = Doomed::start(place, &["resume"]).kill();
+    place.file("go", "");
+    let answer = place.run(&["-q", "resume"]).expect_code(0);
+    assert_eq!(answer.stdout(), format!("{}\n", "x".repeat(300_000)));
+    let spool = fs::read_dir(place.path().join(".offshoot/spool")).expect("it is there");
+    assert_eq!(spool.count(), 0, "what the killed attempts left is gone");
+    neighbour.kill().expect("it lives");
+    neighbour.wait().expect("it is our child");
+}

@@ -142,3 +142,31 @@ fn a_parent_that_does_not_wait_locks_nothing() {
     assert!(events.stdout().contains("stall_lent"), "{}", events.stdout());
     place.run(&["audit", &id]).expect_code(0);
 }
+
+#[test]
+fn no_more_run_at_once_than_there_are_open_files_for() {
+    let place = Place::new();
+    let numbers: Vec<String> = (1..=60).map(|number| number.to_string()).collect();
+    place.file("in", numbers.join("\n"));
+    let map = "map --max-concurrent 60 --split lines:1 in -- sh -c 'read n; sleep 0.1; echo $n'";
+    let script = format!("ulimit -n 160; exec {} {map}", env!("CARGO_BIN_EXE_offshoot"));
+    #[expect(clippy::disallowed_methods, reason = "the test starts the program it tests")]
+    let mut command = std::process::Command::new("/bin/sh");
+    command
+        .args(["-c", &script])
+        .current_dir(place.path())
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("HOME", place.path().join("home"))
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let outcome = place.outcome(command, &[]).expect_code(0);
+    assert_eq!(outcome.stdout(), numbers.join("\n---\n") + "\n");
+    assert!(outcome.stderr.contains("maxConcurrent is 60, but"), "{}", outcome.stderr);
+    let tree = place.run(&["tree", "--all", "--json"]).json();
+    let root = tree[0]["runId"].as_str().expect("an id");
+    let audit = place.run(&["audit", root, "--json"]).expect_code(0).json();
+    let peak = audit["peakConcurrency"].as_u64().expect("a number");
+    assert!((2..=16).contains(&peak), "{peak} at once: {audit}");
+}

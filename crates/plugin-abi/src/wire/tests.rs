@@ -193,7 +193,7 @@ fn an_answer_that_is_not_what_it_says_is_refused() {
 fn events_arrive() {
     let events = [
         RunEvent::Started(None),
-        RunEvent::Started(Some(ProcessIdentity { pid: 5, start_time: 6 })),
+        RunEvent::Started(Some(ProcessIdentity::new(5, 6))),
         RunEvent::Progress("a {line}".into()),
         RunEvent::Used { usage: Usage::UNKNOWN, cost: Cost::unknown() },
     ];
@@ -272,7 +272,7 @@ fn turns_and_letters_arrive() {
 
 #[test]
 fn the_rest_arrives() {
-    let identity = ProcessIdentity { pid: 5, start_time: 6 };
+    let identity = ProcessIdentity::new(5, 6);
     for change in [
         group::Change::Starting,
         group::Change::Started(identity),

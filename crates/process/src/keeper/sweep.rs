@@ -1,5 +1,6 @@
 //! What the keeper does at the end: kill the groups that were left, then whoever carries the token.
 
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -20,23 +21,45 @@ const SECOND_LOOKS: u32 = 10;
 /// The moment in question: loading a program, with room for a busy machine.
 const MOMENT: Duration = Duration::from_millis(10);
 
-/// Kills each group whose number has not come to mean something else, and its leader even where it leads none: a stray may
-/// be in another group than its own.
+/// Kills each group whose number has not come to mean something else, its leader even where it leads none (a stray may be
+/// in another group than its own), and whatever is descended from it, in whatever session and with whatever environment.
 pub(super) fn groups(groups: &[Identity]) {
+    let below = below(groups);
     for group in groups {
         let Some(leader) = ProcessId::new(group.pid) else { continue };
-        let descriptor = leader.open();
         match stat(group.pid) {
-            Ok(found) if found.start_time == group.start_time => {
-                leader.kill_group();
-                // Opened before it was looked at, so that it is the one that was looked at.
-                descriptor.iter().for_each(sys::kill);
-            }
-            Ok(_) => {}
-            // The leader is gone. While the group has members its number is not given away; without, none is hit.
-            Err(_) => leader.kill_group(),
+            Ok(found) if found.start_time != group.start_time => {}
+            // Where the leader is gone: while the group has members its number is not given away; without, none is hit.
+            Ok(_) | Err(_) => leader.kill_group(),
         }
     }
+    below.iter().for_each(sys::kill);
+}
+
+/// The leaders that live, and all that is descended from them. Parents tell as long as nothing has been killed.
+fn below(leaders: &[Identity]) -> Vec<OwnedFd> {
+    let Ok(processes) = all_processes() else { return Vec::new() };
+    // Each is opened before it is looked at, so that the descriptor is of what was seen.
+    let mut found: HashMap<u32, Vec<(u32, OwnedFd)>> = HashMap::new();
+    let mut held = Vec::new();
+    let mut next = Vec::new();
+    for process in processes {
+        let Ok(descriptor) = process.open() else { continue };
+        let Ok(Stat { parent, start_time, .. }) = stat(process.get()) else { continue };
+        if leaders.contains(&Identity { pid: process.get(), start_time }) {
+            next.push(process.get());
+            held.push(descriptor);
+        } else {
+            found.entry(parent).or_default().push((process.get(), descriptor));
+        }
+    }
+    while let Some(parent) = next.pop() {
+        for (pid, descriptor) in found.remove(&parent).unwrap_or_default() {
+            next.push(pid);
+            held.push(descriptor);
+        }
+    }
+    held
 }
 
 /// Kills whoever carries the token, until a look finds nobody.

@@ -5,6 +5,7 @@ mod proc;
 mod spawn;
 
 pub(crate) use open_files::OpenFiles;
+pub use proc::boot_id;
 pub(crate) use proc::{
     ChildList, Stat, all_processes, environment_has, environment_value, ignores_broken_pipes, name,
     own_threads, stat,

@@ -21,6 +21,9 @@ fn children_do_not_outlive_a_killed_supervisor() {
         (&["--keeper"], &["ignore-term", "fork-grandchild", "--setsid", "hang"]),
         (&["--keeper", "--subreaper"], &["fork-grandchild", "--setsid", "--hold-stdout", "hang"]),
         (&["--keeper"], &["fork-grandchild", "--no-env", "hang"]),
+        // Only its parent tells.
+        (&["--keeper"], &["fork-grandchild", "--setsid", "--no-env", "hang"]),
+        (&["--keeper", "--subreaper"], &["fork-grandchild", "--setsid", "--other-env", "hang"]),
     ] {
         let mut supervisor = Supervisor::start(&[flags, actions].concat());
         let keeper = Watched::new(supervisor.number("keeper "));

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use offshoot_model::{
-    BudgetGrant, CancelledBy, ContentHash, Cost, DeliveryId, Ending, Event, EventKind, Grant,
-    InputRange, JsonText, MergeSummary, MicroUsd, Origin, Payload, ProcessIdentity, Reason,
+    BootId, BudgetGrant, CancelledBy, ContentHash, Cost, DeliveryId, Ending, Event, EventKind,
+    Grant, InputRange, JsonText, MergeSummary, MicroUsd, Origin, Payload, ProcessIdentity, Reason,
     Refusal, RefusalCode, Rights, RootId, RunId, SessionKey, Timestamp, TokenCount, Usage,
     ValueKind, VariableRef,
 };
@@ -151,7 +151,10 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
         }),
         Just(EventKind::Starting),
         option::of((any::<u32>(), any::<u64>())).prop_map(|process| EventKind::Started {
-            process: process.map(|(pid, start_time)| ProcessIdentity { pid, start_time }),
+            process: process.map(|(pid, start_time)| {
+                let boot = BootId::from_u128(u128::from(start_time));
+                ProcessIdentity::new(pid, start_time).of_boot((pid % 2 == 0).then_some(boot))
+            }),
         }),
         (usage(), cost()).prop_map(|(usage, cost)| EventKind::Used { usage, cost }),
         Just(EventKind::Waiting),

@@ -121,7 +121,7 @@ impl Script {
     pub(super) fn start(&mut self, run: RunId) {
         self.say(run, EventKind::Starting);
         self.processes += 1;
-        let process = ProcessIdentity { pid: 4000 + self.processes, start_time: 123_456 };
+        let process = ProcessIdentity::new(4000 + self.processes, 123_456);
         self.say(run, EventKind::Started { process: Some(process) });
     }
 

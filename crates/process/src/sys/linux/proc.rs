@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
+use std::sync::OnceLock;
 
 use memchr::memmem;
 
@@ -28,6 +29,16 @@ pub(crate) fn stat(pid: u32) -> io::Result<Stat> {
     let length = File::open(format!("/proc/{pid}/stat"))?.read(&mut line)?;
     parse_stat(&line[..length]).ok_or_else(|| {
         io::Error::new(io::ErrorKind::InvalidData, format!("/proc/{pid}/stat has another form"))
+    })
+}
+
+/// The number by which the kernel names the time since it was started: with it a process's number and start time name that
+/// process for good, also on disk. None where the system does not tell.
+pub fn boot_id() -> Option<u128> {
+    static ID: OnceLock<Option<u128>> = OnceLock::new();
+    *ID.get_or_init(|| {
+        let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        u128::from_str_radix(&text.trim().replace('-', ""), 16).ok()
     })
 }
 
