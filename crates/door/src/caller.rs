@@ -56,7 +56,8 @@ pub enum Supervised {
     No,
     /// From this one.
     Here,
-    /// From one that is not above this one.
+    /// From one that is not above this one; or from a process that one of them once found and that no run could be named
+    /// for, whether that supervisor lives or not.
     Elsewhere,
 }
 

@@ -78,6 +78,14 @@ impl Lineage {
         &self.chain[1..]
     }
 
+    /// Whether it is one of these processes, or was started by one of them as far as its parents and its session tell.
+    pub(crate) fn comes_from(&self, processes: &[ProcessIdentity]) -> bool {
+        let is_it = |process: &ProcessIdentity| {
+            self.chain.contains(process) || self.leader == Some(*process)
+        };
+        processes.iter().any(is_it)
+    }
+
     /// Where it stands, as this supervisor sees it. `above` are the parents of the supervisor itself: whoever started
     /// it is not supervised elsewhere.
     pub(crate) fn place(

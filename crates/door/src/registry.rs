@@ -45,6 +45,9 @@ pub struct RegisterError {
     source: io::Error,
 }
 
+/// The ending of files that name strays.
+const STRAY: &str = "stray";
+
 /// Larger files are none of ours: two paths of 4 KiB with every byte escaped.
 const LARGEST_ENTRY: u64 = 64 * 1024;
 
@@ -134,6 +137,41 @@ impl Registry {
         }
     }
 
+    /// Writes down a process that came to this supervisor from some run that cannot be named. For as long as it lives, neither
+    /// it nor what it starts is an operator, in whatever tree: [`decide`](crate::decide) refuses it.
+    ///
+    /// Nothing is said where no folder takes it: the supervisor itself still refuses it, as one of its own children.
+    pub fn remember_stray(&self, process: ProcessIdentity) {
+        let name = format!("{}-{}.{STRAY}", process.pid, process.start_time);
+        for folder in self.folders.iter().filter(|folder| private_folder::is_private(folder)) {
+            let _ = write(folder, &name, &process.of_boot(boot()));
+        }
+    }
+
+    /// All that were written down so, by whatever supervisor, and live. Entries of others are removed.
+    pub(crate) fn strays(&self) -> Vec<ProcessIdentity> {
+        let mut strays = Vec::new();
+        for folder in self.folders.iter().filter(|folder| private_folder::is_private(folder)) {
+            let Ok(entries) = fs::read_dir(folder) else { continue };
+            let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+            for path in paths.filter(|path| path.extension().is_some_and(|it| it == STRAY)) {
+                let Some(stray): Option<ProcessIdentity> =
+                    fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok())
+                else {
+                    continue;
+                };
+                let (of_this_boot, stray) = (stray.may_be_of(boot()), stray.of_boot(None));
+                if of_this_boot && process_identity(stray.pid) == Some(stray) {
+                    strays.push(stray);
+                } else {
+                    // Another look may have been faster.
+                    let _ = fs::remove_file(&path);
+                }
+            }
+        }
+        strays
+    }
+
     /// The supervisor below which a process runs: the nearest of its parents that is one, with each of its sockets.
     /// Empty where there is none.
     pub fn above(&self, pid: u32) -> Vec<Supervisor> {
@@ -147,7 +185,7 @@ impl Registry {
 }
 
 /// Written aside and then renamed, so that nobody reads half of it.
-fn write(folder: &Path, name: &str, entry: &Supervisor) -> io::Result<PathBuf> {
+fn write(folder: &Path, name: &str, entry: &impl Serialize) -> io::Result<PathBuf> {
     private_folder::make(folder)?;
     let (aside, path) = (folder.join(format!(".{name}")), folder.join(name));
     // Left by a process of the same number.

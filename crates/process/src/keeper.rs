@@ -11,7 +11,8 @@
 //! nor one that left its group. What erased its environment *and* left its group is not found.
 //!
 //! The keeper has a session of its own, so that no terminal reaches it, and holds nothing but the ledger and its end of the
-//! line: no lock, no database, no folder. It sleeps until the end, whatever is started and ends meanwhile.
+//! line: no lock, no database, no folder. It sleeps until the end, whatever is started and ends meanwhile, but for one sign of
+//! life a minute that it gives when it is asked.
 
 mod ledger;
 mod link;
@@ -27,13 +28,13 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, RawFd};
 use std::path::PathBuf;
 
-use rustix::net::{Shutdown, shutdown};
+use rustix::io::{read, retry_on_intr, write};
 
-use crate::sys::{own_threads, wait_for_hangup};
+use crate::sys::own_threads;
 use ledger::Left;
 
 /// What a keeper says when it holds.
-const READY: &[u8] = b"offshoot-keeper 2\n";
+const READY: &[u8] = b"offshoot-keeper 3\n";
 
 /// How a keeper is started. The program must call [`run_keeper`] first thing when it is given these arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,11 +71,8 @@ fn hold() -> io::Result<()> {
     let mut line = io::stdout().lock();
     line.write_all(READY)?;
     line.flush()?;
-    // The supervisor hears the end of this stream as the last word: from now on nothing else is held.
-    shutdown(&line, Shutdown::Write)?;
-
     // Any end of the line is the end of the supervisor; nothing else has its other side.
-    wait_for_hangup(&line)?;
+    answer_until_hangup(&line);
     let ledger = io::stdin().as_fd().try_clone_to_owned()?;
     match Left::read(&ledger.into())? {
         Some(Left { token, groups }) => {
@@ -82,6 +80,15 @@ fn hold() -> io::Result<()> {
             sweep::carriers(&token)
         }
         None => Ok(()),
+    }
+}
+
+/// Gives back what comes, which is how the supervisor knows that its keeper is alive, until the line closes.
+fn answer_until_hangup(line: impl AsFd) {
+    let mut block = [0; 64];
+    while let Ok(length @ 1..) = retry_on_intr(|| read(&line, &mut block)) {
+        // Where it cannot be written the line is closed, which the next read finds.
+        let _ = retry_on_intr(|| write(&line, &block[..length]));
     }
 }
 

@@ -81,7 +81,7 @@ pub use keeper::{KeeperCommand, run_keeper};
 pub use landlord::{Adopted, Landlord};
 pub use leftovers::{Leftover, Wanted, end_leftovers, leftovers};
 pub use lines::Lines;
-pub use processes::{MARK_VARIABLE, Options, Processes, make_room};
+pub use processes::{MARK_VARIABLE, Notice, Options, Processes, make_room};
 pub use program::{Capture, Keep, Program, Stdin, Tap};
 pub use resolve::resolve_program;
 pub use stop::{NeverStop, Rung, Stop, StopHandle, StopReceiver, StopSignal};

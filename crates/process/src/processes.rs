@@ -1,21 +1,25 @@
 //! The one place that starts processes, and knows which of them live.
 
 mod guests;
+mod heartbeat;
+mod notice;
 mod orphans;
 mod start;
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 
 use crate::keeper::{Link, TOKEN_BYTES};
 use crate::reaper::Reaper;
 use crate::sys::{self, ChildList, OpenFiles, ProcessId};
 use crate::{Exit, Identity, KeeperCommand, Landlord, ProcessesError, remains};
+pub use notice::Notice;
 pub(crate) use orphans::{HeldStray, Orphans};
 
 /// The variable by which processes below us are known, wherever in the tree of processes they went. Each supervisor
@@ -43,6 +47,11 @@ pub struct Options {
     pub subreaper: bool,
     /// The value of [`MARK_VARIABLE`] in this process's own environment, where it has one.
     pub inherited_mark: Option<String>,
+    /// How often the keeper is asked for a sign of life. One that gives none within ten seconds, or within this time where
+    /// it is shorter, is replaced. It is asked in the tokio runtime in which the first program was started.
+    pub keeper_heartbeat: Duration,
+    /// Who hears of what is noticed beside the children.
+    pub notices: Option<mpsc::UnboundedSender<Notice>>,
     /// How long a killed process may take to end before it is declared lost. It does when the kernel is stuck in a call
     /// for it, a dead network disk for instance, or when it is another user's.
     pub end_limit: Duration,
@@ -53,8 +62,15 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        let end_limit = Duration::from_secs(10);
-        Self { keeper: None, subreaper: false, inherited_mark: None, end_limit, landlord: None }
+        Self {
+            keeper: None,
+            keeper_heartbeat: Duration::from_secs(60),
+            notices: None,
+            subreaper: false,
+            inherited_mark: None,
+            end_limit: Duration::from_secs(10),
+            landlord: None,
+        }
     }
 }
 
@@ -66,6 +82,11 @@ pub struct Processes(Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) end_limit: Duration,
     keeper: Option<KeeperCommand>,
+    keeper_heartbeat: Duration,
+    /// Whether the task that asks the keeper for signs of life has been started.
+    keeper_is_asked: AtomicBool,
+    // No bound: a notice is rare, and worth more than the memory that it takes.
+    notices: Option<mpsc::UnboundedSender<Notice>>,
     token: String,
     /// What stands before our own element in each mark.
     inherited_mark: String,
@@ -123,7 +144,15 @@ impl Processes {
 
     /// Gets ready to hold children. Blocks for the few milliseconds that the keeper takes to start.
     pub fn start(options: Options) -> Result<Self, ProcessesError> {
-        let Options { keeper, subreaper, inherited_mark, end_limit, landlord } = options;
+        let Options {
+            keeper,
+            keeper_heartbeat,
+            notices,
+            subreaper,
+            inherited_mark,
+            end_limit,
+            landlord,
+        } = options;
         let system = |what| move |source| ProcessesError::System { what, source };
         if !sys::ignores_broken_pipes().map_err(system("signals cannot be read from /proc"))? {
             return Err(ProcessesError::BrokenPipe);
@@ -144,6 +173,9 @@ impl Processes {
         Ok(Self(Arc::new(Inner {
             end_limit,
             keeper,
+            keeper_heartbeat,
+            keeper_is_asked: AtomicBool::new(false),
+            notices,
             token,
             inherited_mark,
             children,

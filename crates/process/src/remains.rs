@@ -97,7 +97,7 @@ fn clear_orphans(group: &Burial, ended: &mut Ended) {
                     group.inner.remember_stray(Identity { pid, start_time });
                 }
                 Judgement::Kill => killed.extend(kill(orphan, found)),
-                Judgement::Unclear => unclear.push(orphan),
+                Judgement::Unclear => unclear.push((orphan, found.start_time)),
                 Judgement::Elsewhere => group.inner.leave(orphan, false),
             }
         }
@@ -105,11 +105,14 @@ fn clear_orphans(group: &Burial, ended: &mut Ended) {
             if !wait_for_all(group, killed, ended) {
                 return;
             }
-        } else if let Some(first) = unclear.first() {
+        } else if let Some((first, _)) = unclear.first() {
             if second_looks == 0 {
                 // Unless it may be a program of ours that is just being started.
                 if orphans.quiet {
-                    unclear.into_iter().for_each(|orphan| group.inner.leave(orphan, true));
+                    for (orphan, start_time) in unclear {
+                        group.inner.remember_stray(Identity { pid: orphan.get(), start_time });
+                        group.inner.leave(orphan, true);
+                    }
                 }
                 return;
             }

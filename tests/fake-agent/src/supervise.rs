@@ -16,6 +16,7 @@
 //! | `--keeper` | has a keeper |
 //! | `--terminal` | has a controlling terminal |
 //! | `--files N` | may open so many |
+//! | `--heartbeat MS` | asks its keeper that often for a sign of life, and prints what is noticed |
 //! | `--room N` | makes room for so many agents, and prints for how many there is |
 //! | `--many N` | starts so many agents at once, and prints how many ended well |
 //! | `--again` | after the agent's first output, kills its own keeper and starts a second agent beside the first |
@@ -30,8 +31,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use offshoot_process::{
-    Capture, Child, Finished, Keep, KeeperCommand, MARK_VARIABLE, NeverStop, Options, Processes,
-    Program, Stdin, make_room,
+    Capture, Child, Finished, Keep, KeeperCommand, MARK_VARIABLE, NeverStop, Notice, Options,
+    Processes, Program, Stdin, make_room,
 };
 use tokio::sync::Notify;
 
@@ -46,6 +47,22 @@ struct Flags {
     room: Option<u32>,
     /// Both sides, kept open.
     terminal: Option<[OwnedFd; 2]>,
+}
+
+/// Prints what is noticed, as it comes.
+fn say_notices() -> tokio::sync::mpsc::UnboundedSender<Notice> {
+    let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        while let Some(notice) = rx.blocking_recv() {
+            say(&match notice {
+                Notice::Stray(stray) => format!("stray {}\n", stray.pid),
+                Notice::KeeperReplaced { pid } => format!("replaced {pid}\n"),
+                other => format!("{other:?}\n"),
+            })
+            .expect("somebody reads");
+        }
+    });
+    tx
 }
 
 fn limit_open_files(current: u64) -> io::Result<()> {
@@ -78,6 +95,11 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> io::Result<ExitCode> 
         match flag.to_str() {
             Some("--subreaper") => flags.options.subreaper = true,
             Some("--terminal") => flags.terminal = Some(open_terminal()?),
+            Some("--heartbeat") => {
+                let every = std::time::Duration::from_millis(crate::act::number(args.next())?);
+                flags.options.keeper_heartbeat = every;
+                flags.options.notices = Some(say_notices());
+            }
             Some("--room") => flags.room = Some(crate::act::number(args.next())?),
             Some("--files") => limit_open_files(crate::act::number(args.next())?)?,
             Some("--many") => flags.many = Some(crate::act::number(args.next())?),

@@ -4,14 +4,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use offshoot_config::Config;
-use offshoot_door::{Client, Server};
-use offshoot_model::RootId;
+use offshoot_door::{Client, Registry, Server};
+use offshoot_model::{ProcessIdentity, RootId};
 use offshoot_plugin_host::shutdown_all;
-use offshoot_process::{KeeperCommand, MARK_VARIABLE, Options, Processes};
+use offshoot_process::{Identity, KeeperCommand, MARK_VARIABLE, Notice, Options, Processes};
 use offshoot_runtime_claude::ClaudeRuntime;
 use offshoot_runtime_exec::{ExecOptions, ExecRuntime};
 use offshoot_spawner::{Doorkeeper, Session, Spawner, SpawnerError, Work};
 use offshoot_store::{DataFolder, SqliteStore, Store};
+use tokio::sync::mpsc;
 
 use super::claude::{self, CLAUDE};
 use super::openai::{self, OPENAI};
@@ -123,9 +124,39 @@ pub(crate) fn processes(cx: &Invocation) -> Result<Processes, Failure> {
     let keeper = KeeperCommand { program, args: vec!["keeper".into()] };
     let inherited_mark = cx.environment.text(MARK_VARIABLE).map(str::to_owned);
     // Every process of this program is started by that one crate, as adopting orphans demands.
-    let options =
-        Options { keeper: Some(keeper), subreaper: true, inherited_mark, ..Options::default() };
+    let options = Options {
+        keeper: Some(keeper),
+        subreaper: true,
+        inherited_mark,
+        notices: Some(notices(cx)),
+        ..Options::default()
+    };
     Processes::start(options).map_err(|error| Failure::of(Exit::NoRuntime, &error))
+}
+
+/// Does what is to be done about what is noticed beside the runs. A thread, because a program is started here also before
+/// there is a runtime; it ends with what it hears.
+fn notices(cx: &Invocation) -> mpsc::UnboundedSender<Notice> {
+    let (tx, mut rx) = mpsc::unbounded_channel();
+    let registry = Registry::of_user(cx.environment.runtime_folder.as_deref());
+    let output = cx.output;
+    std::thread::spawn(move || {
+        while let Some(notice) = rx.blocking_recv() {
+            match notice {
+                Notice::Stray(Identity { pid, start_time }) => {
+                    registry.remember_stray(ProcessIdentity::new(pid, start_time));
+                }
+                Notice::KeeperReplaced { pid } => output.warning(format_args!(
+                    "the keeper, process {pid}, gave no sign of life; another one has taken its place"
+                )),
+                Notice::KeeperSilent { pid, error } => output.warning(format_args!(
+                    "the keeper, process {pid}, gives no sign of life, and there is no other: {error}; agents may outlive this command if it is killed"
+                )),
+                other => output.warning(format_args!("{other:?}")),
+            }
+        }
+    });
+    tx
 }
 
 /// The runtime for programs.

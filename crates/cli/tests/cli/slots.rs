@@ -167,6 +167,6 @@ fn no_more_run_at_once_than_there_are_open_files_for() {
     let tree = place.run(&["tree", "--all", "--json"]).json();
     let root = tree[0]["runId"].as_str().expect("an id");
     let audit = place.run(&["audit", root, "--json"]).expect_code(0).json();
-    let peak = audit["peakConcurrency"].as_u64().expect("a number");
+    let peak = audit["findings"]["peakConcurrency"].as_u64().expect("a number");
     assert!((2..=16).contains(&peak), "{peak} at once: {audit}");
 }

@@ -114,6 +114,7 @@ async fn identify(
     let presented = hello.ticket();
     let others: Vec<_> =
         shared.registry.supervisors().into_iter().map(|other| other.process).collect();
+    let is_stray = lineage.is_some_and(|lineage| lineage.comes_from(&shared.registry.strays()));
     let look = |tickets: &Tickets| {
         let ticket = match &presented {
             None => TicketFact::Absent,
@@ -121,7 +122,15 @@ async fn identify(
             Some(Ok(ticket)) => tickets.owner(ticket).map_or(TicketFact::Worthless, TicketFact::Of),
         };
         let facts = match (lineage, &shared.own) {
-            (Some(lineage), Some(own)) => lineage.place(same_user, tickets, own, &others),
+            (Some(lineage), Some(own)) => {
+                let facts = lineage.place(same_user, tickets, own, &others);
+                match facts.supervised {
+                    Supervised::No if is_stray => {
+                        PeerFacts { supervised: Supervised::Elsewhere, ..facts }
+                    }
+                    _ => facts,
+                }
+            }
             _ => PeerFacts::of_nobody(same_user),
         };
         let may_change = match ticket {

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use offshoot_door::{CallerKind, Client, ClientError, Registry, Report, Ticket, process_identity};
+use offshoot_model::ProcessIdentity;
 use rustix::process::{Pid, getpid, set_child_subreaper};
 
 use super::{Heard, House, run};
@@ -64,6 +65,30 @@ async fn a_child_is_its_run_whatever_it_says() {
 
     drop(sibling.stdin.take());
     sibling.wait().unwrap();
+}
+
+#[tokio::test]
+async fn what_came_from_a_run_that_cannot_be_named_is_no_operator_of_a_later_tree() {
+    let house = House::new();
+    let parent = std::os::unix::process::parent_id();
+    let parent = process_identity(parent).expect("it waits for us");
+    // Another process with its number, which is gone.
+    house.registry.remember_stray(ProcessIdentity { start_time: parent.start_time + 1, ..parent });
+    for _ in 0..2 {
+        assert_eq!(house.client().await.welcome().run_id, None, "the operator");
+    }
+    house.registry.remember_stray(parent);
+    for _ in 0..2 {
+        match Client::connect(&house.path(), &house.registry, None).await {
+            Err(ClientError::Refused(refused)) => assert_eq!(refused.code, "unknown_caller"),
+            Err(error) => panic!("{error}"),
+            Ok(_) => panic!("it was let in"),
+        }
+    }
+    // A run is what it is, whatever its parents were.
+    house.roster.admit(run(1), Ticket::mint().unwrap());
+    house.roster.started(run(1), process_identity(std::process::id()));
+    assert_eq!(house.client().await.welcome().run_id, Some(run(1)));
 }
 
 #[tokio::test]

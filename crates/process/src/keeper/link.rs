@@ -6,7 +6,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::io::{Errno, read};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair,
+};
 
 use super::ledger::Ledger;
 use super::{KeeperCommand, READY};
@@ -80,6 +82,28 @@ impl Link {
         self.ledger.strike(group).map_err(|source| KeeperError::Told { source })
     }
 
+    /// Asks for a sign of life. False where it cannot be asked.
+    pub(crate) fn ask(&self) -> bool {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        self.line.as_ref().is_some_and(|line| send(line, b"?", flags).is_ok())
+    }
+
+    /// Whether it has given one since it was last looked.
+    pub(crate) fn has_answered(&self) -> bool {
+        let Some(line) = &self.line else { return false };
+        let mut block = [0; 64];
+        let mut answered = false;
+        while let Ok((_, 1..)) = recv(line, &mut block, RecvFlags::DONTWAIT) {
+            answered = true;
+        }
+        answered
+    }
+
+    /// Ends one that does not hear.
+    pub(crate) fn kill(self) {
+        sys::kill(&self.descriptor);
+    }
+
     /// The keeper's number, which is no child of anybody's run.
     pub(crate) fn pid(&self) -> u32 {
         self.process.get()
@@ -111,13 +135,13 @@ impl Drop for Link {
 fn is_ready(answer: &OwnedFd) -> bool {
     let mut said = Vec::new();
     let mut block = [0; 64];
-    while said.len() <= READY.len() && sys::wait_readable(answer, LIMIT) {
+    while said.len() < READY.len() && sys::wait_readable(answer, LIMIT) {
         match read(answer, &mut block) {
-            Ok(0) => return said == READY,
+            Ok(0) => return false,
             Ok(length) => said.extend_from_slice(&block[..length]),
             Err(Errno::INTR | Errno::AGAIN) => {}
             Err(_) => return false,
         }
     }
-    false
+    said == READY
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use super::{Inner, State};
+use super::{Inner, Notice, State};
 use crate::keeper::Link;
 use crate::sys::{self, ProcessId, own_session, stat};
 use crate::{Adopted, Identity, Landlord};
@@ -29,12 +29,15 @@ impl Inner {
     /// the keeper, if we are killed before.
     pub(crate) fn remember_stray(&self, stray: Identity) {
         let mut state = self.state();
-        if state.strays.insert(stray.pid, stray.start_time).is_none()
-            && let Some(keeper) = &mut state.keeper
-        {
+        if state.strays.insert(stray.pid, stray.start_time).is_some() {
+            return;
+        }
+        if let Some(keeper) = &mut state.keeper {
             // A keeper that does not hear is replaced at the next start.
             let _ = keeper.add(stray);
         }
+        drop(state);
+        self.notice(Notice::Stray(stray));
     }
 
     /// What came to us from runs that are over: all that is a child of this process, stands in another session than this
@@ -138,6 +141,9 @@ pub(crate) struct HeldStray {
 
 /// Reaps a child that is no program of ours, if it has ended, and forgets it.
 fn reap_stray(state: &mut State, stray: ProcessId) -> bool {
+    if !stray.can_be_reaped() {
+        return false;
+    }
     if let Some(start_time) = state.strays.get(&stray.get()).copied()
         && let Some(keeper) = &mut state.keeper
     {

@@ -70,6 +70,7 @@ impl Processes {
         let (out_side, mut out_reader) = capture::prepare(stdout).map_err(system)?;
         let (err_side, mut err_reader) = capture::prepare(stderr).map_err(system)?;
 
+        self.0.watch_keeper();
         let starting = Starting::begin(&self.0);
         let mark = format!("{}.{};", self.0.token, starting.serial);
         env.retain(|(name, _)| name != MARK_VARIABLE);
@@ -157,7 +158,7 @@ pub(super) fn enter(inner: &Inner, state: &mut State, group: Identity) -> Result
     };
     if let (Err(_), Some(command)) = (told, &inner.keeper) {
         state.keeper = None;
-        let live = state.live.iter().chain(&state.guests);
+        let live = state.live.iter().chain(&state.guests).chain(&state.strays);
         let live = live.map(|(&pid, &start_time)| Identity { pid, start_time });
         let link = Link::start(command, &inner.token, live.chain([group]))?;
         state.keeper = Some(link);

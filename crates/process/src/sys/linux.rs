@@ -77,6 +77,12 @@ impl ProcessId {
         }))
     }
 
+    /// Whether it is a child of ours that has ended. Its status is left.
+    pub(crate) fn can_be_reaped(self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        matches!(waitid(WaitId::Pid(self.0), options), Ok(Some(_)))
+    }
+
     /// Waits for a child that has been killed, and takes its status.
     pub(crate) fn reap_blocking(self) {
         // Any other error means that there is nobody to wait for.
@@ -110,12 +116,6 @@ pub(crate) fn wait_readable(descriptor: impl AsFd, limit: Duration) -> bool {
             Ok(_) => return true,
         }
     }
-}
-
-/// Waits until the other end of a socket or a pipe is closed. What can be read from it wakes nobody.
-pub(crate) fn wait_for_hangup(descriptor: impl AsFd) -> io::Result<()> {
-    let mut fds = [PollFd::new(&descriptor, PollFlags::empty())];
-    Ok(retry_on_intr(|| poll(&mut fds, None)).map(drop)?)
 }
 
 /// A file that has no name and takes no disk. No program that is started gets it unasked.

@@ -146,3 +146,24 @@ async fn children_of_a_kept_supervisor_see_no_pipe_of_it() {
     let child = processes.spawn(shell(LIST_DESCRIPTORS)).expect("it can be started");
     assert_eq!(text(&within(child.wait(NeverStop)).await.stdout), inherited());
 }
+
+#[test]
+fn a_keeper_that_is_stopped_is_replaced() {
+    let args = ["--keeper", "--subreaper", "--heartbeat", "100", "fork-grandchild", "hang"];
+    let mut supervisor = Supervisor::start(&args);
+    let stopped = supervisor.number("keeper ");
+    let child = Watched::new(supervisor.number("child "));
+    let grandchild = Watched::new(supervisor.number(""));
+    let first = Watched::new(stopped);
+    let raw = i32::try_from(stopped).ok().filter(|pid| *pid > 1);
+    let pid = rustix::process::Pid::from_raw(raw.expect("a number of a process"));
+    rustix::process::kill_process(pid.expect("it is not 0"), rustix::process::Signal::STOP)
+        .expect("it is ours");
+    // The first line since then: while it answered, nothing was noticed.
+    assert_eq!(supervisor.number("replaced "), stopped);
+    assert!(first.is_gone_within(FAR), "it must not wake up again");
+    assert!(!child.is_gone() && !grandchild.is_gone());
+    supervisor.process.kill().expect("it is ours");
+    supervisor.process.wait().expect("it is ours");
+    assert!(child.is_gone_within(FAR) && grandchild.is_gone_within(FAR));
+}
