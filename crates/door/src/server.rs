@@ -279,8 +279,8 @@ impl Visitor {
         Some(Self { stream, peer, lineage: None, known: Some(CallerKind::Run(run)), seat: None })
     }
 
-    /// For whom it is counted, as far as its parents and its session tell before it says anything. Only where places are
-    /// scarce is it worth the time to look for other supervisors of this user, below which it may run.
+    /// For whom it is counted, as far as its parents tell before it says anything. Only where places are scarce is it worth
+    /// the time to look for other supervisors of this user, below which it may run.
     fn holder(&self, shared: &Shared, scarce: bool) -> Holder {
         let (Some(lineage), Some(own)) = (self.lineage.as_ref(), shared.own.as_ref()) else {
             return Holder::Stray;
@@ -289,7 +289,7 @@ impl Visitor {
         let others = if scarce { shared.registry.supervisors() } else { Vec::new() };
         let others: Vec<_> = others.into_iter().map(|other| other.process).collect();
         let facts = lineage.place(true, &tickets.borrow(), own, &others);
-        match (facts.descends_from.or(facts.in_session_of), facts.supervised) {
+        match (facts.descends_from, facts.supervised) {
             (Some(run), _) => Holder::Run(run),
             (None, Supervised::No) => Holder::Outside,
             (None, Supervised::Here | Supervised::Elsewhere) => Holder::Stray,

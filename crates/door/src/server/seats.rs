@@ -24,8 +24,7 @@ pub(super) struct Seat {
 pub(super) enum Holder {
     /// The processes of a run.
     Run(RunId),
-    /// Processes below a supervisor that belong to no run as far as their parents and their session tell, and those that
-    /// cannot be seen.
+    /// Processes below a supervisor that belong to no run as far as their parents tell, and those that cannot be seen.
     Stray,
     /// Processes that no supervisor has started: the operator's.
     Outside,
