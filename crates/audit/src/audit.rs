@@ -1,20 +1,23 @@
 //! Reading a record from its first event to its last.
 
+mod child;
+
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use offshoot_model::{
     Admitted, Cost, DeliveryId, Ending, Event, EventClass, EventKind, Origin, Reason, RootId,
-    RunId, Timestamp, Usage,
+    Rules, RunId, Timestamp, Usage,
 };
 
 use crate::budget::Books;
 use crate::delivery::{self, Handed};
+use crate::faults::{self, Breakers};
 use crate::findings::Deliveries;
 use crate::run::{Run, State};
 use crate::slots::Slots;
 use crate::spawns::Spawns;
-use crate::{Breach, Findings, Rule, rights};
+use crate::time::{self, Life};
+use crate::{Breach, Findings, Rule};
 
 /// An audit of one tree. It holds a little for each run and nothing for each event.
 #[derive(Default)]
@@ -30,6 +33,8 @@ pub struct Audit {
     slots: Slots,
     spawns: Spawns,
     books: Books,
+    breakers: Breakers,
+    life: Life,
     /// What was booked beyond a reservation and belongs to an end that is still to come.
     overruns: HashMap<RunId, [u128; 2]>,
     /// Runs that have to be asked to stop before anything else is recorded of them, and why.
@@ -60,6 +65,7 @@ impl Audit {
         self.check_sequence(event);
         self.clock_set_back += u64::from(event.at < self.last_at);
         self.last_at = event.at;
+        self.life.tick(event.at, matches!(event.kind, EventKind::Reopened));
         match &event.kind {
             EventKind::Admitted(admitted) => self.admitted(event, admitted),
             _ if !self.runs.contains_key(&event.run) => {
@@ -80,6 +86,7 @@ impl Audit {
             }
             kind => {
                 self.check_doom(event);
+                self.check_time(event);
                 self.happened(event, kind);
             }
         }
@@ -168,6 +175,28 @@ impl Audit {
         }
     }
 
+    /// Whoever has no time left is asked to stop. Told once: what happens to it later is not news. Where the clock was set
+    /// back, the times on record do not say how long anything took.
+    fn check_time(&mut self, event: &Event) {
+        let run = self.runs.get_mut(&event.run).expect("looked up before");
+        if self.clock_set_back > 0 || !says_all(run.rules.as_deref()) {
+            return;
+        }
+        if let Some(message) = time::overtime(run, event.at) {
+            run.clock.stop();
+            self.breach(event, Rule::Time, message);
+        }
+    }
+
+    /// Whatever begins does so within the time of the tree.
+    fn check_deadline(&self) -> Option<(Rule, String)> {
+        if self.clock_set_back > 0 {
+            return None;
+        }
+        let rules = self.runs.get(&self.root?.run())?.rules.as_ref()?;
+        self.life.overtime(rules.deadline_seconds).map(|message| (Rule::Time, message))
+    }
+
     fn admitted(&mut self, event: &Event, admitted: &Admitted) {
         if self.runs.contains_key(&event.run) {
             return self.breach(event, Rule::Lineage, "admitted twice".to_owned());
@@ -175,6 +204,10 @@ impl Audit {
         let mut broken = Vec::new();
         let inherited = match admitted.parent {
             None => {
+                // A root that only holds pieces never has a slot.
+                if admitted.runtime.is_none() {
+                    self.life.begin();
+                }
                 let is_root = event.seq == 1
                     && event.run == event.root.run()
                     && admitted.origin == Origin::Root;
@@ -204,67 +237,6 @@ impl Audit {
             self.children.entry(parent).or_default().push(event.run);
         }
         self.runs.insert(event.run, Run::new(Box::new(admitted.clone()), parent, inherited));
-    }
-
-    /// Compares a child with its parent; the rules that the parent's spawns are held to.
-    fn check_child(
-        &mut self,
-        event: &Event,
-        admitted: &Admitted,
-        parent: RunId,
-        broken: &mut Vec<(Rule, String)>,
-    ) -> Option<Arc<offshoot_model::Rules>> {
-        let Some(above) = self.runs.get_mut(&parent) else {
-            broken.push((Rule::Lineage, format!("has a parent {parent} that does not exist")));
-            return None;
-        };
-        let (origin, grant) = (admitted.origin, &above.admitted.grant);
-        let mut wrong = |rule, message: String| broken.push((rule, message));
-        if admitted.depth != above.admitted.depth + 1 {
-            let message =
-                format!("is at depth {} below one at {}", admitted.depth, above.admitted.depth);
-            wrong(Rule::Lineage, message);
-        }
-        if above.admitted.depth > 0 && admitted.key.parent().as_ref() != Some(&above.admitted.key) {
-            wrong(Rule::Lineage, format!("has the key of another parent, {}", admitted.key));
-        }
-        match (above.state, &above.stopping) {
-            (State::Ended, _) => wrong(Rule::Lineage, "has a parent that was over".to_owned()),
-            (State::Queued, _) => {
-                wrong(Rule::Lineage, "has a parent that had not started".to_owned());
-            }
-            (_, Some(_)) => {
-                wrong(Rule::Lineage, "has a parent that was asked to stop".to_owned());
-            }
-            _ => {}
-        }
-        if let Some(message) = rights::gained(&grant.tools, &admitted.grant.tools) {
-            wrong(Rule::Rights, message);
-        }
-        if let Some(right) = rights::of_roots(&admitted.grant.tools) {
-            wrong(Rule::Rights, format!("holds `{right}`, which is for roots alone"));
-        }
-        match origin {
-            Origin::Root => wrong(Rule::Lineage, "is a root with a parent".to_owned()),
-            Origin::Piece if above.admitted.origin != Origin::Root => {
-                wrong(Rule::Lineage, "is a piece of something that is no root".to_owned());
-            }
-            Origin::Piece => {}
-            Origin::Agent => {
-                if admitted.depth > grant.max_depth {
-                    let (depth, most) = (admitted.depth, grant.max_depth);
-                    wrong(Rule::Depth, format!("is at depth {depth}, and {most} is the deepest"));
-                }
-                if !grant.may_spawn {
-                    wrong(Rule::Rights, "has a parent that may not spawn".to_owned());
-                }
-                let rules = above.rules.as_deref();
-                let counted = self.spawns.count(event.at, above.live_children, rules);
-                broken.extend(counted);
-            }
-        }
-        above.live_children += 1;
-        above.rules.clone()
     }
 
     fn handed_over(&mut self, event: &Event, delivery: &DeliveryId, how: Handed) {
@@ -303,6 +275,16 @@ impl Audit {
             (EventKind::Starting, State::Queued | State::Holder) => {
                 run.state = State::Holding;
                 run.has_started = true;
+                run.clock.start(event.at);
+                let agent = run.admitted.agent.clone();
+                let tired = self.breakers.start(&agent, event.run, event.at);
+                let late = self.check_deadline();
+                self.life.begin();
+                for (rule, message) in
+                    tired.map(|message| (Rule::Breaker, message)).into_iter().chain(late)
+                {
+                    self.breach(event, rule, message);
+                }
                 let rules = self.root.and_then(|root| self.runs.get(&root.run())?.rules.clone());
                 let full = rules.map(|rules| self.slots.check_start(depth, &rules));
                 self.slots.take(depth);
@@ -313,12 +295,14 @@ impl Audit {
             (EventKind::Started { .. }, _) => misplaced("without a slot"),
             (EventKind::Waiting, State::Holding) => {
                 run.state = State::Lent;
+                run.clock.pause(event.at);
                 self.slots.give_back(depth);
                 None
             }
             (EventKind::Waiting, _) => misplaced("without a slot to lend"),
             (EventKind::Returned, State::Lent) => {
                 run.state = State::Holding;
+                run.clock.go_on(event.at);
                 self.slots.take(depth);
                 None
             }
@@ -326,7 +310,11 @@ impl Audit {
             (EventKind::Stopping { .. }, _) if run.stopping.is_some() => misplaced("twice"),
             (EventKind::Stopping { reason }, _) => {
                 run.stopping = Some((**reason).clone());
-                None
+                let at = (self.clock_set_back == 0).then_some(event.at);
+                let early = says_all(run.rules.as_deref())
+                    .then(|| time::too_early(run, reason, at))
+                    .flatten();
+                early.map(|message| (Rule::Time, message))
             }
             (EventKind::Used { .. }, State::Queued) => misplaced("before it started"),
             (EventKind::Used { usage, cost }, _) => {
@@ -349,24 +337,39 @@ impl Audit {
                 self.refusals = self.refusals.saturating_add(times.unwrap_or(1));
                 None
             }
-            (EventKind::TurnEnded { .. }, State::Holding | State::Lent) => None,
+            (EventKind::TurnEnded { .. }, State::Holding | State::Lent) => {
+                run.has_acted = true;
+                None
+            }
             (EventKind::TurnEnded { .. }, _) => misplaced("before it started"),
             (
                 EventKind::Kept { .. } | EventKind::Reported { .. },
                 State::Queued | State::Interrupted,
             ) => misplaced("while nothing of it ran"),
             (EventKind::Kept { .. } | EventKind::Reported { .. }, _) => None,
-            (EventKind::Letter { from, .. }, _) => self.check_letter(event.run, *from),
-            (EventKind::Resumed { after: None, .. }, State::Interrupted) => {
+            (EventKind::Letter { from, .. }, _) => {
+                run.has_acted = true;
+                self.check_letter(event.run, *from)
+            }
+            (EventKind::Resumed { after: None, attempt, continues }, State::Interrupted) => {
                 run.state = State::Queued;
+                run.attempt = *attempt;
+                // One that begins anew has forgotten what it asked for.
+                run.has_acted &= *continues;
                 None
             }
-            (EventKind::Resumed { after: Some(_), .. }, State::Holding)
+            (EventKind::Resumed { after: Some(after), attempt, .. }, State::Holding)
                 if run.stopping.is_none() =>
             {
+                let above = run.parent;
+                let above = above.and_then(|above| self.runs.get(&above)?.rules.clone());
+                let run = self.runs.get_mut(&event.run).expect("looked up before");
+                let wrong = faults::retried(run, above.as_deref(), *attempt, after);
                 run.state = State::Queued;
+                run.attempt = *attempt;
+                run.clock.stop();
                 self.slots.give_back(depth);
-                None
+                wrong.map(|message| (Rule::Retries, message))
             }
             (EventKind::Resumed { .. }, _) => misplaced("although nothing interrupted it"),
             (
@@ -398,9 +401,11 @@ impl Audit {
             self.breach(event, Rule::States, message);
         }
         self.slots.clear();
+        self.breakers.clear();
         for run in self.runs.values_mut() {
             if matches!(run.state, State::Holding | State::Lent) {
                 run.state = State::Interrupted;
+                run.clock.stop();
             }
         }
     }
@@ -415,6 +420,13 @@ impl Audit {
         let has_started = run.has_started;
         let cascades = run.rules.as_ref().is_some_and(|rules| rules.cascade);
         let parent = run.parent;
+        let above = parent.and_then(|parent| self.runs.get(&parent)?.rules.clone());
+        let run = &self.runs[&event.run];
+        let limits = faults::breaker_limits(run.rules.as_deref(), above.as_deref());
+        if let (Some(limits), State::Holding | State::Lent) = (limits, before) {
+            let (agent, reason) = (&run.admitted.agent, &ending.reason);
+            self.breakers.ended(agent, event.run, reason, limits, event.at);
+        }
         let mut broken = Vec::new();
         // It ended because it was asked to, unless it had done its work by then or nobody was there to see.
         if let Some(reason) = &run.stopping
@@ -491,4 +503,10 @@ impl Audit {
     fn breach(&mut self, event: &Event, rule: Rule, message: String) {
         self.breaches.push(Breach { seq: event.seq, run: event.run, rule, message });
     }
+}
+
+/// Whether a record was written by a version that says all that a run is held to: earlier ones left out some, and held to some
+/// in another way.
+fn says_all(rules: Option<&Rules>) -> bool {
+    rules.is_some_and(|rules| rules.max_returns.is_some())
 }

@@ -39,6 +39,16 @@ pub enum Rule {
     SpawnRate,
     /// No more live children of one session.
     Children,
+    /// No run goes on after its time or begins after the tree's, and none is stopped for its time before.
+    Time,
+    /// A run asks for agents that it may name.
+    Agents,
+    /// A chain of sessions does not go round in circles.
+    Cycles,
+    /// What fails again and again is left alone for a while.
+    Breaker,
+    /// A run begins again after a fault as often as it may, and only where nothing is done twice.
+    Retries,
     /// Rights only shrink.
     Rights,
     /// What was promised was there, and who reached the limit was stopped.
@@ -61,6 +71,11 @@ impl Rule {
             Self::Spawns => "spawns",
             Self::SpawnRate => "spawn_rate",
             Self::Children => "children",
+            Self::Time => "time",
+            Self::Agents => "agents",
+            Self::Cycles => "cycles",
+            Self::Breaker => "breaker",
+            Self::Retries => "retries",
             Self::Rights => "rights",
             Self::Budget => "budget",
             Self::Overrun => "overrun",

@@ -3,7 +3,7 @@
 //! ```text
 //!  record ── hash chain holds ──▶ events ──▶ Audit ──▶ Findings { what was counted, breaches }
 //!                                             │
-//!              lineage · slots · counts · rights · budgets · endings · deliveries
+//!              lineage · slots · counts · time · rights · budgets · faults · endings · deliveries
 //! ```
 //!
 //! Nothing is believed but the events: each count starts at zero and is made again from who was admitted under which
@@ -34,11 +34,13 @@ mod audit;
 mod breach;
 mod budget;
 mod delivery;
+mod faults;
 mod findings;
 mod rights;
 mod run;
 mod slots;
 mod spawns;
+mod time;
 
 pub use audit::Audit;
 pub use breach::{Breach, Rule};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use offshoot_model::{Admitted, Reason, Rules, RunId, RunStatus};
 
 use crate::delivery::Handed;
+use crate::time::Clock;
 
 /// What is known of a run.
 pub(crate) struct Run {
@@ -24,6 +25,14 @@ pub(crate) struct Run {
     pub(crate) handed: Option<Handed>,
     /// How it ended, once it has.
     pub(crate) ended: Option<RunStatus>,
+    /// How long it has run.
+    pub(crate) clock: Clock,
+    /// Which attempt this is.
+    pub(crate) attempt: u32,
+    /// How often it began again after a fault.
+    pub(crate) retries: u32,
+    /// Whether this attempt has answered, asked for a child, or was written to.
+    pub(crate) has_acted: bool,
 }
 
 /// Where a run stands.
@@ -60,6 +69,10 @@ impl Run {
             stopping: None,
             handed: None,
             ended: None,
+            clock: Clock::default(),
+            attempt: 1,
+            retries: 0,
+            has_acted: false,
         }
     }
 

@@ -1,12 +1,14 @@
 //! The scenario in which everything happens passes, and each way of forging its record is found.
 
+mod told;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_audit::{Audit, Breach, Rule, Unit};
 use offshoot_model::{
     Admitted, Cost, DeliveryId, Ending, Event, EventClass, EventKind, Origin, Payload, Reason,
-    RootId, RunId, RunStatus, TokenCount, Usage,
+    RootId, Rules, RunId, RunStatus, Timestamp, TokenCount, Usage,
 };
 use offshoot_test_support::scenario;
 
@@ -263,7 +265,7 @@ fn states_are_gone_through_in_order() {
 #[test]
 fn limits_are_counted_again() {
     let (root, parent, first, second) = cast();
-    let rules = |events: &mut Vec<Event>, change: &dyn Fn(&mut offshoot_model::Rules)| {
+    let rules = |events: &mut Vec<Event>, change: &dyn Fn(&mut Rules)| {
         let rules = admitted(events, root).rules.as_mut().expect("the root says its limits");
         change(Arc::make_mut(rules));
     };
@@ -455,13 +457,11 @@ fn a_cascade_takes_what_is_below() {
     let (_, parent, first, _) = cast();
     let cascade = |events: &mut Vec<Event>| {
         let rules = admitted(events, parent).rules.get_or_insert_with(|| {
-            Arc::new(offshoot_model::Rules {
+            Arc::new(Rules {
                 max_concurrent: 4,
-                max_concurrent_per_level: None,
-                max_children: None,
                 max_spawns: 100,
-                max_spawns_per_minute: None,
                 cascade: true,
+                ..Rules::default()
             })
         });
         assert!(rules.cascade);
@@ -551,7 +551,7 @@ fn a_clock_that_was_set_back_is_said_and_is_no_breach() {
     let hour = Duration::from_secs(3600).as_micros() as u64;
     let half = events.len() / 2;
     for event in &mut events[half..] {
-        event.at = offshoot_model::Timestamp::from_micros(event.at.as_micros() - hour);
+        event.at = Timestamp::from_micros(event.at.as_micros() - hour);
     }
     let found = Audit::of(&events);
     assert_eq!((found.breaches, found.clock_set_back), (vec![], 1));

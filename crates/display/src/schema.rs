@@ -188,7 +188,13 @@ fn definitions() -> Value {
                 "maxChildren": count(),
                 "maxSpawns": count(),
                 "maxSpawnsPerMinute": count(),
-                "cascade": { "type": "boolean" }
+                "cascade": { "type": "boolean" },
+                "maxDepth": count(),
+                "maxReturns": count(),
+                "retries": count(),
+                "breakerFailures": count(),
+                "breakerCooldownSeconds": count(),
+                "deadlineSeconds": count()
             }),
         ),
         "admitted": object(

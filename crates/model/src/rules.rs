@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The limits that a session's spawns are held to. Recorded with each root, and with a run that lives under other rules
 /// than its parent, so that whoever reads the record later can count again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rules {
     /// Runs of the whole tree that may hold a slot at once. The root's holds for everybody.
@@ -22,4 +22,22 @@ pub struct Rules {
     pub max_spawns_per_minute: Option<u32>,
     /// Whether the end of the session cancels what is below it.
     pub cascade: bool,
+    /// The deepest level, where a setting says it: nothing below may go deeper, whatever its own settings say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_depth: Option<u32>,
+    /// How often a chain of sessions may return to an agent with another in between.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_returns: Option<u32>,
+    /// Attempts after the first, where a runtime had a fault.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
+    /// Faults in a row after which no run of that agent starts for a while.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub breaker_failures: Option<u32>,
+    /// That while, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub breaker_cooldown_seconds: Option<u64>,
+    /// Seconds for the whole tree. The root's holds for everybody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_seconds: Option<u64>,
 }

@@ -243,6 +243,15 @@ impl Limits {
             max_spawns: self.max_spawns(),
             max_spawns_per_minute: self.max_spawns_per_minute(),
             cascade: self.on_parent_end() == OnParentEnd::Cascade,
+            max_depth: value(&self.max_depth).map(|depth| depth.get().into()),
+            max_returns: Some(match self.allow_cycles() {
+                true => self.max_identical_delegations(),
+                false => 0,
+            }),
+            retries: Some(self.retries_count()),
+            breaker_failures: Some(self.breaker_failures()).filter(|&failures| failures > 0),
+            breaker_cooldown_seconds: Some(self.breaker_cooldown_seconds()),
+            deadline_seconds: self.deadline_seconds().filter(|&seconds| seconds > 0),
         }
     }
 

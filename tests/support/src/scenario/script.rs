@@ -178,4 +178,10 @@ const RULES: Rules = Rules {
     max_spawns: 100,
     max_spawns_per_minute: None,
     cascade: false,
+    max_depth: None,
+    max_returns: None,
+    retries: None,
+    breaker_failures: None,
+    breaker_cooldown_seconds: None,
+    deadline_seconds: None,
 };

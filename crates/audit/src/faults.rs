@@ -1,0 +1,118 @@
+//! Faults of runtimes, counted again: who may begin once more, and what is left alone for a while.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use offshoot_model::{AgentId, Reason, Rules, RunId, Timestamp};
+
+use crate::run::Run;
+
+/// What each kind of agent has shown lately.
+#[derive(Default)]
+pub(crate) struct Breakers(HashMap<AgentId, Breaker>);
+
+#[derive(Default)]
+struct Breaker {
+    /// Faults in a row.
+    faults: u32,
+    /// Until when none may start, once there were too many; then one may, and decides.
+    until: Option<Timestamp>,
+    probe: Option<RunId>,
+}
+
+impl Breakers {
+    /// A new supervisor knows of no faults.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Whether a run of this agent may be admitted now; in words why not.
+    pub(crate) fn check(&self, agent: &AgentId, at: Timestamp) -> Option<String> {
+        let until = self.0.get(agent)?.until.filter(|until| at < *until)?;
+        Some(format!(
+            "`{agent}` had failed too often in a row, and was to be left alone until {until}"
+        ))
+    }
+
+    /// The same for a run that starts. Where it is the first after the wait, it is watched.
+    pub(crate) fn start(&mut self, agent: &AgentId, run: RunId, at: Timestamp) -> Option<String> {
+        let broken = self.check(agent, at);
+        if let Some(breaker) = self.0.get_mut(agent)
+            && breaker.until.is_some()
+        {
+            breaker.probe.get_or_insert(run);
+        }
+        broken
+    }
+
+    /// A run of this agent has ended that had started.
+    pub(crate) fn ended(
+        &mut self,
+        agent: &AgentId,
+        run: RunId,
+        reason: &Reason,
+        limits: (u32, Duration),
+        at: Timestamp,
+    ) {
+        let (failures, cooldown) = limits;
+        let works = matches!(
+            reason,
+            Reason::Completed { .. } | Reason::ExitCode { .. } | Reason::TurnLimit
+        );
+        let breaker = self.0.entry(agent.clone()).or_default();
+        match (breaker.until, reason.is_runtime_fault()) {
+            // Runs from before tell what was: only the one that is watched decides.
+            (Some(_), _) if breaker.probe != Some(run) => {}
+            (None, true) => {
+                breaker.faults = breaker.faults.saturating_add(1);
+                if breaker.faults >= failures {
+                    breaker.until = Some(at.plus(cooldown));
+                }
+            }
+            (Some(_), true) => (breaker.until, breaker.probe) = (Some(at.plus(cooldown)), None),
+            (_, false) if works => *breaker = Breaker::default(),
+            (_, false) => breaker.probe = None,
+        }
+    }
+}
+
+/// After how many faults in a row an agent is left alone, and for how long: by the rules of the run and of its parent, the
+/// more patient of the two. None where one of them says nothing, or that it never is.
+pub(crate) fn breaker_limits(
+    own: Option<&Rules>,
+    above: Option<&Rules>,
+) -> Option<(u32, Duration)> {
+    let of = |rules: Option<&Rules>| {
+        let rules = rules?;
+        Some((rules.breaker_failures?, rules.breaker_cooldown_seconds?))
+    };
+    let (own, above) = (of(own)?, of(above.or(own))?);
+    Some((own.0.max(above.0), Duration::from_secs(own.1.min(above.1))))
+}
+
+/// A run begins once more after a fault; in words what is wrong with that.
+pub(crate) fn retried(
+    run: &mut Run,
+    above: Option<&Rules>,
+    attempt: u32,
+    after: &Reason,
+) -> Option<String> {
+    let most = run.rules.as_deref().and_then(|rules| rules.retries);
+    let most = most.max(above.and_then(|rules| rules.retries));
+    run.retries += 1;
+    if attempt != run.attempt + 1 {
+        return Some(format!("attempt {attempt} follows attempt {}", run.attempt));
+    }
+    if !after.is_retryable() {
+        return Some(format!("begins again after what no further attempt can mend: {after}"));
+    }
+    if run.has_acted {
+        return Some("begins again although it had asked for something or answered".to_owned());
+    }
+    match most {
+        Some(most) if run.retries > most => {
+            Some(format!("begins again {} times, and {most} times it may", run.retries))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,116 @@
+//! Time, counted again: how long runs had a slot, and how long the tree has lived.
+
+use std::time::Duration;
+
+use offshoot_model::{Reason, Timestamp};
+
+use crate::run::{Run, State};
+
+/// A supervisor that has much to do is late by moments; what is late by this much was not stopped at all.
+fn slack(limit: Duration) -> Duration {
+    Duration::from_secs(60).max(limit / 10)
+}
+
+/// What is written down by the second may be a second short.
+const ROUNDED: Duration = Duration::from_secs(1);
+
+/// The time of a run since its latest start.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Clock {
+    started: Option<Timestamp>,
+    /// Since when it has a slot.
+    since: Option<Timestamp>,
+    /// How long it had one before.
+    held: Duration,
+}
+
+impl Clock {
+    /// It starts, and nothing of an earlier attempt counts.
+    pub(crate) fn start(&mut self, at: Timestamp) {
+        *self = Self { started: Some(at), since: Some(at), held: Duration::ZERO };
+    }
+
+    /// It lends its slot.
+    pub(crate) fn pause(&mut self, at: Timestamp) {
+        self.held = self.held(at);
+        self.since = None;
+    }
+
+    /// It has its slot back.
+    pub(crate) fn go_on(&mut self, at: Timestamp) {
+        self.since = Some(at);
+    }
+
+    /// Nothing of it runs.
+    pub(crate) fn stop(&mut self) {
+        *self = Self::default();
+    }
+
+    fn held(&self, at: Timestamp) -> Duration {
+        self.held + self.since.map_or(Duration::ZERO, |since| at.since(since))
+    }
+}
+
+/// In words how a run went on after its time without being asked to stop.
+pub(crate) fn overtime(run: &Run, at: Timestamp) -> Option<String> {
+    let limit = Duration::from_secs(run.admitted.grant.run_timeout_seconds);
+    let held = run.clock.held(at);
+    let is_over = !limit.is_zero() && held > limit + slack(limit);
+    (is_over && run.stopping.is_none() && run.state != State::Ended)
+        .then(|| format!("had run for {} seconds, and {} it may", held.as_secs(), limit.as_secs()))
+}
+
+/// In words why a run was not to be stopped for its time; without a moment where the clock cannot tell it.
+pub(crate) fn too_early(run: &Run, reason: &Reason, at: Option<Timestamp>) -> Option<String> {
+    let grant = &run.admitted.grant;
+    let (seconds, granted, what) = match reason {
+        Reason::Timeout { seconds } => (*seconds, grant.run_timeout_seconds, "time"),
+        Reason::Idle { seconds } => (*seconds, grant.idle_timeout_seconds, "silence"),
+        _ => return None,
+    };
+    if seconds != granted {
+        return Some(format!(
+            "was stopped after {seconds} seconds of {what}, and {granted} it has"
+        ));
+    }
+    // A later attempt has what an earlier one has left.
+    let since = run.clock.started.filter(|_| run.attempt == 1)?;
+    let passed = at?.since(since);
+    (passed + ROUNDED < Duration::from_secs(seconds)).then(|| {
+        format!("was stopped after {} seconds, and has {seconds} of {what}", passed.as_secs())
+    })
+}
+
+/// The time of a tree: from its first slot, or from its admission where its root never has one. Time without a supervisor
+/// does not count.
+#[derive(Default)]
+pub(crate) struct Life {
+    begun: bool,
+    lived: Duration,
+    last: Timestamp,
+}
+
+impl Life {
+    /// Moves on to the next event.
+    pub(crate) fn tick(&mut self, at: Timestamp, is_reopening: bool) {
+        if self.begun && !is_reopening {
+            self.lived += at.since(self.last);
+        }
+        self.last = at;
+    }
+
+    /// From here it counts.
+    pub(crate) fn begin(&mut self) {
+        self.begun = true;
+    }
+
+    /// In words how something begins after the deadline.
+    pub(crate) fn overtime(&self, deadline: Option<u64>) -> Option<String> {
+        let deadline = Duration::from_secs(deadline?);
+        let is_late = self.lived > deadline + slack(deadline);
+        is_late.then(|| {
+            let (lived, deadline) = (self.lived.as_secs(), deadline.as_secs());
+            format!("begins after {lived} seconds of the tree, which has {deadline}")
+        })
+    }
+}

@@ -1,0 +1,288 @@
+//! Small trees that are told step by step, for what the scenario has none of: times, circles, breakers and attempts.
+
+use std::sync::Arc;
+
+use offshoot_audit::{Audit, Rule};
+use offshoot_model::{
+    Admitted, DeliveryId, Ending, Event, EventKind, Grant, Origin, Reason, RootId, Rules, RunId,
+    Timestamp,
+};
+
+use crate::{admitted, cast, record};
+
+/// A tree that is told step by step: a root, and runs below it by their numbers.
+struct Told {
+    events: Vec<Event>,
+}
+
+impl Told {
+    /// A root of the agent `main` that runs, and whose spawns are held to these rules.
+    fn of(rules: Rules) -> Self {
+        let mut told = Self { events: Vec::new() };
+        let rules = Rules { max_concurrent: 8, max_spawns: 100, ..rules };
+        let root = Admitted { rules: Some(Arc::new(rules)), ..Self::admission(0, None, "main", 0) };
+        told.at(0, 0, EventKind::Admitted(Box::new(root)));
+        told.starts(0, 0);
+        told
+    }
+
+    fn run(number: u8) -> RunId {
+        RunId::from_bytes([number + 1; 16])
+    }
+
+    fn admission(number: u8, parent: Option<u8>, agent: &str, depth: u32) -> Admitted {
+        let (root, _, child, _) = cast();
+        let like = if parent.is_some() { child } else { root };
+        let like = admitted(&mut record(), like).clone();
+        let agents = ["main", "b", "c"].map(|agent| agent.parse().expect("a name")).to_vec();
+        let key = match depth {
+            0 => "agent:main:main".to_owned(),
+            _ => format!("agent:main:subagent:1{}", ":sub:1".repeat(depth as usize - 1)),
+        };
+        Admitted {
+            key: key.parse().expect("a key"),
+            parent: parent.map(Self::run),
+            agent: agent.parse().expect("a name"),
+            depth,
+            origin: if parent.is_some() { Origin::Agent } else { Origin::Root },
+            label: Some(number.to_string().into()),
+            runtime: Some("exec".into()),
+            grant: Arc::new(Grant {
+                max_depth: 3,
+                agents,
+                tools: like.grant.tools.clone(),
+                ..Grant::unbounded()
+            }),
+            rules: None,
+            plan: None,
+            place: None,
+            input: None,
+            ..like
+        }
+    }
+
+    fn at(&mut self, number: u8, second: u64, kind: EventKind) {
+        let (root, run) = (RootId::new(Self::run(0)), Self::run(number));
+        let at = Timestamp::from_micros((1_000_000 + second) * 1_000_000);
+        self.events.push(Event { root, seq: self.events.len() as u64 + 1, at, run, kind });
+    }
+
+    fn child(&mut self, number: u8, second: u64, parent: u8, agent: &str, depth: u32) {
+        let admitted = Self::admission(number, Some(parent), agent, depth);
+        self.at(number, second, EventKind::Admitted(Box::new(admitted)));
+    }
+
+    fn starts(&mut self, number: u8, second: u64) {
+        self.at(number, second, EventKind::Starting);
+        self.at(number, second, EventKind::Started { process: None });
+    }
+
+    fn ends(&mut self, number: u8, second: u64, reason: Reason) {
+        self.at(number, second, EventKind::Ended(Box::new(Ending::of(reason))));
+    }
+
+    fn again(&mut self, number: u8, second: u64, attempt: u32, retryable: bool) {
+        let after = Some(Box::new(fault(retryable)));
+        self.at(number, second, EventKind::Resumed { attempt, continues: false, after });
+    }
+
+    fn grant(&mut self, number: u8) -> &mut Grant {
+        Arc::make_mut(&mut admitted(&mut self.events, Self::run(number)).grant)
+    }
+}
+
+fn fault(retryable: bool) -> Reason {
+    Reason::RuntimeError { message: "overloaded".to_owned(), retryable }
+}
+
+/// Of a record that says all that runs are held to.
+fn said() -> Rules {
+    Rules { max_returns: Some(9), ..Rules::default() }
+}
+
+const DONE: Reason = Reason::Completed { exit_code: Some(0) };
+
+#[track_caller]
+fn tell(what: &str, rules: Rules, tell: impl FnOnce(&mut Told), expected: &[Rule]) {
+    let mut told = Told::of(rules);
+    tell(&mut told);
+    let breaches = Audit::of(&told.events).breaches;
+    let rules: Vec<Rule> = breaches.iter().map(|breach| breach.rule).collect();
+    assert_eq!(rules, expected, "{what}: {breaches:#?}");
+}
+
+#[test]
+fn time_is_counted_again() {
+    // One child with so many seconds that lends its slot for as long as it likes.
+    let lives = |seconds: u64, ends: u64| {
+        move |told: &mut Told| {
+            told.child(1, 0, 0, "b", 1);
+            told.grant(1).run_timeout_seconds = seconds;
+            told.starts(1, 10);
+            told.at(1, 20, EventKind::Waiting);
+            told.at(1, 2_000, EventKind::Returned);
+            told.ends(1, 2_000 + ends, DONE);
+        }
+    };
+    tell("within its time", said(), lives(100, 80), &[]);
+    tell("without a limit", said(), lives(0, 9_000), &[]);
+    tell("after its time", said(), lives(100, 500), &[Rule::Time]);
+    tell("by an older version", Rules::default(), lives(100, 500), &[]);
+    let stopped = |reason: Reason, second: u64| {
+        move |told: &mut Told| {
+            told.child(1, 0, 0, "b", 1);
+            told.grant(1).run_timeout_seconds = 100;
+            told.grant(1).idle_timeout_seconds = 50;
+            told.starts(1, 10);
+            told.at(1, second, EventKind::Stopping { reason: Box::new(reason.clone()) });
+            told.ends(1, second + 1, reason);
+        }
+    };
+    let timeout = |seconds| Reason::Timeout { seconds };
+    let idle = |seconds| Reason::Idle { seconds };
+    for (what, reason, second, expected) in [
+        ("its time was over", timeout(100), 110, &[][..]),
+        ("its time was not over", timeout(100), 60, &[Rule::Time]),
+        ("it had more time", timeout(40), 60, &[Rule::Time]),
+        ("it was silent", idle(50), 60, &[]),
+        ("it cannot have been silent for so long", idle(50), 40, &[Rule::Time]),
+        ("it may be silent for longer", idle(20), 60, &[Rule::Time]),
+    ] {
+        tell(what, said(), stopped(reason, second), expected);
+    }
+}
+
+#[test]
+fn nothing_begins_after_the_deadline() {
+    let rules = Rules { deadline_seconds: Some(100), ..Rules::default() };
+    let later = |second: u64, reopened: Option<u64>| {
+        move |told: &mut Told| {
+            if let Some(second) = reopened {
+                told.at(0, second, EventKind::Reopened);
+                let continues = true;
+                told.at(0, second, EventKind::Resumed { attempt: 2, continues, after: None });
+                told.starts(0, second);
+            }
+            told.child(1, second, 0, "b", 1);
+            told.starts(1, second);
+        }
+    };
+    tell("before it", rules, later(90, None), &[]);
+    tell("after it", rules, later(900, None), &[Rule::Time, Rule::Time]);
+    tell("time without a supervisor", rules, later(900, Some(890)), &[]);
+    tell("none is set", Rules::default(), later(900, None), &[]);
+}
+
+#[test]
+fn times_by_a_clock_that_was_set_back_are_not_judged() {
+    let rules = Rules { deadline_seconds: Some(100), ..said() };
+    let child = |late: u64, after: u64| {
+        move |told: &mut Told| {
+            told.child(1, 1, 0, "b", 1);
+            told.grant(1).run_timeout_seconds = 100;
+            told.starts(1, 1);
+            told.at(1, late, EventKind::Waiting);
+            told.at(1, after, EventKind::Returned);
+            let reason = Box::new(Reason::Timeout { seconds: 100 });
+            told.at(1, after, EventKind::Stopping { reason });
+            told.child(2, after, 0, "b", 1);
+        }
+    };
+    tell("forward", rules, child(300, 300), &[Rule::Time, Rule::Time]);
+    tell("back", rules, child(51, 50), &[]);
+    tell("forward all the same", rules, child(51, 51), &[Rule::Time]);
+}
+
+#[test]
+fn agents_and_depths_are_those_that_were_granted() {
+    let agent = |name: &'static str| {
+        move |told: &mut Told| {
+            told.grant(0).agents.retain(|agent| agent.as_str() != "c");
+            told.child(1, 1, 0, name, 1);
+        }
+    };
+    tell("its own", said(), agent("main"), &[]);
+    tell("one that it may name", said(), agent("b"), &[]);
+    tell("one that it may not name", said(), agent("c"), &[Rule::Agents]);
+    let deeper = |told: &mut Told| {
+        told.child(1, 1, 0, "b", 1);
+        told.grant(1).max_depth = 5;
+    };
+    tell("by its own settings", said(), deeper, &[]);
+    let rules = Rules { max_depth: Some(3), ..said() };
+    tell("against those above it", rules, deeper, &[Rule::Depth]);
+}
+
+#[test]
+fn chains_that_go_round_in_circles_are_found() {
+    let chain = |told: &mut Told| {
+        for (number, agent) in (1..).zip(["main", "b", "main"]) {
+            told.child(number, 1, number - 1, agent, number.into());
+            told.starts(number, 1);
+        }
+    };
+    let most = |returns| Rules { max_returns: Some(returns), ..Rules::default() };
+    tell("not said", Rules::default(), chain, &[]);
+    tell("as often as it may", most(1), chain, &[]);
+    tell("none may", most(0), chain, &[Rule::Cycles]);
+}
+
+#[test]
+fn what_fails_again_and_again_is_left_alone() {
+    let rules =
+        Rules { breaker_failures: Some(2), breaker_cooldown_seconds: Some(60), ..Rules::default() };
+    // Two that fail, and a third of the same agent.
+    let third = |agent: &'static str, between: Reason, admitted: u64, starts: u64| {
+        move |told: &mut Told| {
+            for (number, reason) in [(1, fault(false)), (2, between)] {
+                told.child(number, 1, 0, "b", 1);
+                told.starts(number, 1);
+                told.ends(number, 2, reason);
+                told.at(
+                    number,
+                    2,
+                    EventKind::Delivered {
+                        delivery: DeliveryId::new(
+                            &"agent:main:subagent:1".parse().expect("a key"),
+                            Told::run(number),
+                        ),
+                        redelivered: false,
+                    },
+                );
+            }
+            told.child(3, admitted, 0, agent, 1);
+            told.starts(3, starts);
+        }
+    };
+    tell("another", rules, third("c", fault(false), 3, 3), &[]);
+    tell("one that had worked", rules, third("b", DONE, 3, 3), &[]);
+    tell("after the wait", rules, third("b", fault(false), 62, 62), &[]);
+    tell("not said", Rules::default(), third("b", fault(false), 3, 3), &[]);
+    let both = [Rule::Breaker, Rule::Breaker];
+    tell("at once", rules, third("b", fault(false), 3, 3), &both);
+    tell("admitted too early", rules, third("b", fault(false), 3, 62), &both[..1]);
+}
+
+#[test]
+fn attempts_are_counted_again() {
+    let rules = Rules { retries: Some(2), ..Rules::default() };
+    let attempts = |attempts: &'static [u32], retryable: bool, acts: bool| {
+        move |told: &mut Told| {
+            told.child(1, 1, 0, "b", 1);
+            told.starts(1, 1);
+            if acts {
+                told.at(1, 1, EventKind::TurnEnded { answer: None, letters_taken: None });
+            }
+            for attempt in attempts {
+                told.again(1, 2, *attempt, retryable);
+                told.starts(1, 3);
+            }
+        }
+    };
+    tell("as often as it may", rules, attempts(&[2, 3], true, false), &[]);
+    tell("not said", Rules::default(), attempts(&[2, 3, 4], true, false), &[]);
+    tell("too often", rules, attempts(&[2, 3, 4], true, false), &[Rule::Retries]);
+    tell("one is missing", rules, attempts(&[3], true, false), &[Rule::Retries]);
+    tell("what nothing can mend", rules, attempts(&[2], false, false), &[Rule::Retries]);
+    tell("what it has done", rules, attempts(&[2], true, true), &[Rule::Retries]);
+}
