@@ -351,20 +351,20 @@ impl Audit {
                 run.has_acted = true;
                 self.check_letter(event.run, *from)
             }
-            (EventKind::Resumed { after: None, attempt, continues }, State::Interrupted) => {
+            (EventKind::Resumed { after: None, attempt, continues, .. }, State::Interrupted) => {
                 run.state = State::Queued;
                 run.attempt = *attempt;
                 // One that begins anew has forgotten what it asked for.
                 run.has_acted &= *continues;
                 None
             }
-            (EventKind::Resumed { after: Some(after), attempt, .. }, State::Holding)
+            (EventKind::Resumed { after: Some(after), attempt, continues, .. }, State::Holding)
                 if run.stopping.is_none() =>
             {
                 let above = run.parent;
                 let above = above.and_then(|above| self.runs.get(&above)?.rules.clone());
                 let run = self.runs.get_mut(&event.run).expect("looked up before");
-                let wrong = faults::retried(run, above.as_deref(), *attempt, after);
+                let wrong = faults::retried(run, above.as_deref(), *attempt, *continues, after);
                 run.state = State::Queued;
                 run.attempt = *attempt;
                 run.clock.stop();

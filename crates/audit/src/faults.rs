@@ -95,6 +95,7 @@ pub(crate) fn retried(
     run: &mut Run,
     above: Option<&Rules>,
     attempt: u32,
+    continues: bool,
     after: &Reason,
 ) -> Option<String> {
     let most = run.rules.as_deref().and_then(|rules| rules.retries);
@@ -106,7 +107,8 @@ pub(crate) fn retried(
     if !after.is_retryable() {
         return Some(format!("begins again after what no further attempt can mend: {after}"));
     }
-    if run.has_acted {
+    // One that continues its session does not do again what it has done.
+    if run.has_acted && !continues {
         return Some("begins again although it had asked for something or answered".to_owned());
     }
     match most {

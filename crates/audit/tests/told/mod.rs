@@ -83,7 +83,11 @@ impl Told {
 
     fn again(&mut self, number: u8, second: u64, attempt: u32, retryable: bool) {
         let after = Some(Box::new(fault(retryable)));
-        self.at(number, second, EventKind::Resumed { attempt, continues: false, after });
+        self.at(
+            number,
+            second,
+            EventKind::Resumed { attempt, continues: false, after, wait_ms: None },
+        );
     }
 
     fn grant(&mut self, number: u8) -> &mut Grant {
@@ -160,7 +164,11 @@ fn nothing_begins_after_the_deadline() {
             if let Some(second) = reopened {
                 told.at(0, second, EventKind::Reopened);
                 let continues = true;
-                told.at(0, second, EventKind::Resumed { attempt: 2, continues, after: None });
+                told.at(
+                    0,
+                    second,
+                    EventKind::Resumed { attempt: 2, continues, after: None, wait_ms: None },
+                );
                 told.starts(0, second);
             }
             told.child(1, second, 0, "b", 1);

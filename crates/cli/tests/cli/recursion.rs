@@ -170,7 +170,10 @@ fn how_a_child_ended_reaches_its_parent() {
         ("completed", "recovered"),
         ("failed", "out of budget (usd)"),
         ("failed", "runtime error: API Error: 400 no such thing"),
-        ("failed", "runtime error: the service refuses the key or the login (authentication_failed)"),
+        (
+            "failed",
+            "runtime error: the service refuses the key or the login (authentication_failed)",
+        ),
         ("timed_out", "timed out after 5 s"),
     ];
     assert_eq!(all, expected);

@@ -248,7 +248,8 @@ impl Limits {
                 true => self.max_identical_delegations(),
                 false => 0,
             }),
-            retries: Some(self.retries_count()),
+            // The most that any runtime may make of it.
+            retries: Some(self.retries_count(true)),
             breaker_failures: Some(self.breaker_failures()).filter(|&failures| failures > 0),
             breaker_cooldown_seconds: Some(self.breaker_cooldown_seconds()),
             deadline_seconds: self.deadline_seconds().filter(|&seconds| seconds > 0),
