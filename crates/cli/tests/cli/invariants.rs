@@ -80,7 +80,17 @@ const ATTACKS: &[Attack] = &[
     },
     Attack {
         invariant: "rights_only_shrink",
-        options: &["--budget-tokens", "100", "--timeout", "50", "--max-depth", "2"],
+        // What plain programs use is said to be nothing, so that the child's whole budget is there to be shared.
+        options: &[
+            "--config",
+            "plain.toml",
+            "--budget-tokens",
+            "100",
+            "--timeout",
+            "50",
+            "--max-depth",
+            "2",
+        ],
         script: r#"cat > grand.sh <<'END'
 ask spawn '{"task":"x","command":["true"],"budget":{"tokens":61}}'
 ask spawn '{"task":"x","command":["true"],"budget":{"tokens":60},"runTimeoutSeconds":4000,"label":"grandchild"}'
@@ -239,14 +249,15 @@ END
     },
     Attack {
         invariant: "unknown_is_not_zero",
-        // A plain program uses no tokens; whatever asks for some of a budget of none gets none.
+        // A program that an agent names may call a model. What it will use is not known, and so it gets nothing of a budget of
+        // none, whether it asks for some or not.
         options: &["--budget-tokens", "0"],
         script: r#"ask spawn '{"task":"x","command":["true"]}'
                    ask spawn '{"task":"x","command":["true"],"budget":{"tokens":1}}'
                    ask spawn '{"task":"x","command":["true"],"budget":{"tokens":-1}}'
                    ask spawn '{"task":"x","command":["true"],"budget":{"tokens":0.5}}'
                    ask spawn '{"task":"x","command":["true"],"budget":{"tokens":"many"}}'"#,
-        prints: "runId\nbudget_exhausted\ninvalid_request\ninvalid_request\ninvalid_request\n",
+        prints: "budget_exhausted\nbudget_exhausted\ninvalid_request\ninvalid_request\ninvalid_request\n",
         ..NOTHING
     },
     Attack {
@@ -298,6 +309,7 @@ impl Attack {
     fn run(&self) {
         let place = Place::new();
         place.file("c.toml", "[agents.defaults.subagents]\ngraceSeconds = 1\n");
+        place.file("plain.toml", "[runtimes.exec]\ncost = \"none\"\n");
         let fake = fake_agent().display();
         place.file("ask.sh", format!("FAKE={fake}\n{ASK}"));
         let outcome = place.tree(self.options, &format!(". ./ask.sh\n{}", self.script));

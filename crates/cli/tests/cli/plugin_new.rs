@@ -98,6 +98,7 @@ fn next_to_claude(made: &Path) {
     stage.place.file(
         "c.toml",
         "[runtimes.my-agent.options]\nprefix = \"made: \"\n\
+         [runtimes.exec]\ncost = \"none\"\n\
          [agents.defaults.subagents]\nallowAgents = [\"*\"]\nallowRecursiveSpawn = true\n\
          [[agents.list]]\nid = \"lead\"\nruntime = \"claude\"\n\
          [[agents.list]]\nid = \"made\"\nruntime = \"my-agent\"\n\

@@ -44,6 +44,9 @@ impl Unwritten {
     }
 }
 
+/// The time beside its grace that a stopped run may take: to be killed and reaped on a busy machine.
+const LADDER: Duration = Duration::from_secs(2);
+
 impl Supervisor {
     /// Events could not be written. Where that may pass, they are tried again.
     pub(super) fn not_written(&mut self, error: StoreError, effects: &mut Vec<Effect>) {
@@ -59,7 +62,9 @@ impl Supervisor {
         };
         unwritten.next = next;
         let patience = Duration::from_secs(self.machine.grace_seconds());
-        if unwritten.stopping && self.machine.works() == 0 {
+        // Whatever ran has been stopped and killed by then. What is left waits for its start to be written, and never starts.
+        let is_late = now.since(unwritten.since) >= patience * 2 + LADDER;
+        if unwritten.stopping && (self.machine.works() == 0 || is_late) {
             self.broken(error, effects);
         } else if !unwritten.stopping && now.since(unwritten.since) >= patience {
             unwritten.stopping = true;
