@@ -200,8 +200,16 @@ impl RunHost for RunsHost {
 /// How a run goes on after a turn. Where nobody rules, it is over.
 async fn ruling(turns: Option<mpsc::UnboundedSender<TurnEnded>>, ended: turn::Ended) -> Ruling {
     let (reply, answer) = oneshot::channel();
-    let told = turns.is_some_and(|turns| turns.send(TurnEnded { ended, reply }).is_ok());
-    if told { answer.await.unwrap_or(Ruling::End) } else { Ruling::End }
+    let Some(turns) = turns else { return Ruling::End };
+    if turns.send(TurnEnded { ended, reply }).is_err() {
+        return Ruling::End;
+    }
+    tokio::select! {
+        biased;
+        ruling = answer => ruling.unwrap_or(Ruling::End),
+        // What is sent while a channel is closed may stay in it, and nothing answers then.
+        () = turns.closed() => Ruling::End,
+    }
 }
 
 /// Where our futures run: a plugin polls what crosses in threads of its own, for which our runtime does not exist.

@@ -13,7 +13,7 @@ pub struct UsageProbe(Arc<Listening>);
 #[derive(Debug)]
 pub struct UsageRequests(Arc<Listening>);
 
-/// Requests of one run, in order. Whoever drops it answers all of them.
+/// Requests of one run, in order. Dropping the listener answers all of them.
 #[derive(Debug)]
 pub struct UsageListener(mpsc::UnboundedReceiver<UsageRequest>);
 
@@ -26,7 +26,7 @@ pub struct UsageRequest(
 
 /// Most runs have no listener: a channel would take a kilobyte of each.
 ///
-/// There is no bound, because each request is made by somebody who waits for its answer.
+/// There is no bound, because the maker of each request waits for its answer.
 #[derive(Debug, Default)]
 struct Listening(Mutex<Option<mpsc::UnboundedSender<UsageRequest>>>);
 
@@ -38,14 +38,16 @@ impl UsageProbe {
 
     /// Waits until the run has told what it has used up to now; no time at all where nothing listens.
     pub async fn ask(&self) {
+        let listener = self.0.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(listener) = listener else { return };
         let (answer, answered) = oneshot::channel();
-        let sent = {
-            let listener = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-            listener.as_ref().is_some_and(|tx| tx.send(UsageRequest(answer)).is_ok())
-        };
-        if sent {
-            // Dropping the sender is the answer, so there is never a value.
-            let _ = answered.await;
+        if listener.send(UsageRequest(answer)).is_ok() {
+            tokio::select! {
+                // Dropping the sender is the answer, so there is never a value.
+                _ = answered => {}
+                // A request that is sent while the listener is dropped may stay in the channel.
+                () = listener.closed() => {}
+            }
         }
     }
 }
@@ -74,6 +76,27 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
+
+    #[tokio::test]
+    async fn requests_that_are_made_while_the_listener_is_dropped_are_answered() {
+        for round in 0..2_000 {
+            let probe = UsageProbe::default();
+            let listener = probe.requests().listen();
+            let at_once = Arc::new(std::sync::Barrier::new(2));
+            let both = Arc::clone(&at_once);
+            let dropping = std::thread::spawn(move || {
+                both.wait();
+                // The two sides come to their point at varying distances.
+                (0..round % 100 * 20).for_each(|_| std::hint::spin_loop());
+                drop(listener);
+            });
+            at_once.wait();
+            let asked = futures_util::future::join_all((0..64).map(|_| probe.ask()));
+            let told = tokio::time::timeout(std::time::Duration::from_secs(10), asked).await;
+            told.expect("each is answered");
+            dropping.join().expect("dropping does not panic");
+        }
+    }
 
     #[tokio::test]
     async fn a_request_is_answered_when_it_is_dropped() {

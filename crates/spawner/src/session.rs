@@ -45,10 +45,6 @@ pub struct Trouble(watch::Receiver<TreeState>);
 impl Trouble {
     /// What comes next: why the record cannot be written, or none once it can again. Nothing more once the tree is over.
     pub async fn next(&mut self) -> Option<Option<Arc<StoreError>>> {
-        // A tree may be over before the first look, and then nothing changes any more.
-        if matches!(*self.0.borrow(), TreeState::Ended | TreeState::Broken(_)) {
-            return None;
-        }
         self.0.changed().await.ok()?;
         match &*self.0.borrow_and_update() {
             TreeState::Live => Some(None),

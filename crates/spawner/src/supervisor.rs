@@ -223,6 +223,10 @@ impl Supervisor {
                     }
                     TreeState::Ended | TreeState::Broken(_) => false,
                 });
+                // A message that is sent in this moment would stay in the channel as long as a sender lives, and with it the
+                // way back of its answer. Closed and emptied, every sender is told.
+                self.messages.close();
+                while self.messages.recv().await.is_some() {}
                 return;
             }
             // Not an arm below: each has said that it is over, and the task that is left of it wakes nobody.

@@ -1,8 +1,10 @@
 //! A tree whose record ends in the same moment in which something else happens to it.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use offshoot_config::Loader;
+use offshoot_model::Reason;
 use offshoot_runtime::{Finished, FnRuntime};
 
 use super::*;
@@ -51,6 +53,44 @@ async fn a_supervisor_whose_record_ends_together_with_spawns_ends_too() {
     for max_concurrent in ["1", "8"] {
         for (before, after) in [(0, 0), (1, 0), (0, 1), (2, 1), (3, 0)] {
             check(max_concurrent, before, after).await;
+        }
+    }
+}
+
+/// Messages that are sent at the very moment at which a supervisor ends are answered, or their senders are told that there is
+/// no answer. Nothing is left in the channel, whose senders may live on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_sent_while_a_supervisor_ends_is_answered() {
+    /// More than one thread has under way at once.
+    const LAST: usize = 64;
+    let runtime = FnRuntime::new("quick", |_launch, _cx| async { Finished::text("") });
+    let spawner = Spawner::builder().runtime(runtime).build().expect("a spawner");
+    for tree in 0..300 {
+        let session = spawner.open(RootSpec::new("all")).await.expect("a root");
+        let senders = [(); 3].map(|()| {
+            let sender = session.sender.clone();
+            std::thread::spawn(move || {
+                let mut last = VecDeque::with_capacity(LAST);
+                loop {
+                    let (reply, answer) = oneshot::channel();
+                    if sender.send(Message::Count { reply }).is_err() {
+                        return (sender, last);
+                    }
+                    last.truncate(LAST - 1);
+                    last.push_front(answer);
+                }
+            })
+        });
+        session
+            .close(Ending::of(Reason::Completed { exit_code: None }))
+            .await
+            .expect("a whole record");
+        for thread in senders {
+            let (_sender, last) = thread.join().expect("sending does not panic");
+            for answer in last {
+                let told = tokio::time::timeout(Duration::from_secs(10), answer).await;
+                assert!(told.is_ok(), "tree {tree}: a question is left without an answer");
+            }
         }
     }
 }
