@@ -2,7 +2,14 @@
 //!
 //! Each module is one document, with `encode` and `decode`; host and plugin use the same. A document is an object with a
 //! number `"v"`. Readers pass over fields that they do not know, and take one that is absent for null, empty or false;
-//! writers may leave such a field out. A higher `"v"` would mean that a field has changed its meaning, and is refused.
+//! writers may leave such a field out.
+//!
+//! What a later version may add, and what becomes of it here:
+//! - a higher `"v"`: a field has changed its meaning. The document is refused.
+//! - `"must"`, a list of words: what a reader has to know to read the document. One that is not known here refuses it, by name.
+//! - a word in a document that tells what happened (an ending, a status, a refusal, the kind of a value): it is read as what
+//!   promises least, and the word is kept in the text that goes with it.
+//! - a word in a document that asks for something (an input, a wait, a change of a group): the document is refused, by name.
 
 pub mod event;
 pub mod finished;
@@ -16,7 +23,9 @@ pub mod refused;
 pub mod shutdown;
 pub mod spawn;
 pub mod turn;
+mod version;
 pub mod wait;
+mod word;
 
 use std::path::Path;
 
@@ -24,9 +33,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::AbiError;
-
-/// The version of every document here.
-pub const V: u32 = 1;
+use version::{Must, Version};
 
 /// The answer of an operation that has nothing to say.
 pub const NOTHING: &str = r#"{"v":1}"#;
@@ -43,11 +50,6 @@ pub mod op {
     pub const GROUP: &str = "group";
     /// `Host`: children that are nobody's program. See [`orphans`](super::orphans).
     pub const ORPHANS: &str = "orphans";
-}
-
-/// A document that says which version it is.
-trait Versioned {
-    fn version(&self) -> u32;
 }
 
 fn to_json(document: &impl Serialize, what: &str) -> Result<String, AbiError> {
@@ -74,29 +76,10 @@ fn text_path(what: &str, path: &Path) -> Result<(), AbiError> {
     }
 }
 
-fn from_json<T: DeserializeOwned + Versioned>(json: &str, what: &str) -> Result<T, AbiError> {
-    let document: T = serde_json::from_str(json)
-        .map_err(|error| AbiError::new(AbiError::INVALID, format!("{what}: {error}")))?;
-    match document.version() {
-        V => Ok(document),
-        newer => {
-            let message = format!("{what}: version {newer} is not known here, {V} is");
-            Err(AbiError::new(AbiError::INVALID, message))
-        }
-    }
+fn from_json<T: DeserializeOwned>(json: &str, what: &str) -> Result<T, AbiError> {
+    serde_json::from_str(json)
+        .map_err(|error| AbiError::new(AbiError::INVALID, format!("{what}: {error}")))
 }
-
-/// Implements [`Versioned`] by the field `v`.
-macro_rules! versioned {
-    ($($document:ty),*) => {$(
-        impl crate::wire::Versioned for $document {
-            fn version(&self) -> u32 {
-                self.v
-            }
-        }
-    )*};
-}
-use versioned;
 
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@ use std::fs;
 use rusqlite::Connection;
 
 use crate::command::Place;
+use crate::forged::forge;
 use crate::tmpfs::Tmpfs;
 
 /// A place with two trees of two pieces each, and their ids, the oldest first.
@@ -43,6 +44,27 @@ fn a_damaged_event_is_named_and_everything_else_is_shown() {
     place.run(&["events", &damaged]).expect_code(2);
     // And new trees are recorded beside it.
     place.run(&["map", "one", "--", "cat"]).expect_code(0);
+}
+
+/// What a later version could have added to a record: it is not guessed, as a plugin's word would be.
+#[test]
+fn a_word_that_is_not_known_stops_whoever_reads_the_record() {
+    for (known, unknown) in
+        [(r#""kind":"completed""#, r#""kind":"dissolved""#), (r#"{"ended":"#, r#"{"dissolved":"#)]
+    {
+        let (place, [changed, _]) = with_two_trees();
+        forge(
+            &place,
+            &format!(
+                "UPDATE events SET body = replace(body, '{known}', '{unknown}') WHERE root = 1"
+            ),
+        );
+        for (words, code) in [("audit", 1), ("resume", 2), ("events", 2)] {
+            let outcome = place.run(&[words, &changed]).expect_code(code);
+            let text = outcome.text();
+            assert!(text.contains("unknown variant `dissolved`"), "{words} {unknown}: {text}");
+        }
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use offshoot_model::{Cost, ProcessIdentity, Usage};
 use offshoot_runtime::RunEvent;
 use serde::{Deserialize, Serialize};
 
-use super::{V, from_json, to_json, versioned};
+use super::{Must, Version, from_json, to_json};
 use crate::{AbiError, event};
 
 /// Kind and payload of an event.
@@ -17,7 +17,8 @@ pub fn encode(told: &RunEvent) -> (u32, Cow<'_, str>) {
     };
     match told {
         RunEvent::Started(process) => {
-            let status = Status { v: V, status: STARTED.into(), process: *process };
+            let status =
+                Status { v: Version, must: Must, status: STARTED.into(), process: *process };
             (event::STATUS, json(to_json(&status, "status")))
         }
         RunEvent::Progress(text) => (event::TEXT, Cow::Borrowed(text)),
@@ -26,7 +27,7 @@ pub fn encode(told: &RunEvent) -> (u32, Cow<'_, str>) {
             (event::TEXT, Cow::Owned(format!("process {pid} ({name}) was ended")))
         }
         RunEvent::Used { usage, cost } => {
-            let used = Used { v: V, usage: *usage, cost: *cost };
+            let used = Used { v: Version, must: Must, usage: *usage, cost: *cost };
             (event::USAGE, json(to_json(&used, "usage")))
         }
     }
@@ -41,13 +42,13 @@ pub fn decode(kind: u32, payload: &str) -> Result<Option<RunEvent>, AbiError> {
     Ok(match kind {
         event::TEXT => Some(RunEvent::Progress(payload.into())),
         event::TOOL_START => {
-            let tool: Tool = from_json(payload, "tool start")?;
-            Some(RunEvent::Progress(format!("uses {}", tool.name).into()))
+            let Tool { v: Version, must: Must, name, .. } = from_json(payload, "tool start")?;
+            Some(RunEvent::Progress(format!("uses {name}").into()))
         }
         event::TOOL_END => {
-            let tool: Tool = from_json(payload, "tool end")?;
-            let how = if tool.is_error { "has failed" } else { "has answered" };
-            Some(RunEvent::Progress(format!("{} {how}", tool.name).into()))
+            let Tool { name, is_error, .. } = from_json(payload, "tool end")?;
+            let how = if is_error { "has failed" } else { "has answered" };
+            Some(RunEvent::Progress(format!("{name} {how}").into()))
         }
         event::USAGE => {
             let Used { usage, cost, .. } = from_json(payload, "usage")?;
@@ -58,11 +59,12 @@ pub fn decode(kind: u32, payload: &str) -> Result<Option<RunEvent>, AbiError> {
             (status.status == STARTED).then_some(RunEvent::Started(status.process))
         }
         event::NOTE => {
-            let note: Note = from_json(payload, "note")?;
-            Some(RunEvent::Progress(note.text))
+            let Note { v: Version, must: Must, text } = from_json(payload, "note")?;
+            Some(RunEvent::Progress(text))
         }
         event::RAW => {
-            let Raw { source, event, .. } = from_json(payload, "vendor's event")?;
+            let Raw { v: Version, must: Must, source, event } =
+                from_json(payload, "vendor's event")?;
             // Most vendors name the kind of an event so. All of it is for whoever reads the log.
             let kind = event.get("type").and_then(serde_json::Value::as_str);
             Some(RunEvent::Progress(match kind {
@@ -78,7 +80,9 @@ const STARTED: &str = "started";
 
 #[derive(Serialize, Deserialize)]
 struct Status {
-    v: u32,
+    v: Version,
+    #[serde(default, skip_serializing_if = "Must::is_empty")]
+    must: Must,
     status: Cow<'static, str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     process: Option<ProcessIdentity>,
@@ -86,7 +90,9 @@ struct Status {
 
 #[derive(Serialize, Deserialize)]
 struct Used {
-    v: u32,
+    v: Version,
+    #[serde(default, skip_serializing_if = "Must::is_empty")]
+    must: Must,
     usage: Usage,
     #[serde(default = "Cost::unknown")]
     cost: Cost,
@@ -95,7 +101,9 @@ struct Used {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Tool {
-    v: u32,
+    v: Version,
+    #[serde(default, skip_serializing_if = "Must::is_empty")]
+    must: Must,
     name: Arc<str>,
     #[serde(default)]
     is_error: bool,
@@ -103,15 +111,17 @@ struct Tool {
 
 #[derive(Deserialize)]
 struct Raw {
-    v: u32,
+    v: Version,
+    #[serde(default, skip_serializing_if = "Must::is_empty")]
+    must: Must,
     source: Arc<str>,
     event: serde_json::Value,
 }
 
 #[derive(Deserialize)]
 struct Note {
-    v: u32,
+    v: Version,
+    #[serde(default, skip_serializing_if = "Must::is_empty")]
+    must: Must,
     text: Arc<str>,
 }
-
-versioned!(Status, Used, Tool, Raw, Note);

@@ -8,7 +8,8 @@ use offshoot_model::{Cost, JsonText, Reason, Usage, ValueKind};
 use offshoot_runtime::{Finished, Output};
 use serde::{Deserialize, Serialize};
 
-use super::{V, from_json, text_path, to_json, versioned};
+use super::word::{self, Word};
+use super::{Must, Version, from_json, text_path, to_json};
 use crate::{AbiError, Outcome};
 
 /// The outcome of a finished run. Its answer is copied once, as the bytes that it is.
@@ -27,9 +28,10 @@ pub fn encode(finished: &Finished) -> Result<Outcome, AbiError> {
         Output::File { path, kind } => (Body::File { path: path.clone(), kind: *kind }, &[]),
     };
     let head = Head {
-        v: V,
+        v: Version,
+        must: Must,
         reason: finished.reason.clone(),
-        output,
+        output: Word::Known(output),
         diagnostics: finished.diagnostics.clone(),
         usage: finished.usage,
         cost: finished.cost,
@@ -50,15 +52,16 @@ pub fn decode(outcome: Outcome) -> Result<Finished, AbiError> {
         std::str::from_utf8(body).map(Arc::<str>::from).map_err(|error| is_not("text", &error))
     };
     let output = match head.output {
-        Body::None => Output::None,
-        Body::Text => Output::Text(text(&outcome.body)?),
-        Body::Json => {
+        Word::Known(Body::None) => Output::None,
+        Word::Known(Body::Text) => Output::Text(text(&outcome.body)?),
+        Word::Known(Body::Json) => {
             let text = String::from_utf8(outcome.body.into_vec())
                 .map_err(|error| is_not("text", &error))?;
             Output::Json(JsonText::parse(text).map_err(|error| is_not("JSON", &error))?)
         }
-        Body::Bytes => Output::Bytes(outcome.body.as_slice().into()),
-        Body::File { path, kind } => Output::File { path, kind },
+        // The body is the answer, whatever a later version calls it. An answer that is not in the body says so by `must`.
+        Word::Known(Body::Bytes) | Word::Other(_) => Output::Bytes(outcome.body.as_slice().into()),
+        Word::Known(Body::File { path, kind }) => Output::File { path, kind },
     };
     let Head { reason, diagnostics, usage, cost, .. } = head;
     Ok(Finished { output, diagnostics, usage, cost, ..Finished::of(reason) })
@@ -67,9 +70,12 @@ pub fn decode(outcome: Outcome) -> Result<Finished, AbiError> {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Head {
-    v: u32,
+    v: Version,
+    #[serde(default, skip_serializing_if = "Must::is_empty")]
+    must: Must,
+    #[serde(deserialize_with = "word::reason")]
     reason: Reason,
-    output: Body,
+    output: Word<Body>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     diagnostics: Option<String>,
     /// Where it is absent, what the run told last holds.
@@ -79,8 +85,6 @@ struct Head {
     cost: Option<Cost>,
 }
 
-versioned!(Head);
-
 /// What the body is.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -89,5 +93,9 @@ enum Body {
     Text,
     Json,
     Bytes,
-    File { path: PathBuf, kind: ValueKind },
+    File {
+        path: PathBuf,
+        #[serde(deserialize_with = "word::kind")]
+        kind: ValueKind,
+    },
 }

@@ -6,7 +6,7 @@
 use offshoot_model::ProcessIdentity;
 use serde::{Deserialize, Serialize};
 
-use super::{V, from_json, to_json, versioned};
+use super::{Must, Version, from_json, to_json};
 use crate::AbiError;
 
 /// What becomes of a group.
@@ -25,12 +25,14 @@ pub enum Change {
 
 /// The document of a change.
 pub fn encode(change: Change) -> String {
-    to_json(&Document { v: V, change }, "group").expect("words and numbers are always JSON")
+    to_json(&Document { v: Version, must: Must, change }, "group")
+        .expect("words and numbers are always JSON")
 }
 
 /// The document of an answer: `{ "v", "mark"? }`.
 pub fn encode_answer(mark: Option<String>) -> String {
-    to_json(&AnswerDocument { v: V, mark }, "answer to group").expect("text is JSON")
+    to_json(&AnswerDocument { v: Version, must: Must, mark }, "answer to group")
+        .expect("text is JSON")
 }
 
 /// What a process that is about to be started carries in its environment, so that the host finds it wherever it goes:
@@ -52,15 +54,17 @@ pub fn decode(json: &str) -> Result<Change, AbiError> {
 
 #[derive(Serialize, Deserialize)]
 struct Document {
-    v: u32,
+    v: Version,
+    #[serde(default, skip_serializing_if = "Must::is_empty")]
+    must: Must,
     change: Change,
 }
 
 #[derive(Serialize, Deserialize)]
 struct AnswerDocument {
-    v: u32,
+    v: Version,
+    #[serde(default, skip_serializing_if = "Must::is_empty")]
+    must: Must,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mark: Option<String>,
 }
-
-versioned!(Document, AnswerDocument);

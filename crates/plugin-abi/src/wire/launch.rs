@@ -7,7 +7,8 @@ use offshoot_model::{AgentId, Grant, InputRange, RootId, RunId, SessionKey, Vari
 use offshoot_runtime::{ContextFile, Input, Launch, OutputFormat, Pass};
 use serde::{Deserialize, Serialize};
 
-use super::{V, from_json, text_path, to_json, versioned};
+use super::word::{self, Word};
+use super::{Must, Version, from_json, text_path, to_json};
 use crate::AbiError;
 
 /// The document of a launch.
@@ -44,7 +45,9 @@ pub fn decode(json: &str) -> Result<Launch, AbiError> {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
-    v: u32,
+    v: Version,
+    #[serde(default, skip_serializing_if = "Must::is_empty")]
+    must: Must,
     run: RunId,
     root: RootId,
     key: SessionKey,
@@ -60,7 +63,7 @@ struct Document {
     command: Option<Arc<[String]>>,
     #[serde(default, skip_serializing_if = "<[i32]>::is_empty")]
     ok_exit: Arc<[i32]>,
-    output: Format,
+    output: Word<Format>,
     working_folder: Arc<PathBuf>,
     run_folder: PathBuf,
     spool_folder: Arc<PathBuf>,
@@ -78,12 +81,11 @@ struct Document {
     pass: Option<Way>,
 }
 
-versioned!(Document);
-
 #[derive(Serialize, Deserialize)]
 struct Value {
     name: Arc<str>,
     path: PathBuf,
+    #[serde(with = "word::Reference")]
     value: VariableRef,
 }
 
@@ -166,7 +168,8 @@ impl From<Launch> for Document {
     fn from(launch: Launch) -> Self {
         let context = launch.context.into_iter();
         Self {
-            v: V,
+            v: Version,
+            must: Must,
             run: launch.run,
             root: launch.root,
             key: launch.key,
@@ -184,10 +187,10 @@ impl From<Launch> for Document {
             },
             command: launch.command,
             ok_exit: launch.ok_exit,
-            output: match launch.output {
+            output: Word::Known(match launch.output {
                 OutputFormat::Text => Format::Text,
                 OutputFormat::Json => Format::Json,
-            },
+            }),
             working_folder: launch.working_folder,
             run_folder: launch.run_folder,
             spool_folder: launch.spool_folder,
@@ -223,8 +226,9 @@ impl From<Document> for Launch {
             command: document.command,
             ok_exit: document.ok_exit,
             output: match document.output {
-                Format::Text => OutputFormat::Text,
-                Format::Json => OutputFormat::Json,
+                Word::Known(Format::Json) => OutputFormat::Json,
+                // Any answer is text.
+                Word::Known(Format::Text) | Word::Other(_) => OutputFormat::Text,
             },
             working_folder: document.working_folder,
             run_folder: document.run_folder,

@@ -6,7 +6,8 @@ use offshoot_model::JsonText;
 use offshoot_runtime::{Abilities, CostKnowledge};
 use serde::{Deserialize, Serialize};
 
-use super::{V, from_json, to_json, versioned};
+use super::word::Word;
+use super::{Must, Version, from_json, to_json};
 use crate::AbiError;
 
 /// A plugin in its own words. Asked before `init`, without effect.
@@ -86,7 +87,9 @@ pub fn decode(json: &str) -> Result<Manifest, AbiError> {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
-    v: u32,
+    v: Version,
+    #[serde(default, skip_serializing_if = "Must::is_empty")]
+    must: Must,
     name: String,
     version: String,
     abi: String,
@@ -103,8 +106,6 @@ struct Document {
     merges: Vec<MergeEntry>,
 }
 
-versioned!(Document);
-
 #[derive(Serialize, Deserialize)]
 struct Entry {
     name: String,
@@ -115,7 +116,7 @@ struct Entry {
 
 #[derive(Serialize, Deserialize)]
 struct Able {
-    cost: Known,
+    cost: Word<Known>,
     #[serde(default)]
     turns: bool,
     #[serde(default)]
@@ -147,7 +148,8 @@ impl From<Manifest> for Document {
             abilities: entry.abilities.into(),
         });
         Self {
-            v: V,
+            v: Version,
+            must: Must,
             name: manifest.name,
             version: manifest.version,
             abi: manifest.abi,
@@ -184,12 +186,12 @@ impl From<Document> for Manifest {
 
 impl From<Abilities> for Able {
     fn from(abilities: Abilities) -> Self {
-        let cost = match abilities.cost {
+        let cost = Word::Known(match abilities.cost {
             CostKnowledge::None => Known::None,
             CostKnowledge::Reported => Known::Reported,
             CostKnowledge::Bounded => Known::Bounded,
             CostKnowledge::Unknown => Known::Unknown,
-        };
+        });
         let Abilities { turns, resumes, enforces, .. } = abilities;
         Self { cost, turns, resumes, enforces }
     }
@@ -198,10 +200,10 @@ impl From<Abilities> for Able {
 impl From<Able> for Abilities {
     fn from(able: Able) -> Self {
         let cost = match able.cost {
-            Known::None => CostKnowledge::None,
-            Known::Reported => CostKnowledge::Reported,
-            Known::Bounded => CostKnowledge::Bounded,
-            Known::Unknown => CostKnowledge::Unknown,
+            Word::Known(Known::None) => CostKnowledge::None,
+            Word::Known(Known::Reported) => CostKnowledge::Reported,
+            Word::Known(Known::Bounded) => CostKnowledge::Bounded,
+            Word::Known(Known::Unknown) | Word::Other(_) => CostKnowledge::Unknown,
         };
         let Able { turns, resumes, enforces, .. } = able;
         Self { cost, turns, resumes, enforces }

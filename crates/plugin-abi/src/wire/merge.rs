@@ -6,7 +6,7 @@ use std::sync::Arc;
 use offshoot_model::{RunStatus, ValueKind};
 use serde::{Deserialize, Serialize};
 
-use super::{V, from_json, text_path, to_json, versioned};
+use super::{Must, Version, from_json, text_path, to_json, word};
 use crate::AbiError;
 
 /// A result, without its value.
@@ -26,6 +26,7 @@ pub struct File {
     /// Absolute.
     pub path: PathBuf,
     /// What it holds.
+    #[serde(deserialize_with = "word::kind")]
     pub kind: ValueKind,
     /// Its size in bytes.
     pub size: u64,
@@ -38,7 +39,7 @@ pub struct File {
 pub fn encode(meta: Meta) -> Result<String, AbiError> {
     let Meta { key, status, file } = meta;
     file.iter().try_for_each(|file| text_path("a result", &file.path))?;
-    to_json(&Document { v: V, key, status, file }, "result")
+    to_json(&Document { v: Version, must: Must, key, status, file }, "result")
 }
 
 /// The description of a document.
@@ -52,11 +53,12 @@ pub fn decode(json: &str) -> Result<Meta, AbiError> {
 
 #[derive(Serialize, Deserialize)]
 struct Document {
-    v: u32,
+    v: Version,
+    #[serde(default, skip_serializing_if = "Must::is_empty")]
+    must: Must,
     key: Arc<str>,
+    #[serde(deserialize_with = "word::status")]
     status: RunStatus,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     file: Option<File>,
 }
-
-versioned!(Document);

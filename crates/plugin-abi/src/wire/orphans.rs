@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{V, from_json, to_json, versioned};
+use super::{Must, Version, from_json, to_json};
 use crate::AbiError;
 
 /// What a host has adopted.
@@ -23,7 +23,8 @@ pub fn encode_answer(orphans: Option<Orphans>) -> String {
         Some(Orphans { pids, quiet }) => (Some(pids), quiet),
         None => (None, false),
     };
-    to_json(&Document { v: V, pids, quiet }, "answer to orphans").expect("numbers are always JSON")
+    to_json(&Document { v: Version, must: Must, pids, quiet }, "answer to orphans")
+        .expect("numbers are always JSON")
 }
 
 /// The answer of a document.
@@ -37,11 +38,11 @@ pub fn decode_answer(json: &str) -> Result<Option<Orphans>, AbiError> {
 
 #[derive(Serialize, Deserialize)]
 struct Document {
-    v: u32,
+    v: Version,
+    #[serde(default, skip_serializing_if = "Must::is_empty")]
+    must: Must,
     #[serde(default)]
     pids: Option<Vec<u32>>,
     #[serde(default)]
     quiet: bool,
 }
-
-versioned!(Document);

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{V, from_json, to_json, versioned};
+use super::{Must, Version, from_json, to_json};
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,7 +25,8 @@ pub enum Probe {
 
 /// The document of a probe.
 pub fn encode(probe: Probe) -> String {
-    to_json(&Document { v: V, probe }, "probe").expect("words and numbers are always JSON")
+    to_json(&Document { v: Version, must: Must, probe }, "probe")
+        .expect("words and numbers are always JSON")
 }
 
 /// The probe of a document; none where it is another document. A look at it, where it is a large one.
@@ -39,8 +40,8 @@ const LONGEST: usize = 100;
 
 #[derive(Serialize, Deserialize)]
 struct Document {
-    v: u32,
+    v: Version,
+    #[serde(default, skip_serializing_if = "Must::is_empty")]
+    must: Must,
     probe: Probe,
 }
-
-versioned!(Document);

@@ -5,7 +5,7 @@
 use offshoot_model::{Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 
-use super::{V, from_json, to_json, versioned};
+use super::{Must, Version, from_json, to_json, word};
 use crate::AbiError;
 
 /// The error that carries a refusal: its text, and `{ "v", "refusal" }` as details.
@@ -16,7 +16,7 @@ pub fn encode(refusal: Refusal) -> AbiError {
         _ => AbiError::FAILED,
     };
     let mut error = AbiError::new(code, &*refusal.message);
-    let details = to_json(&Document { v: V, refusal }, "refusal");
+    let details = to_json(&Document { v: Version, must: Must, refusal }, "refusal");
     error.detail_json = details.expect("a refusal is text and numbers").into();
     error
 }
@@ -28,8 +28,9 @@ pub fn decode(error: &AbiError) -> Option<Refusal> {
 
 #[derive(Serialize, Deserialize)]
 struct Document {
-    v: u32,
+    v: Version,
+    #[serde(default, skip_serializing_if = "Must::is_empty")]
+    must: Must,
+    #[serde(deserialize_with = "word::refusal")]
     refusal: Refusal,
 }
-
-versioned!(Document);

@@ -2,12 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{V, from_json, to_json, versioned};
+use super::{Must, Version, from_json, to_json};
 use crate::AbiError;
 
 /// The document of a shutdown after which so many runs and merges had to be ended by force.
 pub fn encode(forced: usize) -> String {
-    to_json(&Document { v: V, forced }, "shutdown").expect("numbers are always JSON")
+    to_json(&Document { v: Version, must: Must, forced }, "shutdown")
+        .expect("numbers are always JSON")
 }
 
 /// How many had to be ended by force, of a document.
@@ -20,9 +21,9 @@ pub fn decode(json: &str) -> Result<usize, AbiError> {
 
 #[derive(Serialize, Deserialize)]
 struct Document {
-    v: u32,
+    v: Version,
+    #[serde(default, skip_serializing_if = "Must::is_empty")]
+    must: Must,
     #[serde(default)]
     forced: usize,
 }
-
-versioned!(Document);

@@ -3,12 +3,13 @@
 use offshoot_model::{Refusal, RunId, SpawnRequest};
 use serde::{Deserialize, Serialize};
 
-use super::{V, from_json, to_json, versioned};
+use super::{Must, Version, from_json, to_json, word};
 use crate::AbiError;
 
 /// The document of a request.
 pub fn encode(request: SpawnRequest) -> String {
-    to_json(&Document { v: V, request }, "spawn").expect("a request is text and numbers")
+    to_json(&Document { v: Version, must: Must, request }, "spawn")
+        .expect("a request is text and numbers")
 }
 
 /// The request of a document.
@@ -25,7 +26,7 @@ pub fn encode_answer(answer: Result<RunId, Refusal>) -> String {
         Ok(run) => (Some(run), None),
         Err(refusal) => (None, Some(refusal)),
     };
-    to_json(&AnswerDocument { v: V, run, refusal }, "answer to spawn")
+    to_json(&AnswerDocument { v: Version, must: Must, run, refusal }, "answer to spawn")
         .expect("a refusal is text and numbers")
 }
 
@@ -46,17 +47,23 @@ pub fn decode_answer(json: &str) -> Result<Result<RunId, Refusal>, AbiError> {
 
 #[derive(Serialize, Deserialize)]
 struct Document {
-    v: u32,
+    v: Version,
+    #[serde(default, skip_serializing_if = "Must::is_empty")]
+    must: Must,
     request: SpawnRequest,
 }
 
 #[derive(Serialize, Deserialize)]
 struct AnswerDocument {
-    v: u32,
+    v: Version,
+    #[serde(default, skip_serializing_if = "Must::is_empty")]
+    must: Must,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     run: Option<RunId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "word::refusal_if_any"
+    )]
     refusal: Option<Refusal>,
 }
-
-versioned!(Document, AnswerDocument);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use offshoot_runtime::Ruling;
 use serde::{Deserialize, Serialize};
 
-use super::{V, from_json, to_json, versioned};
+use super::{Must, Version, from_json, to_json};
 use crate::AbiError;
 
 /// A turn that is over.
@@ -26,7 +26,8 @@ pub struct Ended {
 /// The document of a turn that is over.
 pub fn encode(ended: Ended) -> String {
     let Ended { answer, letters_taken } = ended;
-    to_json(&Document { v: V, answer, letters_taken }, "turn").expect("text and a number")
+    to_json(&Document { v: Version, must: Must, answer, letters_taken }, "turn")
+        .expect("text and a number")
 }
 
 /// The turn of a document.
@@ -44,7 +45,8 @@ pub fn encode_answer(ruling: Ruling) -> String {
         Ruling::End => (false, None),
         Ruling::Go(results) => (true, results),
     };
-    to_json(&AnswerDocument { v: V, go, results }, "answer to a turn").expect("text is JSON")
+    to_json(&AnswerDocument { v: Version, must: Must, go, results }, "answer to a turn")
+        .expect("text is JSON")
 }
 
 /// How the run goes on, of its document.
@@ -58,7 +60,7 @@ pub fn decode_answer(json: &str) -> Result<Ruling, AbiError> {
 
 /// The document of a letter.
 pub fn encode_letter(letter: Arc<str>) -> String {
-    to_json(&Letter { v: V, text: letter }, "letter").expect("text is JSON")
+    to_json(&Letter { v: Version, must: Must, text: letter }, "letter").expect("text is JSON")
 }
 
 /// The letter of a document.
@@ -72,7 +74,9 @@ pub fn decode_letter(json: &str) -> Result<Arc<str>, AbiError> {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
-    v: u32,
+    v: Version,
+    #[serde(default, skip_serializing_if = "Must::is_empty")]
+    must: Must,
     #[serde(default)]
     answer: Option<Arc<str>>,
     letters_taken: u32,
@@ -80,7 +84,9 @@ struct Document {
 
 #[derive(Serialize, Deserialize)]
 struct AnswerDocument {
-    v: u32,
+    v: Version,
+    #[serde(default, skip_serializing_if = "Must::is_empty")]
+    must: Must,
     go: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     results: Option<String>,
@@ -88,8 +94,8 @@ struct AnswerDocument {
 
 #[derive(Serialize, Deserialize)]
 struct Letter {
-    v: u32,
+    v: Version,
+    #[serde(default, skip_serializing_if = "Must::is_empty")]
+    must: Must,
     text: Arc<str>,
 }
-
-versioned!(Document, AnswerDocument, Letter);

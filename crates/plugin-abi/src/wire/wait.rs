@@ -1,20 +1,24 @@
 //! A wait for children, and what it brings: the operation `wait` of `RunHost`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{
-    AgentId, Cost, Envelope, EnvelopeError, Payload, RunId, RunStatus, SessionKey, Usage,
+    AgentId, Cost, Envelope, EnvelopeError, JsonText, Payload, RunId, RunStatus, SessionKey, Usage,
+    VariableRef,
 };
 use offshoot_runtime::{WaitAnswer, WaitFor, WaitMode};
 use serde::{Deserialize, Serialize};
 
-use super::{V, from_json, to_json, versioned};
+use super::word::{self, Word};
+use super::{Must, Version, from_json, to_json};
 use crate::AbiError;
 
 /// The document of a wait.
 pub fn encode(wait: WaitFor) -> String {
     let document = Document {
-        v: V,
+        v: Version,
+        must: Must,
         runs: wait.runs,
         mode: match wait.mode {
             WaitMode::All => Mode::All,
@@ -47,7 +51,7 @@ pub fn decode(json: &str) -> Result<WaitFor, AbiError> {
 pub fn encode_answer(answer: WaitAnswer) -> Result<String, AbiError> {
     let WaitAnswer { ended, pending } = answer;
     let ended = ended.into_iter().map(Ended::from).collect();
-    to_json(&AnswerDocument { v: V, ended, pending }, "answer to wait")
+    to_json(&AnswerDocument { v: Version, must: Must, ended, pending }, "answer to wait")
 }
 
 /// What a wait brought, of its document.
@@ -62,7 +66,9 @@ pub fn decode_answer(json: &str) -> Result<WaitAnswer, AbiError> {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
-    v: u32,
+    v: Version,
+    #[serde(default, skip_serializing_if = "Must::is_empty")]
+    must: Must,
     #[serde(default)]
     runs: Vec<RunId>,
     #[serde(default)]
@@ -81,20 +87,20 @@ enum Mode {
 
 #[derive(Serialize, Deserialize)]
 struct AnswerDocument {
-    v: u32,
+    v: Version,
+    #[serde(default, skip_serializing_if = "Must::is_empty")]
+    must: Must,
     ended: Vec<Ended>,
     pending: Vec<RunId>,
 }
-
-versioned!(Document, AnswerDocument);
 
 /// An envelope that can be read again: its data says whether it is text, JSON or a reference.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Ended {
-    status: RunStatus,
+    status: Word<RunStatus>,
     #[serde(default)]
-    data: Option<Payload>,
+    data: Option<Word<Data>>,
     #[serde(default)]
     error: Option<Fault>,
     #[serde(default)]
@@ -110,6 +116,14 @@ struct Ended {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+enum Data {
+    Text(Arc<str>),
+    Json(JsonText),
+    Stored(#[serde(with = "word::Reference")] VariableRef),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Fault {
     code: String,
     message: String,
@@ -118,11 +132,42 @@ struct Fault {
     parent_can_retry: bool,
 }
 
+impl From<Payload> for Data {
+    fn from(payload: Payload) -> Self {
+        match payload {
+            Payload::Text(text) => Self::Text(text),
+            Payload::Json(json) => Self::Json(json),
+            Payload::Stored(reference) => Self::Stored(reference),
+        }
+    }
+}
+
+impl From<Data> for Payload {
+    fn from(data: Data) -> Self {
+        match data {
+            Data::Text(text) => Self::Text(text),
+            Data::Json(json) => Self::Json(json),
+            Data::Stored(reference) => Self::Stored(reference),
+        }
+    }
+}
+
+impl From<Fault> for EnvelopeError {
+    fn from(fault: Fault) -> Self {
+        Self {
+            code: fault.code,
+            message: fault.message,
+            recovery_suggestion: fault.recovery_suggestion,
+            parent_can_retry: fault.parent_can_retry,
+        }
+    }
+}
+
 impl From<Envelope> for Ended {
     fn from(envelope: Envelope) -> Self {
         Self {
-            status: envelope.status,
-            data: envelope.data,
+            status: Word::Known(envelope.status),
+            data: envelope.data.map(|data| Word::Known(data.into())),
             error: envelope.error.map(|error| Fault {
                 code: error.code,
                 message: error.message,
@@ -143,15 +188,34 @@ impl From<Envelope> for Ended {
 
 impl From<Ended> for Envelope {
     fn from(ended: Ended) -> Self {
+        let mut error = ended.error.map(EnvelopeError::from);
+        let mut unknown = |what: &str, word: String| {
+            error.get_or_insert_with(|| EnvelopeError {
+                message: format!("its {what} is `{word}`, which is not known here"),
+                code: word,
+                recovery_suggestion: None,
+                parent_can_retry: false,
+            });
+        };
+        let status = match ended.status {
+            Word::Known(status) => status,
+            Word::Other(word) => {
+                unknown("status", word);
+                RunStatus::Lost
+            }
+        };
+        let data = match ended.data {
+            Some(Word::Known(data)) => Some(data.into()),
+            Some(Word::Other(word)) => {
+                unknown("kind of answer", word);
+                None
+            }
+            None => None,
+        };
         Self {
-            status: ended.status,
-            data: ended.data,
-            error: ended.error.map(|error| EnvelopeError {
-                code: error.code,
-                message: error.message,
-                recovery_suggestion: error.recovery_suggestion,
-                parent_can_retry: error.parent_can_retry,
-            }),
+            status,
+            data,
+            error,
             partial: ended.partial,
             session_key: ended.session_key,
             run_id: ended.run_id,

@@ -1,5 +1,6 @@
 //! The interface is frozen.
 
+mod documents;
 mod reference;
 
 /// Version 1.0, as it was published. A change here would break every plugin that is out there: what is new goes into the

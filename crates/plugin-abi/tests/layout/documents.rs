@@ -1,0 +1,507 @@
+//! Documents that are kept as files, `tests/wire`: what is written today is what they say, and what they say can be read.
+//!
+//! A file stays as it is once it was released: plugins and hosts that are out there write it. What is new is a field more in
+//! a file of its own. In `later` lies what a later version may write.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use offshoot_model::*;
+use offshoot_plugin_abi::wire::manifest::{self, Manifest, MergeEntry, Panic, RuntimeEntry};
+use offshoot_plugin_abi::wire::probe::{self, Probe};
+use offshoot_plugin_abi::wire::{
+    event, finished, group, launch, merge, orphans, refused, shutdown, spawn, turn, wait,
+};
+use offshoot_plugin_abi::{AbiError, Outcome, event as kind};
+use offshoot_runtime::*;
+use serde_json::Value;
+use uuid::Uuid;
+
+const RUN: RunId = RunId::from_uuid(Uuid::from_u128(7));
+
+/// A launch that says all that one can say.
+fn launch() -> Launch {
+    let hash = ContentHash::of(b"x");
+    let piece = InputRange {
+        path: Arc::new("/data/in".into()),
+        offset: 3,
+        length: u64::MAX,
+        hash: Some(hash),
+    };
+    let grant = Grant {
+        agents: vec!["a".parse().expect("an agent")],
+        tools: Rights { allow: Some(["read".into()].into()), deny: ["exec".into()].into() },
+        budget: BudgetGrant { tokens: Some(5), usd: Some(MicroUsd::from_micros(250_000)) },
+        run_timeout_seconds: 1,
+        idle_timeout_seconds: 2,
+        max_output_bytes: 3,
+        ..Grant::unbounded()
+    };
+    Launch {
+        context: vec![ContextFile {
+            name: "data".into(),
+            path: "/data/data".into(),
+            value: VariableRef { hash, size: 1, kind: ValueKind::Text },
+        }],
+        context_manifest: Some("/data/context.json".into()),
+        input: Input::Piece(piece),
+        command: Some(["wc".to_owned(), "-l".to_owned()].into()),
+        ok_exit: [0, 1].into(),
+        output: OutputFormat::Json,
+        model: Some("m".into()),
+        thinking: Some("high".into()),
+        system_prompt: Some("be brief".into()),
+        grant: Arc::new(grant),
+        continues: true,
+        pass: Some(Pass { socket: Arc::new("/s".into()), ticket: "t".into() }),
+        ..Launch::bare("count \"words\"\n")
+    }
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/wire"))
+}
+
+/// The files of a folder, and which of them were looked at.
+struct Files {
+    folder: PathBuf,
+    seen: BTreeSet<String>,
+}
+
+impl Files {
+    fn of(folder: PathBuf) -> Self {
+        Self { folder, seen: BTreeSet::new() }
+    }
+
+    fn take(&mut self, name: &str) -> String {
+        let path = self.folder.join(name).with_extension("json");
+        let text = fs::read_to_string(&path);
+        assert!(self.seen.insert(name.to_owned()), "{name} twice");
+        text.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// What is written is the file, and the file is read as what was written.
+    fn both_ways<T: Debug>(
+        &mut self,
+        name: &str,
+        value: T,
+        write: impl FnOnce(&T) -> String,
+        read: impl FnOnce(&str) -> Result<T, AbiError>,
+    ) {
+        let written = write(&value);
+        let file = self.take(name);
+        assert_eq!(written, file.trim_end(), "{name}");
+        let read = read(&file).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(format!("{read:?}"), format!("{value:?}"), "{name}");
+    }
+
+    fn none_is_left(self) {
+        let files = fs::read_dir(&self.folder).expect("the folder of the documents");
+        let names = files.map(|file| file.expect("an entry").path());
+        let there: BTreeSet<String> = names
+            .filter(|path| path.is_file())
+            .map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned())
+            .collect();
+        assert_eq!(self.seen, there);
+    }
+}
+
+fn outcome(head: &str, body: &str) -> Outcome {
+    Outcome { head_json: head.into(), body: body.as_bytes().into() }
+}
+
+fn refused_by(details: &str) -> AbiError {
+    AbiError { detail_json: details.into(), ..AbiError::new(AbiError::FAILED, "no") }
+}
+
+fn usage() -> Usage {
+    Usage {
+        input: TokenCount::AtLeast(12),
+        output: TokenCount::Known(3),
+        cache_read: TokenCount::Known(0),
+        cache_write: TokenCount::Unknown,
+    }
+}
+
+fn process() -> ProcessIdentity {
+    ProcessIdentity { boot: Some(BootId::from_u128(9)), ..ProcessIdentity::new(4711, 123_456) }
+}
+
+fn refusal() -> Refusal {
+    let governed_by = GovernedBy {
+        key: "subagents.maxDepth".into(),
+        agent: Some("main".into()),
+        value: JsonText::parse("3".into()).expect("JSON"),
+        origin: "offshoot.toml".into(),
+    };
+    Refusal::new(RefusalCode::DepthLimit, "too deep").with_hint("stay").governed_by(governed_by)
+}
+
+#[test]
+fn documents_are_written_and_read_as_ever() {
+    let mut files = Files::of(folder());
+    offers(&mut files);
+    runs(&mut files);
+    requests(&mut files);
+    the_rest(&mut files);
+    files.none_is_left();
+}
+
+fn offers(files: &mut Files) {
+    let entry = |name: &str, abilities| RuntimeEntry {
+        name: name.into(),
+        description: "d".into(),
+        abilities,
+    };
+    let knows = |cost, enforces| Abilities { cost, turns: true, resumes: true, enforces };
+    let rights = Some(["read".to_owned()].into());
+    let manifest = Manifest {
+        name: "p".into(),
+        version: "0.1.0".into(),
+        abi: "1.0.0".into(),
+        panic: Panic::Unwind,
+        description: "d".into(),
+        license: "MIT".into(),
+        config_schema: Some(JsonText::parse(r#"{"type":"object"}"#.into()).expect("JSON")),
+        runtimes: vec![
+            entry("none", Abilities::of_a_command()),
+            entry("reported", knows(CostKnowledge::Reported, None)),
+            entry("bounded", knows(CostKnowledge::Bounded, rights)),
+            entry("unknown", knows(CostKnowledge::Unknown, None)),
+        ],
+        merges: vec![MergeEntry { name: "m".into(), description: "d".into() }],
+    };
+    let write = |manifest: &Manifest| manifest::encode(manifest.clone());
+    files.both_ways("manifest", manifest, write, manifest::decode);
+    let write = |forced: &usize| shutdown::encode(*forced);
+    files.both_ways("shutdown", 3, write, shutdown::decode);
+}
+
+fn runs(files: &mut Files) {
+    let write = |launch: &Launch| launch::encode(launch.clone()).expect("UTF-8");
+    files.both_ways("launch", launch(), write, launch::decode);
+    files.both_ways("launch-bare", Launch::bare("x"), write, launch::decode);
+    let empty = Launch { input: Input::Empty, ..Launch::bare("x") };
+    files.both_ways("launch-empty", empty, write, launch::decode);
+
+    let finished = |reason, output| Finished {
+        output,
+        diagnostics: Some("said".into()),
+        usage: Some(usage()),
+        cost: Some(Cost::known(MicroUsd::from_micros(10_000))),
+        ..Finished::of(reason)
+    };
+    let head =
+        |finished: &Finished| finished::encode(finished).expect("UTF-8").head_json.into_string();
+    let completed = || Reason::Completed { exit_code: Some(0) };
+    let json = JsonText::parse("[1]".into()).expect("JSON");
+    for (name, output, body) in [
+        ("outcome-none", Output::None, ""),
+        ("outcome-text", Output::Text("x".into()), "x"),
+        ("outcome-json", Output::Json(json), "[1]"),
+        ("outcome-bytes", Output::Bytes(b"x".as_slice().into()), "x"),
+        ("outcome-file", Output::File { path: "/x".into(), kind: ValueKind::Text }, ""),
+    ] {
+        let read = |head: &str| finished::decode(outcome(head, body));
+        files.both_ways(name, finished(completed(), output), head, read);
+    }
+
+    let message = || "m".to_owned();
+    let cancelled = |by| Reason::Cancelled { by };
+    let reasons = vec![
+        completed(),
+        Reason::ExitCode { code: 1 },
+        Reason::Signal { signal: 9 },
+        Reason::CannotStart { message: message() },
+        Reason::NoRoom { message: message() },
+        Reason::RuntimeError { message: message(), retryable: true },
+        Reason::PluginPanic { message: message() },
+        Reason::TurnLimit,
+        Reason::Budget { unit: "usd".into() },
+        Reason::Timeout { seconds: 1 },
+        Reason::Idle { seconds: 1 },
+        Reason::OutputLimit { bytes: 1 },
+        Reason::Deadline,
+        cancelled(CancelledBy::Operator),
+        cancelled(CancelledBy::Parent),
+        cancelled(CancelledBy::ParentEnded),
+        cancelled(CancelledBy::EarlyAnswer),
+        cancelled(CancelledBy::MaxFail),
+        cancelled(CancelledBy::Budget),
+        Reason::PiecesFailed { failed: 1, total: 2 },
+        Reason::NotRecorded { message: message() },
+        Reason::Interrupted,
+        Reason::ClientGone,
+    ];
+    // Each as the outcome of a run.
+    let write = |reasons: &Vec<Reason>| {
+        let heads = reasons.iter().map(|reason| head(&Finished::of(reason.clone())));
+        format!("[{}]", heads.collect::<Vec<_>>().join(","))
+    };
+    let read = |json: &str| {
+        let heads: Vec<Value> = serde_json::from_str(json).expect("a list");
+        let read = |head: Value| finished::decode(outcome(&head.to_string(), ""));
+        heads.into_iter().map(|head| read(head).map(|finished| finished.reason)).collect()
+    };
+    files.both_ways("outcomes", reasons, write, read);
+
+    let told = |kind: u32| move |json: &str| event::decode(kind, json);
+    let write =
+        |event: &Option<RunEvent>| event::encode(event.as_ref().expect("one")).1.into_owned();
+    let used = RunEvent::Used { usage: usage(), cost: Cost::unknown() };
+    files.both_ways("usage", Some(used), write, told(kind::USAGE));
+    let started = |process| Some(RunEvent::Started(process));
+    files.both_ways("status", started(Some(process())), write, told(kind::STATUS));
+    files.both_ways("status-bare", started(None), write, told(kind::STATUS));
+    // Those that are only ever read here.
+    for (name, kind, line) in [
+        ("tool-start", kind::TOOL_START, "uses grep"),
+        ("tool-end", kind::TOOL_END, "grep has failed"),
+        ("note", kind::NOTE, "hm"),
+        ("raw", kind::RAW, "acme: delta"),
+    ] {
+        let read = event::decode(kind, &files.take(name));
+        assert_eq!(read, Ok(Some(RunEvent::Progress(line.into()))), "{name}");
+    }
+}
+
+fn requests(files: &mut Files) {
+    let request = SpawnRequest {
+        task: "t".into(),
+        agent: Some("a".parse().expect("an agent")),
+        label: Some("l".into()),
+        context: vec![ContextEntry {
+            name: "data".into(),
+            value: VariableRef { hash: ContentHash::of(b"x"), size: 1, kind: ValueKind::Json },
+        }],
+        command: Some(["wc".to_owned()].into()),
+        model: Some("m".into()),
+        thinking: Some("high".into()),
+        run_timeout_seconds: Some(60),
+        tools: Some(Rights { deny: ["exec".into()].into(), ..Rights::all() }),
+        budget: Some(BudgetRequest { tokens: Some(5), usd: Some(MicroUsd::from_micros(250_000)) }),
+        no_queue: true,
+        cleanup: Some(Cleanup::Delete),
+    };
+    let write = |request: &SpawnRequest| spawn::encode(request.clone());
+    files.both_ways("spawn", request, write, spawn::decode);
+    let write = |answer: &Result<RunId, Refusal>| spawn::encode_answer(answer.clone());
+    files.both_ways("spawn-run", Ok(RUN), write, spawn::decode_answer);
+    files.both_ways("spawn-refusal", Err(refusal()), write, spawn::decode_answer);
+    let invalid = Refusal::invalid("task", "it is empty");
+    files.both_ways("spawn-invalid", Err(invalid), write, spawn::decode_answer);
+    let write = |refusal: &Option<Refusal>| {
+        refused::encode(refusal.clone().expect("one")).detail_json.into_string()
+    };
+    let read = |json: &str| Ok(refused::decode(&refused_by(json)));
+    files.both_ways("wait-refusal", Some(refusal()), write, read);
+
+    let any = WaitFor {
+        runs: vec![RUN],
+        mode: WaitMode::Any,
+        timeout: Some(Duration::from_millis(1500)),
+    };
+    let write = |wait: &WaitFor| wait::encode(wait.clone());
+    files.both_ways("wait", any, write, wait::decode);
+    files.both_ways("wait-all", WaitFor::default(), write, wait::decode);
+    let reference = VariableRef { hash: ContentHash::of(b"x"), size: 1, kind: ValueKind::Result };
+    let envelope = |output, reason| {
+        let ending = Ending { output, usage: usage(), ..Ending::of(reason) };
+        Envelope::of(&ending, launch().key, RUN, launch().agent, 1)
+    };
+    let json = JsonText::parse("[1]".into()).expect("JSON");
+    let completed = || Reason::Completed { exit_code: None };
+    let answer = WaitAnswer {
+        ended: vec![
+            envelope(Some(Payload::text("x")), completed()),
+            envelope(Some(Payload::Json(json)), Reason::Timeout { seconds: 1 }),
+            envelope(Some(Payload::Stored(reference)), Reason::TurnLimit),
+            envelope(None, Reason::Cancelled { by: CancelledBy::Parent }),
+            envelope(None, Reason::Interrupted),
+            envelope(None, Reason::ClientGone),
+        ],
+        pending: vec![RUN],
+    };
+    let write = |answer: &WaitAnswer| wait::encode_answer(answer.clone()).expect("plain data");
+    files.both_ways("wait-answer", answer, write, wait::decode_answer);
+
+    let ended = turn::Ended { answer: Some("so far".into()), letters_taken: 2 };
+    let write = |ended: &turn::Ended| turn::encode(ended.clone());
+    files.both_ways("turn", ended, write, turn::decode);
+    let write = |ruling: &Ruling| turn::encode_answer(ruling.clone());
+    files.both_ways("turn-end", Ruling::End, write, turn::decode_answer);
+    files.both_ways("turn-go", Ruling::Go(Some("r".into())), write, turn::decode_answer);
+    let write = |letter: &Arc<str>| turn::encode_letter(Arc::clone(letter));
+    files.both_ways("letter", "one more thing".into(), write, turn::decode_letter);
+}
+
+fn the_rest(files: &mut Files) {
+    use group::Change;
+    for (name, change) in [
+        ("group-starting", Change::Starting),
+        ("group-started", Change::Started(process())),
+        ("group-not-started", Change::NotStarted),
+        ("group-ended", Change::Ended(process())),
+    ] {
+        files.both_ways(name, change, |change| group::encode(*change), group::decode);
+    }
+    let write = |mark: &Option<String>| group::encode_answer(mark.clone());
+    files.both_ways("group-answer", Some("0a.1;".to_owned()), write, group::decode_answer);
+    let write = |orphans: &Option<orphans::Orphans>| orphans::encode_answer(orphans.clone());
+    let adopted = orphans::Orphans { pids: vec![5, 6], quiet: true };
+    files.both_ways("orphans", Some(adopted), write, orphans::decode_answer);
+    files.both_ways("orphans-none", None, write, orphans::decode_answer);
+
+    let kinds = [
+        ("text", ValueKind::Text),
+        ("json", ValueKind::Json),
+        ("result", ValueKind::Result),
+        ("bytes", ValueKind::Bytes),
+    ];
+    for (name, kind) in kinds {
+        let file = Some(merge::File { path: "/x".into(), kind, size: 9 });
+        let meta = merge::Meta { key: "k".into(), status: RunStatus::Completed, file };
+        let write = |meta: &merge::Meta| merge::encode(meta.clone()).expect("UTF-8");
+        files.both_ways(&format!("result-{name}"), meta, write, merge::decode);
+    }
+    for (name, probe) in [
+        ("probe-panic", Probe::Panic),
+        ("probe-late-panic", Probe::LatePanic),
+        ("probe-events", Probe::Events(10_000)),
+        ("probe-bytes", Probe::Bytes(1)),
+    ] {
+        let read = |json: &str| probe::decode(json).ok_or_else(|| refused_by("no probe"));
+        files.both_ways(name, probe, |probe| probe::encode(*probe), read);
+    }
+}
+
+type Read = fn(&str) -> Result<String, AbiError>;
+
+/// What a later version may write, and what it is read as here: words that must be in it, or in the error.
+#[test]
+fn documents_of_a_later_version_are_read_as_far_as_they_can_be() {
+    fn shown<T: Debug>(read: Result<T, AbiError>) -> Result<String, AbiError> {
+        read.map(|read| format!("{read:?}"))
+    }
+    let manifest: Read = |json| shown(manifest::decode(json));
+    let launch: Read = |json| shown(launch::decode(json));
+    let ended: Read = |json| shown(finished::decode(outcome(json, "so far")));
+    let result: Read = |json| shown(merge::decode(json));
+    let spawned: Read = |json| shown(spawn::decode_answer(json));
+    let refused: Read = |json| shown(Ok(refused::decode(&refused_by(json))));
+    let waited: Read = |json| shown(wait::decode_answer(json));
+    let letter: Read = |json| shown(turn::decode_letter(json));
+    let usage: Read = |json| shown(event::decode(kind::USAGE, json));
+    let status: Read = |json| shown(event::decode(kind::STATUS, json));
+    let spawn: Read = |json| shown(spawn::decode(json));
+    let wait: Read = |json| shown(wait::decode(json));
+    let group: Read = |json| shown(group::decode(json));
+
+    let mut files = Files::of(folder().join("later"));
+    let mut check = |name: &str, read: Read, expected: Result<&[&str], &str>| {
+        let file = files.take(name);
+        match (read(&file), expected) {
+            (Ok(read), Ok(words)) => {
+                for word in words {
+                    assert!(read.contains(word), "{name}: no {word} in {read}");
+                }
+            }
+            (Err(error), Err(words)) => assert!(error.message.contains(words), "{name}: {error}"),
+            (read, _) => panic!("{name}: {read:?}"),
+        }
+    };
+
+    // What happened is read as what promises least.
+    check("manifest-cost", manifest, Ok(&["cost: Unknown", "turns: true"]));
+    check("launch", launch, Ok(&["output: Text", "kind: Bytes", "max_depth: 3"]));
+    let unknown = r#"RuntimeError { message: "it ended for a reason that is not known here: {"#;
+    check("outcome-reason", ended, Ok(&[unknown, "dissolved", "retryable: false", "so far"]));
+    check("outcome-cancelled", ended, Ok(&[unknown, "neighbour", "retryable: false"]));
+    check("outcome-output", ended, Ok(&["Completed", "Bytes([115, 111, 32, 102, 97, 114])"]));
+    check("outcome-file", ended, Ok(&["Completed", "kind: Bytes"]));
+    check("result", result, Ok(&["status: Lost", "kind: Bytes"]));
+    let why = "code: CannotDelegate, message: \"not tonight (full_moon)\", hint: Some(\"wait\")";
+    check("spawn-refusal", spawned, Ok(&[why]));
+    check("wait-refusal", refused, Ok(&[why]));
+    check(
+        "wait-answer",
+        waited,
+        Ok(&[
+            "status: Lost",
+            "code: \"dissolved\", message: \"its status is `dissolved`, which is not known here\"",
+            "status: Completed, data: None",
+            "message: \"its kind of answer is `paged`, which is not known here\"",
+            "kind: Bytes",
+        ]),
+    );
+    check("status", status, Ok(&["None"]));
+    check("usage", usage, Ok(&["input: AtLeast(12)", "output: Known(3)"]));
+    // What is asked for is not guessed.
+    check("launch-input", launch, Err("unknown variant `pages`"));
+    check("manifest-panic", manifest, Err("unknown variant `resume`"));
+    check("spawn-cleanup", spawn, Err("unknown variant `archive`"));
+    check("wait-mode", wait, Err("unknown variant `most`"));
+    check("group-change", group, Err("unknown variant `frozen`"));
+    // A word that is known, without what belongs to it, is a mistake.
+    check("outcome-mistake", ended, Err("missing field `code`"));
+    check("result-mistake", result, Err("invalid type"));
+    // What must be known is refused by name.
+    let must = "its reader must know `ink`, which is not known here";
+    check("letter-must", letter, Err(must));
+    check("launch-must", launch, Err(must));
+    check("outcome-must", ended, Err(must));
+    check("letter-must-nothing", letter, Ok(&["x"]));
+    check("letter-version", letter, Err("version 2 is not known here, 1 is"));
+    files.none_is_left();
+}
+
+/// Every document asks its reader for the same.
+#[test]
+fn what_a_reader_must_know_is_asked_for_in_every_document() {
+    let files = fs::read_dir(folder()).expect("the folder of the documents");
+    for path in files.map(|file| file.expect("an entry").path()).filter(|path| path.is_file()) {
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        let json = fs::read_to_string(&path).expect("a file");
+        if name == "outcomes" {
+            continue;
+        }
+        let json = json.replacen('{', r#"{"must":["ink"],"#, 1);
+        let read = match name.split('-').next().expect("a word") {
+            "manifest" => manifest::decode(&json).map(drop),
+            "shutdown" => shutdown::decode(&json).map(drop),
+            "launch" => launch::decode(&json).map(drop),
+            "outcome" => finished::decode(outcome(&json, "")).map(drop),
+            "usage" => event::decode(kind::USAGE, &json).map(drop),
+            "status" => event::decode(kind::STATUS, &json).map(drop),
+            "tool" => event::decode(kind::TOOL_START, &json).map(drop),
+            "note" => event::decode(kind::NOTE, &json).map(drop),
+            "raw" => event::decode(kind::RAW, &json).map(drop),
+            "spawn" if name == "spawn" => spawn::decode(&json).map(drop),
+            "spawn" => spawn::decode_answer(&json).map(drop),
+            "wait" if name == "wait-answer" => wait::decode_answer(&json).map(drop),
+            "wait" if name == "wait-refusal" => {
+                assert_eq!(refused::decode(&refused_by(&json)), None, "the text is left");
+                continue;
+            }
+            "wait" => wait::decode(&json).map(drop),
+            "turn" if name == "turn" => turn::decode(&json).map(drop),
+            "turn" => turn::decode_answer(&json).map(drop),
+            "letter" => turn::decode_letter(&json).map(drop),
+            "group" if name == "group-answer" => group::decode_answer(&json).map(drop),
+            "group" => group::decode(&json).map(drop),
+            "orphans" => orphans::decode_answer(&json).map(drop),
+            "result" => merge::decode(&json).map(drop),
+            "probe" => {
+                assert_eq!(probe::decode(&json), None, "a probe that is not known is none");
+                continue;
+            }
+            _ => panic!("{name} is read by nothing"),
+        };
+        let error = read.expect_err(&name);
+        assert!(error.message.contains("its reader must know `ink`"), "{name}: {error}");
+    }
+}
