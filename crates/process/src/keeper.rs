@@ -4,11 +4,12 @@
 //!   supervisor ── writes groups ──▶ ledger       ···      keeper
 //!       │ kill -9                      │                    │ its line closes
 //!       ▼                              ▼                    ▼
-//!     gone                       token, groups ──▶ kills each group, then whoever carries the token
+//!     gone                       token, groups ──▶ kills each group, then whoever carries the token, then the control group
 //! ```
 //!
 //! Promise: whatever way the supervisor ends, no child of it lives on, neither one that was started but not yet told,
-//! nor one that left its group. What erased its environment *and* left its group is not found.
+//! nor one that left its group. Where the supervisor has a control group of its own, that holds in any case; otherwise what left
+//! its session, erased its environment *and* lost its parents is not found.
 //!
 //! The keeper has a session of its own, so that no terminal reaches it, and holds nothing but the ledger and its end of the
 //! line: no lock, no database, no folder. It sleeps until the end, whatever is started and ends meanwhile, but for one sign of
@@ -30,11 +31,12 @@ use std::path::PathBuf;
 
 use rustix::io::{read, retry_on_intr, write};
 
+use crate::cgroup;
 use crate::sys::own_threads;
 use ledger::Left;
 
 /// What a keeper says when it holds.
-const READY: &[u8] = b"offshoot-keeper 3\n";
+const READY: &[u8] = b"offshoot-keeper 4\n";
 
 /// How a keeper is started. The program must call [`run_keeper`] first thing when it is given these arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,9 +77,12 @@ fn hold() -> io::Result<()> {
     answer_until_hangup(&line);
     let ledger = io::stdin().as_fd().try_clone_to_owned()?;
     match Left::read(&ledger.into())? {
-        Some(Left { token, groups }) => {
+        Some(Left { token, cgroup, groups }) => {
             sweep::groups(&groups);
-            sweep::carriers(&token)
+            let swept = sweep::carriers(&token);
+            // Last, because it ends this process too, where that was started inside and could not be put out.
+            cgroup.iter().for_each(|cgroup| cgroup::end(cgroup));
+            swept
         }
         None => Ok(()),
     }

@@ -3,7 +3,7 @@
 //! ```text
 //!  record ── leaders (number and start), values of a variable ──▶ leftovers ──▶ Leftover ──▶ end
 //!                                                                   │
-//!                             and whoever carries the mark of one of them
+//!                             and whoever carries the mark of one of them, or is in its control group
 //! ```
 //!
 //! A number alone names nobody: a leader counts only where it was started when the record says, and everybody else only
@@ -14,6 +14,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use crate::cgroup;
 use crate::sys::{
     self, ProcessId, all_processes, environment_has, environment_value, own_group, stat,
 };
@@ -60,12 +61,16 @@ pub fn leftovers(wanted: &Wanted) -> io::Result<Vec<Leftover>> {
         candidates.iter().filter_map(|process| wanted.look(*process)).collect();
     // Below the same supervisor stood whoever carries its mark, also without the variable.
     let tokens: HashSet<String> = found.iter().filter_map(|left| token(left.process)).collect();
+    // And whatever is in the control group that a supervisor has left.
+    let groups: HashSet<String> =
+        found.iter().flat_map(|left| cgroup::dead_groups(left.pid)).collect();
     let known: HashSet<u32> = found.iter().map(|left| left.pid).collect();
     for process in candidates.into_iter().filter(|process| !known.contains(&process.get())) {
         let carries =
             |token: &String| environment_has(process.get(), MARK_VARIABLE, token) == Some(true);
-        if tokens.iter().any(carries) {
-            found.extend(Leftover::open(process, |_| tokens.iter().any(carries), None));
+        let is_one = || tokens.iter().any(carries) || cgroup::is_in_any(process.get(), &groups);
+        if is_one() {
+            found.extend(Leftover::open(process, |_| is_one(), None));
         }
     }
     Ok(found)

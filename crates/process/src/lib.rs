@@ -14,7 +14,8 @@
 //!   kept its session or its environment; and what kept neither is gone when the last child is, and named in
 //!   [`Finished::strays`].
 //! - Whoever drops a child, or a future that waits for one, kills it.
-//! - If this process is killed, a [keeper](KeeperCommand) kills its children.
+//! - If this process is killed, a [keeper](KeeperCommand) kills its children; with [`Options::subreaper`], where this process may
+//!   make control groups of version 2, also those of which nothing tells whose they were.
 //! - Two copies of this crate in one process do not meddle with each other, if one has the other for its [`Landlord`].
 //! - No wait hangs: not on a pipe that somebody holds open, not on a program that ignores everything, not on a process the
 //!   kernel does not let go (it is declared lost).
@@ -53,6 +54,7 @@
 //! ```
 
 mod capture;
+mod cgroup;
 mod child;
 mod error;
 mod finished;

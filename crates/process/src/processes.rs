@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc};
 
+use crate::cgroup::Cgroup;
 use crate::keeper::{Link, TOKEN_BYTES};
 use crate::reaper::Reaper;
 use crate::sys::{self, ChildList, OpenFiles, ProcessId};
@@ -44,6 +45,9 @@ pub struct Options {
     /// Setting it declares that nothing but this crate starts processes in this process, for it is a property of the whole
     /// process: what other code starts in a session of its own, and what that leaves behind, is ended like any stray.
     /// Children in this process's own session are left alone.
+    ///
+    /// Together with a keeper it also moves this process into a control group of its own, where it may make one: then what it
+    /// has started is ended with it in any case. It goes back to where it was when its last `Processes` is gone.
     pub subreaper: bool,
     /// The value of [`MARK_VARIABLE`] in this process's own environment, where it has one.
     pub inherited_mark: Option<String>,
@@ -98,6 +102,8 @@ pub(crate) struct Inner {
     landlord: Option<Arc<dyn Landlord>>,
     /// Whether orphans come to the landlord, which is to say, to this process.
     landlord_adopts: bool,
+    /// Before the state, whose keeper ends what is in it if we cannot.
+    cgroup: Option<Arc<Cgroup>>,
     /// Shared rather than sent to a task of its own, because reaping one child, listing all and telling the keeper must
     /// not overlap, and each takes a few microseconds. Only replacing a dead keeper takes longer.
     state: Mutex<State>,
@@ -166,8 +172,14 @@ impl Processes {
             }
             false => None,
         };
-        let link = keeper.as_ref().map(|keeper| Link::start(keeper, &token, [].into_iter()));
-        let state = State { keeper: link.transpose()?, ..State::default() };
+        let cgroup = keeper.as_ref().filter(|_| subreaper).and_then(|_| Cgroup::of_this_process());
+        let link = keeper
+            .as_ref()
+            .map(|keeper| Link::start(keeper, &token, cgroup.as_deref(), [].into_iter()));
+        let link = link.transpose()?;
+        // Not before there is a keeper, and it is outside.
+        cgroup.iter().for_each(|cgroup| cgroup.begin_to_enter());
+        let state = State { keeper: link, ..State::default() };
         let inherited_mark = inherited_mark.unwrap_or_default();
         let (reaper, state) = (Reaper::default(), Mutex::new(state));
         Ok(Self(Arc::new(Inner {
@@ -183,6 +195,7 @@ impl Processes {
             ended: Notify::new(),
             landlord_adopts: landlord.as_ref().is_some_and(|landlord| landlord.orphans().is_some()),
             landlord,
+            cgroup,
             state,
         })))
     }
@@ -251,6 +264,13 @@ impl Inner {
     fn has_children(&self) -> bool {
         let state = self.state();
         !state.live.is_empty() || !state.guests.is_empty()
+    }
+
+    /// From here on whatever is started is in the control group, where there is one.
+    fn enter_cgroup(&self) {
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.enter();
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -6,6 +6,7 @@
 //! | `--own-group` | leads a group of its own in the agent's session |
 //! | `--supervisors-group` | enters the group of the agent's parent, where it is allowed to |
 //! | `--no-env`, `--other-env` | has no environment; has one without a mark |
+//! | `--orphan` | loses its parent: it is started by a process that ends at once |
 //! | `--hold-stdout` | keeps the agent's output open |
 
 use std::ffi::OsStr;
@@ -23,6 +24,7 @@ pub(crate) struct How {
     supervisors_group: bool,
     other_env: bool,
     hold_stdout: bool,
+    orphan: bool,
     no_env: bool,
 }
 
@@ -34,6 +36,7 @@ impl How {
             Some("--supervisors-group") => self.supervisors_group = true,
             Some("--other-env") => self.other_env = true,
             Some("--hold-stdout") => self.hold_stdout = true,
+            Some("--orphan") => self.orphan = true,
             Some("--no-env") => self.no_env = true,
             _ => return Err(bad("no such flag of a grandchild")),
         }
@@ -45,6 +48,9 @@ impl How {
 pub(crate) fn start(how: How) -> io::Result<u32> {
     #[expect(clippy::disallowed_methods, reason = "an agent under test, not a part of the product")]
     let mut command = Command::new(std::env::current_exe()?);
+    if how.orphan {
+        return by_another(command, how);
+    }
     if how.setsid {
         command.arg("setsid");
     }
@@ -73,4 +79,24 @@ pub(crate) fn start(how: How) -> io::Result<u32> {
         "ready\n" => Ok(child.id()),
         _ => Err(io::Error::other("the grandchild did not come up")),
     }
+}
+
+/// Lets another process start it, which ends then.
+fn by_another(mut command: Command, how: How) -> io::Result<u32> {
+    let How { setsid, own_group, supervisors_group, other_env, hold_stdout, orphan: _, no_env } =
+        how;
+    command.arg("fork-grandchild");
+    for (is_set, flag) in [
+        (setsid, "--setsid"),
+        (own_group, "--own-group"),
+        (supervisors_group, "--supervisors-group"),
+        (other_env, "--other-env"),
+        (hold_stdout, "--hold-stdout"),
+        (no_env, "--no-env"),
+    ] {
+        command.args(is_set.then_some(flag));
+    }
+    let printed = command.args(["exit", "0"]).stdin(Stdio::null()).output()?.stdout;
+    let number = String::from_utf8_lossy(&printed);
+    number.trim().parse().map_err(|_| io::Error::other("the grandchild did not come up"))
 }

@@ -1,5 +1,6 @@
 //! What the tests share.
 
+mod control_group;
 mod disk;
 mod gone;
 mod package;
@@ -9,6 +10,7 @@ pub mod scenario;
 mod skip;
 mod target;
 
+pub use control_group::control_group;
 pub use disk::Disk;
 pub use gone::Watched;
 pub use package::{bubblewrap, installed};

@@ -1,7 +1,8 @@
 //! What a keeper is to end, should its supervisor go without a word: a file in memory that both have open.
 //!
 //! ```text
-//!   the token, 32 bytes │ group │ blank │ group │ …        16 bytes each: the leader's number and start time
+//!   the token, 32 bytes │ the control group, 480 bytes │ group │ blank │ group │ …
+//!                         its path, then zeros           16 bytes each: the leader's number and start time
 //! ```
 //!
 //! The supervisor writes a group into a blank place and blanks the place when the group is gone. The keeper reads all of
@@ -9,15 +10,22 @@
 //! call and lies within one page, so that each group is there whole or not at all.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 use crate::Identity;
+use crate::cgroup::LONGEST_PATH;
 use crate::sys::{self, ProcessId};
 
 /// The token of a supervisor: 16 random bytes in hexadecimal.
 pub(crate) const TOKEN_BYTES: usize = 32;
+
+/// What comes before the first place.
+const HEAD_BYTES: usize = TOKEN_BYTES + LONGEST_PATH;
 
 /// The size of a place. It divides that of a page, and so does what comes before the first.
 const PLACE_BYTES: usize = 16;
@@ -38,15 +46,25 @@ pub(super) struct Ledger {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Left {
     pub(super) token: String,
+    /// Whatever is in it is left.
+    pub(super) cgroup: Option<PathBuf>,
     pub(super) groups: Vec<Identity>,
 }
 
 impl Ledger {
     /// A ledger of these groups.
-    pub(super) fn new(token: &str, groups: impl Iterator<Item = Identity>) -> io::Result<Self> {
+    pub(super) fn new(
+        token: &str,
+        cgroup: Option<&Path>,
+        groups: impl Iterator<Item = Identity>,
+    ) -> io::Result<Self> {
         debug_assert_eq!(token.len(), TOKEN_BYTES);
+        let mut head = [0; HEAD_BYTES];
+        head[..TOKEN_BYTES].copy_from_slice(token.as_bytes());
+        let path = cgroup.map(|path| path.as_os_str().as_bytes()).unwrap_or_default();
+        head[TOKEN_BYTES..][..path.len()].copy_from_slice(path);
         let file = sys::memory_file("keeper")?;
-        file.write_all_at(token.as_bytes(), 0)?;
+        file.write_all_at(&head, 0)?;
         let mut ledger = Self { file, places: HashMap::new(), blank: Vec::new() };
         groups.into_iter().try_for_each(|group| ledger.enter(group))?;
         Ok(ledger)
@@ -89,17 +107,20 @@ impl Left {
         }
         let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
         ledger.read_exact_at(&mut bytes, 0)?;
-        let (token, places) = bytes
-            .split_at_checked(TOKEN_BYTES)
-            .ok_or_else(|| io::Error::other("the ledger has no token"))?;
+        let (head, places) = bytes
+            .split_at_checked(HEAD_BYTES)
+            .ok_or_else(|| io::Error::other("the ledger has no head"))?;
+        let (token, path) = head.split_at(TOKEN_BYTES);
+        let path = path.split(|byte| *byte == 0).next().filter(|path| !path.is_empty());
+        let cgroup = path.map(|path| PathBuf::from(OsStr::from_bytes(path)));
         let token = str::from_utf8(token).map_err(io::Error::other)?.to_owned();
         let groups = places.as_chunks().0.iter().filter_map(from_bytes).collect();
-        Ok(Some(Self { token, groups }))
+        Ok(Some(Self { token, cgroup, groups }))
     }
 }
 
 fn offset(place: u64) -> u64 {
-    TOKEN_BYTES as u64 + place * PLACE_BYTES as u64
+    HEAD_BYTES as u64 + place * PLACE_BYTES as u64
 }
 
 fn to_bytes(Identity { pid, start_time }: Identity) -> [u8; PLACE_BYTES] {
@@ -132,14 +153,19 @@ mod tests {
 
     #[test]
     fn what_was_entered_and_not_struck_is_left() {
-        let mut ledger = Ledger::new(TOKEN, [2, 3].map(group).into_iter()).expect("memory");
+        let cgroup = Path::new("/sys/fs/cgroup/a group");
+        let mut ledger =
+            Ledger::new(TOKEN, Some(cgroup), [2, 3].map(group).into_iter()).expect("memory");
         let mut check = |enter: &[u32], strike: &[u32], expected: &[u32], places: u64| {
             enter.iter().for_each(|pid| ledger.enter(group(*pid)).expect("there is room"));
             strike.iter().for_each(|pid| ledger.strike(group(*pid)).expect("there is room"));
             let mut left = left(&ledger).expect("it is not discarded");
             left.groups.sort_by_key(|group| group.pid);
             let groups = expected.iter().copied().map(group).collect();
-            assert_eq!(left, Left { token: TOKEN.to_owned(), groups });
+            assert_eq!(
+                left,
+                Left { token: TOKEN.to_owned(), cgroup: Some(cgroup.to_owned()), groups }
+            );
             let length = ledger.file.metadata().expect("it is open").len();
             assert_eq!(length, offset(places), "a place is used again");
         };

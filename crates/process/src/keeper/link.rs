@@ -12,6 +12,7 @@ use rustix::net::{
 
 use super::ledger::Ledger;
 use super::{KeeperCommand, READY};
+use crate::cgroup::Cgroup;
 use crate::sys::{self, ProcessId};
 use crate::{Identity, KeeperError};
 
@@ -33,11 +34,12 @@ impl Link {
     pub(crate) fn start(
         command: &KeeperCommand,
         token: &str,
+        cgroup: Option<&Cgroup>,
         live: impl Iterator<Item = Identity>,
     ) -> Result<Self, KeeperError> {
         let path = || command.program.clone();
         let start = |source| KeeperError::Start { path: path(), source };
-        let ledger = Ledger::new(token, live).map_err(start)?;
+        let ledger = Ledger::new(token, cgroup.map(Cgroup::path), live).map_err(start)?;
         let stdin = ledger.share().map_err(start)?;
         let flags = SocketFlags::CLOEXEC;
         let (stdout, line) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)
@@ -65,6 +67,10 @@ impl Link {
         if !ready {
             sys::kill(&link.descriptor);
             return Err(KeeperError::Silent { path: path() });
+        }
+        if let Some(cgroup) = cgroup {
+            // Where it has to stay inside it ends together with those whom it kills, as the last thing that it does.
+            let _ = cgroup.put_out(link.process);
         }
         Ok(link)
     }

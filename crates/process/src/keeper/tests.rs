@@ -31,7 +31,8 @@ async fn only_what_is_recorded_is_killed() {
     // Started a moment later under the same number: another process.
     let reused = Identity { start_time: reused.start_time + 1, ..reused };
 
-    let mut link = Link::start(&command, TOKEN, [known].into_iter()).expect("a keeper comes up");
+    let mut link =
+        Link::start(&command, TOKEN, None, [known].into_iter()).expect("a keeper comes up");
     link.add(told).expect("it listens");
     link.add(removed).expect("it listens");
     link.add(reused).expect("it listens");
@@ -48,7 +49,7 @@ async fn only_what_is_recorded_is_killed() {
 #[tokio::test]
 async fn a_keeper_is_not_woken_by_what_starts_and_ends() {
     let command = KeeperCommand { program: fake_agent().into(), args: vec!["keeper".into()] };
-    let mut link = Link::start(&command, TOKEN, [].into_iter()).expect("a keeper comes up");
+    let mut link = Link::start(&command, TOKEN, None, [].into_iter()).expect("a keeper comes up");
     let before = times_it_slept(link.pid());
     // Nobody has such a number: it is over what the kernel gives.
     let nobody = Identity { pid: (1 << 22) + 1, start_time: 1 };
@@ -76,8 +77,8 @@ async fn whoever_carries_the_token_is_killed() {
     // Both carry the token of `processes`: a keeper of another one kills neither.
     let [carrier, other] = [carrier, other].map(Watched::new);
     let command = KeeperCommand { program: fake_agent().into(), args: vec!["keeper".into()] };
-    Link::start(&command, TOKEN, [].into_iter()).expect("a keeper comes up").break_off();
+    Link::start(&command, TOKEN, None, [].into_iter()).expect("a keeper comes up").break_off();
     assert!(!carrier.is_gone() && !other.is_gone());
-    Link::start(&command, token, [].into_iter()).expect("a keeper comes up").break_off();
+    Link::start(&command, token, None, [].into_iter()).expect("a keeper comes up").break_off();
     assert!(carrier.is_gone_within(FAR) && other.is_gone_within(FAR));
 }

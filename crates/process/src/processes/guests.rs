@@ -13,6 +13,7 @@ impl Processes {
     /// [`guest_not_started`](Self::guest_not_started) follows. Answers the value of [`MARK_VARIABLE`](crate::MARK_VARIABLE) for it, by which the
     /// keeper finds it wherever it goes.
     pub fn guest_starting(&self) -> String {
+        self.0.enter_cgroup();
         let mut state = self.0.state();
         state.starting += 1;
         state.serial += 1;

@@ -41,7 +41,7 @@ impl Inner {
         }
         let held = state.live.iter().chain(&state.guests).chain(&state.strays);
         let held = held.map(|(&pid, &start_time)| Identity { pid, start_time });
-        let notice = match Link::start(command, &self.token, held) {
+        let notice = match Link::start(command, &self.token, self.cgroup.as_deref(), held) {
             Ok(link) => {
                 // Killed only now: until then it may still wake up in time.
                 if let Some(silent) = state.keeper.replace(link) {

@@ -71,6 +71,7 @@ impl Processes {
         let (err_side, mut err_reader) = capture::prepare(stderr).map_err(system)?;
 
         self.0.watch_keeper();
+        self.0.enter_cgroup();
         let starting = Starting::begin(&self.0);
         let mark = format!("{}.{};", self.0.token, starting.serial);
         env.retain(|(name, _)| name != MARK_VARIABLE);
@@ -160,7 +161,8 @@ pub(super) fn enter(inner: &Inner, state: &mut State, group: Identity) -> Result
         state.keeper = None;
         let live = state.live.iter().chain(&state.guests).chain(&state.strays);
         let live = live.map(|(&pid, &start_time)| Identity { pid, start_time });
-        let link = Link::start(command, &inner.token, live.chain([group]))?;
+        let cgroup = inner.cgroup.as_deref();
+        let link = Link::start(command, &inner.token, cgroup, live.chain([group]))?;
         state.keeper = Some(link);
     }
     Ok(())

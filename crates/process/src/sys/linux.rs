@@ -1,9 +1,11 @@
 //! Linux: process descriptors, `waitid`, groups and the sub-reaper flag.
 
+mod cgroup;
 mod open_files;
 mod proc;
 mod spawn;
 
+pub(crate) use cgroup::{ControlGroups, control_group, process_namespace, wait_until_empty};
 pub(crate) use open_files::OpenFiles;
 pub use proc::boot_id;
 pub(crate) use proc::{
@@ -106,7 +108,12 @@ pub(crate) fn kill(process: impl AsFd) {
 /// Waits until something can be read from the descriptor: for a process, until it has ended. False when the time is
 /// over first.
 pub(crate) fn wait_readable(descriptor: impl AsFd, limit: Duration) -> bool {
-    let mut fds = [PollFd::new(&descriptor, PollFlags::IN)];
+    wait_for(descriptor, PollFlags::IN, limit)
+}
+
+/// Waits until one of these is to be said of the descriptor. False when the time is over first.
+fn wait_for(descriptor: impl AsFd, what: PollFlags, limit: Duration) -> bool {
+    let mut fds = [PollFd::new(&descriptor, what)];
     let timeout = Timespec::try_from(limit).ok();
     // A signal that comes in between only makes the wait start again; these are rare and the limit is generous.
     loop {

@@ -5,9 +5,16 @@ use std::path::{Path, PathBuf};
 
 use offshoot_process::{KeeperCommand, KeeperError, NeverStop, Options, Processes, ProcessesError};
 use offshoot_test_support::{Watched, fake_agent};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::leftovers::Supervisor;
 use super::{FAR, LIST_DESCRIPTORS, inherited, shell, text, within};
+
+pub(super) fn signal(pid: u32, signal: Signal) {
+    let raw = i32::try_from(pid).ok().filter(|pid| *pid > 1);
+    let pid = Pid::from_raw(raw.expect("a number of a process"));
+    kill_process(pid.expect("it is not 0"), signal).expect("it is ours");
+}
 
 fn kept() -> Options {
     let keeper = KeeperCommand { program: fake_agent().into(), args: vec!["keeper".into()] };
@@ -155,10 +162,7 @@ fn a_keeper_that_is_stopped_is_replaced() {
     let child = Watched::new(supervisor.number("child "));
     let grandchild = Watched::new(supervisor.number(""));
     let first = Watched::new(stopped);
-    let raw = i32::try_from(stopped).ok().filter(|pid| *pid > 1);
-    let pid = rustix::process::Pid::from_raw(raw.expect("a number of a process"));
-    rustix::process::kill_process(pid.expect("it is not 0"), rustix::process::Signal::STOP)
-        .expect("it is ours");
+    signal(stopped, Signal::STOP);
     // The first line since then: while it answered, nothing was noticed.
     assert_eq!(supervisor.number("replaced "), stopped);
     assert!(first.is_gone_within(FAR), "it must not wake up again");

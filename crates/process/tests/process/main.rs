@@ -1,6 +1,7 @@
 //! Real processes that do awkward things. Each test looks that nothing is left.
 
 mod abandoned;
+mod cgroup;
 mod ends;
 mod guest;
 mod keeper;

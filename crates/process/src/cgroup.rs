@@ -1,0 +1,228 @@
+//! The control group of this process and of all that it starts: a group that a process inherits and cannot forget, whatever it does
+//! to its session, its environment and its parents.
+//!
+//! ```text
+//!   home                           the group in which this process was started; the keeper stays here
+//!    └─ offshoot-NS-PID-START      this process enters it before its first program: each program is born in it
+//! ```
+//!
+//! This process enters the group itself, because a program that were put there after its start could have forked before.
+//! Its number in the group's file would come too late then, and the C library's `posix_spawn` knows no group. So nothing is
+//! done for each start, and there is no moment in which a program is outside. The price is that the group cannot be killed as
+//! long as this process is in it: it leaves before it kills the rest, and where it is killed itself the keeper, which is
+//! outside, kills the group.
+//!
+//! Where control groups of version 2 are not there, or this process may make none, there is no group.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use crate::sys::{self, ControlGroups, ProcessId};
+
+/// How long killed processes may take to end before the group is left where it is.
+const END_LIMIT: Duration = Duration::from_secs(5);
+
+/// The longest path of a group that the keeper's ledger takes.
+pub(crate) const LONGEST_PATH: usize = 480;
+
+/// A control group that this process has made and entered. When it is dropped this process has left it, whatever else was in it
+/// is gone, and so is the group.
+#[derive(Debug)]
+pub(crate) struct Cgroup {
+    /// Where this process was before.
+    home: PathBuf,
+    path: PathBuf,
+    /// Whether this process is in the group. Empty until it has tried.
+    entered: Arc<OnceLock<bool>>,
+}
+
+/// The one of this process: each of its `Processes` has the same.
+static OF_THIS_PROCESS: Mutex<Weak<Cgroup>> = Mutex::new(Weak::new());
+
+impl Cgroup {
+    /// The group of this process, which is made where there is none. None where it cannot be made.
+    pub(crate) fn of_this_process() -> Option<Arc<Self>> {
+        let mut of_this_process = OF_THIS_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cgroup) = of_this_process.upgrade() {
+            return Some(cgroup);
+        }
+        let home = ControlGroups::read().ok()?.home()?;
+        remove_dead(&home);
+        let cgroup = Arc::new(Self::make(home).ok()?);
+        *of_this_process = Arc::downgrade(&cgroup);
+        Some(cgroup)
+    }
+
+    fn make(home: PathBuf) -> io::Result<Self> {
+        let path = home.join(Name::of_this_process()?.to_string());
+        if path.as_os_str().len() > LONGEST_PATH {
+            return Err(io::ErrorKind::InvalidFilename.into());
+        }
+        fs::create_dir(&path)?;
+        // Removed again where the kernel cannot kill it, or where there is no way back from it.
+        let cgroup = Self { home, path, entered: Arc::default() };
+        for needed in [cgroup.path.join(KILL), cgroup.path.join(MEMBERS), cgroup.home.join(MEMBERS)]
+        {
+            fs::OpenOptions::new().write(true).open(needed)?;
+        }
+        Ok(cgroup)
+    }
+
+    /// Begins to enter the group. The kernel takes some milliseconds to move a process, which are spent elsewhere.
+    pub(crate) fn begin_to_enter(&self) {
+        let (entered, path) = (Arc::clone(&self.entered), self.path.clone());
+        // Where there is no thread to be had it is entered with the first program.
+        let _ = std::thread::Builder::new()
+            .name("offshoot-cgroup".to_owned())
+            .spawn(move || *entered.get_or_init(|| move_into(&path, OURSELVES).is_ok()));
+    }
+
+    /// Waits until this process is in the group, or cannot enter it.
+    pub(crate) fn enter(&self) {
+        self.entered.get_or_init(|| move_into(&self.path, OURSELVES).is_ok());
+    }
+
+    /// Moves a keeper out that was started while this process was in the group.
+    pub(crate) fn put_out(&self, keeper: ProcessId) -> io::Result<()> {
+        match self.entered.get() {
+            Some(true) => move_into(&self.home, &keeper.get().to_string()),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // Where the thread has not begun yet, it finds that it is over.
+        let is_in = *self.entered.get_or_init(|| false);
+        if !is_in || move_into(&self.home, OURSELVES).is_ok() {
+            end(&self.path);
+        }
+    }
+}
+
+/// The file by which the kernel kills all members of a group and of those below it, also such as are just being forked.
+const KILL: &str = "cgroup.kill";
+
+/// The file of the members of a group, which moves a process whose number is written into it.
+const MEMBERS: &str = "cgroup.procs";
+
+/// The number by which a process names itself there.
+const OURSELVES: &str = "0";
+
+fn move_into(group: &Path, process: &str) -> io::Result<()> {
+    fs::write(group.join(MEMBERS), process)
+}
+
+/// Kills whatever is in a group, waits for its end and removes the group. This process must not be in it.
+pub(crate) fn end(group: &Path) {
+    if fs::write(group.join(KILL), "1").is_ok() {
+        // What does not end keeps the group from being removed.
+        let _ = sys::wait_until_empty(group, END_LIMIT);
+    }
+    remove(group);
+}
+
+/// Removes a group and those below it, which some member may have made. The system refuses where a process is in one.
+fn remove(group: &Path) {
+    let mut found = vec![group.to_owned()];
+    let mut next = 0;
+    while let Some(folder) = found.get(next) {
+        let below = fs::read_dir(folder).into_iter().flatten().flatten();
+        let below = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        let below: Vec<PathBuf> = below.map(|entry| entry.path()).collect();
+        found.extend(below);
+        next += 1;
+    }
+    for folder in found.iter().rev() {
+        let _ = fs::remove_dir(folder);
+    }
+}
+
+/// Removes empty groups that processes have left which were killed together with their keepers.
+fn remove_dead(home: &Path) {
+    for entry in fs::read_dir(home).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().and_then(Name::parse).is_some_and(|name| name.is_dead()) {
+            remove(&entry.path());
+        }
+    }
+}
+
+/// The groups of processes that have ended in which a process still is.
+pub(crate) fn dead_groups(pid: u32) -> Vec<String> {
+    let path = sys::control_group(pid).unwrap_or_default();
+    let names = path.split('/').filter(|part| Name::parse(part).is_some_and(|name| name.is_dead()));
+    names.map(str::to_owned).collect()
+}
+
+/// Whether a process is in one of these groups, or below it.
+pub(crate) fn is_in_any(pid: u32, groups: &HashSet<String>) -> bool {
+    !groups.is_empty()
+        && sys::control_group(pid)
+            .is_some_and(|path| path.split('/').any(|part| groups.contains(part)))
+}
+
+/// The name of a group: whose it is. A number means a process only in one world of processes, so that stands there too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Name {
+    world: u64,
+    pid: u32,
+    start_time: u64,
+}
+
+impl Name {
+    fn of_this_process() -> io::Result<Self> {
+        let pid = std::process::id();
+        Ok(Self { world: sys::process_namespace()?, pid, start_time: sys::stat(pid)?.start_time })
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        let mut parts = name.strip_prefix("offshoot-")?.splitn(3, '-');
+        let world = parts.next()?.parse().ok()?;
+        let pid = parts.next()?.parse().ok()?;
+        Some(Self { world, pid, start_time: parts.next()?.parse().ok()? })
+    }
+
+    /// Whether the process that made it has ended. One of another world of processes never has, as far as we can tell.
+    fn is_dead(self) -> bool {
+        sys::process_namespace().is_ok_and(|world| world == self.world)
+            && !sys::stat(self.pid)
+                .is_ok_and(|found| found.start_time == self.start_time && !found.zombie)
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { world, pid, start_time } = self;
+        write!(f, "offshoot-{world}-{pid}-{start_time}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_whose_a_group_is() {
+        let ours = Name::of_this_process().expect("the system tells");
+        assert_eq!(Name::parse(&ours.to_string()), Some(ours));
+        let check = |name: Name, dead: bool| assert_eq!(name.is_dead(), dead, "{name}");
+        check(ours, false);
+        check(Name { start_time: ours.start_time + 1, ..ours }, true);
+        check(Name { pid: u32::MAX, ..ours }, true);
+        // What is dead elsewhere cannot be known here.
+        check(Name { world: ours.world + 1, pid: u32::MAX, ..ours }, false);
+        for other in ["offshoot-1-2", "offshoot-1-2-3-4", "offshoot-a-2-3", "other-1-2-3", ""] {
+            assert_eq!(Name::parse(other), None, "{other}");
+        }
+    }
+}
