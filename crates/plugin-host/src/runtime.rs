@@ -17,7 +17,7 @@ use offshoot_runtime::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-use crate::host::{TurnEnded, panic_text, run_host};
+use crate::host::{Log, TurnEnded, panic_text, run_host};
 use crate::order::InOrder;
 use crate::plugin::{Plugin, words};
 
@@ -61,31 +61,46 @@ impl Runtime for PluginRuntime {
     }
 
     fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished> {
-        let spec = match launch::encode(launch) {
-            Ok(spec) => spec,
-            Err(error) => return std::future::ready(failed(&error)).boxed(),
-        };
-        let RunContext { host, stop, turns, .. } = cx;
-        let order = InOrder::of(host);
-        let host = RunHost::from(Arc::clone(&order));
-        let (turn_ended, further) = match self.abilities.turns {
-            true => {
-                // No bound: a run has one turn at a time.
-                let (tx, ends) = mpsc::unbounded_channel();
-                (Some(tx), Some(Further { turns, ends }))
-            }
-            false => (None, None),
-        };
-        let crossing = run_host(host.clone(), Some(stop.clone()), turn_ended, self.plugin.log());
-        let run = self.runtime.start(spec.as_str().into(), crossing);
-        let drive = Drive { run, host, stop, further };
+        let order = InOrder::of(cx.host);
+        let cx = RunContext { host: RunHost::from(Arc::clone(&order)), ..cx };
+        let linger = Some(LINGER);
+        let log = self.plugin.log();
+        let run = carry(&self.runtime, launch, cx, self.abilities.turns, linger, log);
         async move {
-            let finished = drive.finish().await;
+            let finished = run.await;
             order.over();
             finished
         }
         .boxed()
     }
+}
+
+/// Starts a run of a plugin's runtime and passes on what goes both ways, as it comes. Where the run does not end so long after its
+/// grace, it is dropped.
+pub(crate) fn carry(
+    runtime: &RuntimeRef,
+    launch: Launch,
+    cx: RunContext,
+    takes_turns: bool,
+    linger: Option<Duration>,
+    log: Option<Log>,
+) -> BoxFuture<'static, Finished> {
+    let spec = match launch::encode(launch) {
+        Ok(spec) => spec,
+        Err(error) => return std::future::ready(failed(&error)).boxed(),
+    };
+    let RunContext { host, stop, turns, .. } = cx;
+    let (turn_ended, further) = match takes_turns {
+        true => {
+            // No bound: a run has one turn at a time.
+            let (tx, ends) = mpsc::unbounded_channel();
+            (Some(tx), Some(Further { turns, ends }))
+        }
+        false => (None, None),
+    };
+    let crossing = run_host(host.clone(), Some(stop.clone()), turn_ended, log);
+    let run = runtime.start(spec.as_str().into(), crossing);
+    Drive { run, host, stop, further, linger }.finish().boxed()
 }
 
 /// A run, and what is to be passed on to it. Dropping it drops the run, which ends it.
@@ -95,6 +110,8 @@ struct Drive {
     stop: StopSignal,
     /// Where it can take more than one turn.
     further: Option<Further>,
+    /// How long after its grace it may go on. None waits.
+    linger: Option<Duration>,
 }
 
 /// What makes further turns: letters to the run, and its words that a turn is over.
@@ -111,7 +128,7 @@ enum Heard {
 impl Drive {
     /// Waits for the outcome, and passes on requests to stop, letters, and what is ruled after a turn.
     async fn finish(self) -> Finished {
-        let Self { run, host, mut stop, mut further } = self;
+        let Self { run, host, mut stop, mut further, linger } = self;
         // A future of a plugin that panics panics here, where it is caught, and nowhere else.
         let mut outcome = AssertUnwindSafe(run.outcome()).catch_unwind();
         let mut over: OptionFuture<BoxFuture<'static, ()>> = None.into();
@@ -126,7 +143,8 @@ impl Drive {
                         Stop::Firm => Duration::ZERO,
                     };
                     run.cancel(u64::try_from(grace.as_millis()).unwrap_or(u64::MAX));
-                    over = Some(elapsed(grace.saturating_add(LINGER)).boxed()).into();
+                    let limit = linger.map(|linger| grace.saturating_add(linger));
+                    over = limit.map(|limit| elapsed(limit).boxed()).into();
                 }
                 Some(heard) = heard(&mut further) => match heard {
                     Heard::Letter(text) => pass_on(&run, text),

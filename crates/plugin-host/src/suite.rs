@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::JsonText;
+use offshoot_runtime::contract::{Note, Violation};
 use serde::{Deserialize, Serialize};
 
 use crate::error::PluginError;
@@ -203,6 +204,20 @@ impl Book<'_> {
         let (subject, rule) = (subject.to_owned(), rule.to_owned());
         self.write(&Line::Trying { subject: subject.clone(), rule: rule.clone() });
         let verdict = attempt.await;
+        self.write(&Line::Found(Finding { subject, rule, verdict }));
+    }
+
+    /// What the contract notes of a rule.
+    pub(crate) fn note(&mut self, subject: &str, note: Note) {
+        let (rule, verdict) = match note {
+            Note::Trying(rule) => {
+                let (subject, rule) = (subject.to_owned(), rule.to_owned());
+                return self.write(&Line::Trying { subject, rule });
+            }
+            Note::Kept(rule) => (rule, Verdict::Kept),
+            Note::Broken(Violation { rule, found }) => (rule, Verdict::Broken(found)),
+        };
+        let (subject, rule) = (subject.to_owned(), rule.to_owned());
         self.write(&Line::Found(Finding { subject, rule, verdict }));
     }
 

@@ -6,12 +6,14 @@
 //!   RunEvent, spawn ◀  └── Stop                           told and asked through the host / softly, then firmly
 //! ```
 //!
-//! Promise asked of every implementation, and checked by [`check_contract`]:
-//! 1. The future ends exactly once, and only after everything the run started is gone.
-//! 2. A request to stop is heard at any moment; a second, firmer one shortens the first.
-//! 3. No event follows the end. Usage is cumulative.
-//! 4. Dropping the future ends the run as a firm stop would; nobody is left to be told.
-//! 5. The reason comes from evidence (an exit code, a protocol field), never from the text of an answer.
+//! Promise asked of every implementation, and checked by [`check_contract`] as far as it can be seen from outside:
+//! 1. It tells once, and before anything else, that it has started.
+//! 2. The future ends exactly once, and only after everything the run started is gone: nothing of it holds its host any more.
+//! 3. A request to stop is heard at any moment; a second, firmer one shortens the first.
+//! 4. No event follows the end. Usage is cumulative.
+//! 5. Where it can take turns, it asks after each answer how it goes on, and takes the letters that came.
+//! 6. Dropping the future ends the run as a firm stop would, and lets go of its host.
+//! 7. The reason comes from evidence (an exit code, a protocol field), never from the text of an answer.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -28,7 +30,7 @@
 //! ```
 
 mod closure;
-mod contract;
+pub mod contract;
 mod finished;
 mod host;
 mod launch;

@@ -1,41 +1,16 @@
 //! The contract holds for closures, and it notices when it is broken.
 
-use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use offshoot_model::{AgentId, Grant, Reason, RootId, RunId, SessionKey};
+use offshoot_model::{CancelledBy, Cost, MicroUsd, Reason, TokenCount, Usage};
 use offshoot_runtime::{
-    Abilities, Finished, FnRuntime, Input, Launch, OutputFormat, RunContext, Runtime, Stop,
-    StopHandle, check_contract,
+    Abilities, Finished, FnRuntime, Launch, RunContext, Runtime, Stop, StopHandle, check_contract,
 };
-use uuid::Uuid;
 
 fn launch(task: &str) -> Launch {
-    let run = RunId::from_uuid(Uuid::nil());
-    Launch {
-        continues: false,
-        run,
-        root: RootId::new(run),
-        key: SessionKey::parse("agent:main:subagent:x").expect("a key"),
-        agent: AgentId::main(),
-        depth: 1,
-        task: task.into(),
-        context: Vec::new(),
-        context_manifest: None,
-        input: Input::Prompt,
-        command: None,
-        ok_exit: Arc::from([]),
-        output: OutputFormat::Text,
-        working_folder: Arc::new(PathBuf::from("/")),
-        run_folder: PathBuf::from("/nonexistent"),
-        spool_folder: Arc::new(PathBuf::from("/nonexistent")),
-        model: None,
-        thinking: None,
-        system_prompt: None,
-        grant: Arc::new(Grant::unbounded()),
-        pass: None,
-    }
+    Launch::bare(task)
 }
 
 #[tokio::test(start_paused = true)]
@@ -50,42 +25,179 @@ async fn every_runtime_passes_the_contract() {
     assert_eq!(broken, []);
 }
 
-/// Says nothing when it starts, and claims success when it is stopped.
-struct Liar;
+/// Breaks the promise that its task names, and no other.
+struct Misbehaves;
 
-impl Runtime for Liar {
+impl Runtime for Misbehaves {
     fn name(&self) -> &str {
-        "liar"
+        "misbehaves"
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities::of_a_command()
+        Abilities { turns: true, ..Abilities::of_a_command() }
     }
 
-    fn start(&self, _launch: Launch, _cx: RunContext) -> BoxFuture<'static, Finished> {
-        Box::pin(async { Finished::of(Reason::Completed { exit_code: None }) })
+    fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished> {
+        if &*launch.task == "speaks first" {
+            cx.host.progress("here I come");
+        }
+        if !launch.task.starts_with("silent") {
+            cx.host.started(None);
+        }
+        if launch.task.starts_with("hang") {
+            Box::pin(hangs(launch.task, cx))
+        } else {
+            Box::pin(answers(launch.task, cx))
+        }
     }
 }
 
-#[tokio::test]
-async fn a_liar_is_found_out() {
-    let broken = check_contract(&Liar, || launch("answer"), || launch("hang")).await;
-    let rules: Vec<&str> = broken.iter().map(|violation| violation.rule).collect();
-    assert_eq!(
-        rules,
-        [
-            "started is told exactly once",
-            "started comes first",
-            "a soft stop ends a run that hangs",
-            "a firm stop ends a run that hangs",
-        ]
+fn tokens(tokens: u64) -> Usage {
+    Usage { input: TokenCount::Known(tokens), ..Usage::default() }
+}
+
+async fn answers(task: Arc<str>, cx: RunContext) -> Finished {
+    let RunContext { host, mut turns, .. } = cx;
+    let usd = |micros| Cost::known(MicroUsd::from_micros(micros));
+    match &*task {
+        "starts twice" => host.started(None),
+        "uses less" => [2, 1].into_iter().for_each(|n| host.used(tokens(n), Cost::NONE)),
+        "forgets" => {
+            [tokens(2), Usage::UNKNOWN].into_iter().for_each(|used| host.used(used, Cost::NONE));
+        }
+        "costs less" => [2, 1].into_iter().for_each(|n| host.used(tokens(1), usd(n))),
+        "ends with less" => host.used(tokens(2), Cost::NONE),
+        "never ends" | "silent" => {
+            turns.ended(None).await;
+            turns.ended(None).await;
+            std::future::pending().await
+        }
+        "fails" => {
+            return Finished::of(Reason::ExitCode { code: 1 });
+        }
+        "one turn" => {
+            turns.ended(None).await;
+            return Finished::text("done");
+        }
+        "no letters" => {
+            host.turn_ended(None, 0).await;
+            host.turn_ended(None, 0).await;
+            return Finished::text("done");
+        }
+        "greedy" => {
+            turns.ended(None).await;
+        }
+        "late" => after(Duration::from_secs(1), move || host.progress("still here")),
+        "stays" => after(Duration::MAX, move || drop(host)),
+        _ => {}
+    }
+    turns.ended(None).await;
+    turns.ended(None).await;
+    let usage = (&*task == "ends with less").then(|| tokens(1));
+    Finished { usage, ..Finished::text("done") }
+}
+
+async fn hangs(task: Arc<str>, mut cx: RunContext) -> Finished {
+    let host = cx.host.clone();
+    let mut dropped = OnDrop(match &*task {
+        "hang, then speak" => {
+            Some(Box::new(|| after(Duration::from_secs(1), move || host.progress("no"))))
+        }
+        "hang, then stay" => Some(Box::new(|| after(Duration::MAX, move || drop(host)))),
+        _ => None,
+    });
+    let request = cx.stop.heard().await;
+    dropped.0 = None;
+    match (&*task, request) {
+        ("hang, deaf", _)
+        | ("hang, not softly", Stop::Soft { grace: SHORT })
+        | ("hang, not firmly", Stop::Firm) => std::future::pending().await,
+        ("hang, patient", Stop::Soft { grace }) => pause(grace).await,
+        ("hang, lies", _) => return Finished::text("done"),
+        _ => {}
+    }
+    Finished::of(Reason::Cancelled { by: CancelledBy::Operator })
+}
+
+/// The grace that the contract gives first.
+const SHORT: Duration = Duration::from_millis(200);
+
+/// Goes on when its run is over.
+#[expect(clippy::disallowed_methods, reason = "what no runtime should do")]
+fn after(time: Duration, work: impl FnOnce() + Send + 'static) {
+    tokio::spawn(async move {
+        pause(time).await;
+        work();
+    });
+}
+
+#[expect(clippy::disallowed_methods, reason = "the clock of these tests is paused")]
+async fn pause(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
+/// Does it where a run is dropped, and not where it ends.
+struct OnDrop(Option<Box<dyn FnOnce() + Send>>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        if let Some(work) = self.0.take() {
+            work();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_broken_promise_is_named_and_none_is_waited_for_without_end() {
+    async fn check(answer: &str, hang: &str, expected: &[&str]) {
+        let broken = check_contract(&Misbehaves, || launch(answer), || launch(hang)).await;
+        let rules: Vec<&str> = broken.iter().map(|violation| violation.rule).collect();
+        assert_eq!(rules, expected, "{answer}; {hang}: {broken:#?}");
+    }
+    let (soft, firm, firmer) = (
+        "a soft stop ends a run that hangs",
+        "a firm stop ends a run that hangs",
+        "a firm stop shortens a soft one",
     );
+    check("well", "hang", &[]).await;
+    for (task, rule) in [
+        ("fails", "a launch that answers completes"),
+        ("never ends", "a launch that answers completes"),
+        ("starts twice", "started is told exactly once"),
+        ("speaks first", "started comes first"),
+        ("uses less", "what was used only grows"),
+        ("forgets", "what was used only grows"),
+        ("costs less", "what was used only grows"),
+        ("ends with less", "what was used only grows"),
+        ("one turn", "a run that is told to go on takes a further turn"),
+        ("no letters", "a letter is taken with the next turn"),
+        ("greedy", "a run that is told to end takes no further turn"),
+        ("late", "no event follows the end"),
+        ("stays", "a run that is over lets go of its host"),
+    ] {
+        check(task, "hang", &[rule]).await;
+    }
+    for (task, rules) in [
+        ("silent", &["a launch that hangs starts, and does not end before it is stopped"][..]),
+        ("well", &["a launch that hangs starts, and does not end before it is stopped"]),
+        ("hang, deaf", &[soft, firm, firmer]),
+        ("hang, lies", &[soft, firm, firmer]),
+        ("hang, not softly", &[soft]),
+        ("hang, not firmly", &[firm]),
+        ("hang, patient", &[firmer]),
+        ("hang, then speak", &["a run that is dropped says nothing more"]),
+        ("hang, then stay", &["a run that is dropped lets go of its host"]),
+    ] {
+        check("well", task, rules).await;
+    }
+    let silent = ["a launch that answers completes", "started is told exactly once"];
+    check("silent", "hang", &silent).await;
 }
 
 #[tokio::test]
 async fn a_softer_request_does_not_soften_a_firm_one() {
     let (handle, mut signal) = StopHandle::new();
-    let soft = |seconds| Stop::Soft { grace: std::time::Duration::from_secs(seconds) };
+    let soft = |seconds| Stop::Soft { grace: Duration::from_secs(seconds) };
     handle.stop(soft(5));
     assert_eq!(signal.heard().await, soft(5));
     handle.stop(soft(2));

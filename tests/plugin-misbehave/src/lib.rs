@@ -12,6 +12,18 @@
 //! | `block` | never ends, and blocks its thread |
 //! | `abort`, `exit`, `overflow` | ends the process |
 //!
+//! The runtime `breaks` takes turns, and breaks one rule of the contract, which its task names:
+//!
+//! | task | what it does |
+//! |---|---|
+//! | `silent` | never says that it has started |
+//! | `early word` | says something before it says that it has started |
+//! | `shrinks` | says that it used less than it said before |
+//! | `one turn`, `no letters` | does not go on when it is told to; reads no letters |
+//! | `more turns` | goes on when it is told to end |
+//! | `stays` | answers, and keeps its host |
+//! | `lies firmly` | goes on until it is stopped firmly, and says then that it completed |
+//!
 //! The runtime `greedy` asks for two children that are as greedy, and answers with what came of both.
 //!
 //! With `{"hook":"abort"}` as its settings, `misbehave` sees to it that the next panic ends the process.
@@ -20,13 +32,16 @@
 //! its first result and never comes back.
 
 use std::future::pending;
+use std::sync::Arc;
 use std::thread;
 
-use offshoot_plugin_sdk::model::{Payload, SpawnRequest, ValueKind};
+use offshoot_plugin_sdk::model::{
+    CancelledBy, Cost, Payload, SpawnRequest, TokenCount, Usage, ValueKind,
+};
 use offshoot_plugin_sdk::{
     Abilities, BoxFuture, CostKnowledge, Error, Finished, FnRuntime, FutureExt, JsonText, Launch,
-    MergeFn, MergeInput, MergeSetup, Output, Plugin, Reason, RunContext, RunHost, Runtime, WaitFor,
-    export_plugin, json_of,
+    MergeFn, MergeInput, MergeSetup, Output, Plugin, Reason, RunContext, RunHost, Runtime, Stop,
+    WaitFor, export_plugin, json_of,
 };
 
 /// What it offers. The runtime `stillborn` panics while it is made.
@@ -39,6 +54,7 @@ pub fn plugin() -> Plugin {
             }
             Ok(Misbehave)
         })
+        .runtime("breaks", "breaks the rule that its task names", BREAKS, |_| Ok(Breaks))
         .runtime("greedy", "asks for children without end", ABILITIES, |_| {
             Ok(FnRuntime::new("greedy", |launch, cx| greedy(launch, cx.host)))
         })
@@ -52,6 +68,61 @@ export_plugin!(plugin());
 
 const ABILITIES: Abilities =
     Abilities { cost: CostKnowledge::None, turns: false, resumes: false, enforces: None };
+
+const BREAKS: Abilities = Abilities { cost: CostKnowledge::Unknown, turns: true, ..ABILITIES };
+
+struct Breaks;
+
+impl Runtime for Breaks {
+    fn name(&self) -> &str {
+        "breaks"
+    }
+
+    fn abilities(&self) -> Abilities {
+        BREAKS
+    }
+
+    fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished> {
+        breaks(launch.task, cx).boxed()
+    }
+}
+
+async fn breaks(task: Arc<str>, cx: RunContext) -> Finished {
+    let RunContext { host, mut stop, mut turns, .. } = cx;
+    if &*task == "early word" {
+        host.progress("here I come");
+    }
+    if &*task != "silent" {
+        host.started(None);
+    }
+    match &*task {
+        "lies firmly" => {
+            if let Stop::Soft { .. } = stop.heard().await {
+                return Finished::of(Reason::Cancelled { by: CancelledBy::Operator });
+            }
+            return Finished::text("done");
+        }
+        "shrinks" => [2, 1].into_iter().for_each(|tokens| {
+            let input = TokenCount::Known(tokens);
+            host.used(Usage { input, ..Usage::default() }, Cost::NONE);
+        }),
+        "more turns" => drop(turns.ended(None).await),
+        _ => {}
+    }
+    turns.ended(None).await;
+    match &*task {
+        "one turn" => {}
+        "no letters" => drop(host.turn_ended(None, 0).await),
+        _ => drop(turns.ended(None).await),
+    }
+    if &*task == "stays" {
+        spawn(async move {
+            pending::<()>().await;
+            drop(host);
+        });
+    }
+    Finished::text(task)
+}
 
 struct Misbehave;
 

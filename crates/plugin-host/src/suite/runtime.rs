@@ -1,24 +1,23 @@
 //! What a runtime of a plugin is asked.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures_util::future::{join_all, poll_immediate};
+use futures_util::future::{BoxFuture, join_all, poll_immediate};
 use offshoot_model::{JsonText, RunStatus};
 use offshoot_plugin_abi::abi_stable::std_types::RResult;
 use offshoot_plugin_abi::wire::{finished, launch};
 use offshoot_plugin_abi::{AbiError, Outcome, RunRef, RuntimeRef};
-use offshoot_runtime::{CostKnowledge, Finished, Launch, RunEvent, Runtime};
+use offshoot_runtime::contract::check_each;
+use offshoot_runtime::{Abilities, CostKnowledge, Finished, Launch, RunContext, Runtime};
 
 use super::listener::Listener;
 use super::probing::{self, Probing};
-use super::{Book, Suite, soon};
+use super::{Book, PATIENCE, Suite, soon};
 use crate::plugin::{Plugin, words};
+use crate::runtime::{PluginRuntime, carry};
 
 /// Between the request to stop and its end, in milliseconds.
 const GRACE_MS: u64 = 500;
-/// How long nothing may be heard from a run that is over.
-const SILENCE: Duration = Duration::from_millis(100);
 /// Runs at once.
 const MANY: usize = 64;
 /// A task of this size, in bytes.
@@ -63,11 +62,17 @@ pub(super) async fn check(
             return;
         }
     };
+    let runtime = Arc::new(runtime);
+    let as_it_is = AsItIs { runtime: Arc::clone(&runtime), made: made.clone() };
+    let answers = || Launch::bare(&*suite.task);
+    let hangs = suite.hanging_task.as_deref().map(|task| move || Launch::bare(task));
+    let hangs = hangs.as_ref().map(|hangs| hangs as &dyn Fn() -> Launch);
+    check_each(&as_it_is, &answers, hangs, PATIENCE, &mut |note| book.note(&subject, note)).await;
     of_one_run(&runtime, &subject, suite, book).await;
     of_nonsense(&runtime, &subject, book).await;
     probing::of_runtime(&runtime, &subject, probing, book).await;
     match &suite.hanging_task {
-        Some(task) => of_stopping(&runtime, &subject, task, book).await,
+        Some(task) => of_waiting(&runtime, &subject, task, book).await,
         None => book.skip(&subject, "it can be stopped", NO_HANGING_TASK),
     }
     if made.abilities().cost == CostKnowledge::None {
@@ -109,53 +114,51 @@ pub(super) async fn are_over(live: Vec<(String, RunRef)>) -> Result<(), String> 
     Ok(())
 }
 
-/// A run that completes by itself.
+/// The runtime as it is: what its runs tell is not put in order, and a run that does not end is waited for.
+struct AsItIs {
+    runtime: Arc<RuntimeRef>,
+    made: PluginRuntime,
+}
+
+impl Runtime for AsItIs {
+    fn name(&self) -> &str {
+        self.made.name()
+    }
+
+    fn abilities(&self) -> Abilities {
+        self.made.abilities()
+    }
+
+    fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished> {
+        carry(&self.runtime, launch, cx, self.made.abilities().turns, None, None)
+    }
+}
+
+/// What crosses of a run that completes by itself, beside what the contract asks.
 async fn of_one_run(runtime: &RuntimeRef, subject: &str, suite: &Suite, book: &mut Book<'_>) {
     let listener = Listener::default();
     let run = start(runtime, &suite.task, &listener);
-    let mut first = None;
-    book.rule(subject, "a task that it can do completes", async {
-        let outcome = soon("its outcome", run.outcome()).await?;
-        let finished = read(&outcome)?;
-        first = Some(outcome);
-        match finished.reason.status() {
-            RunStatus::Completed => Ok(()),
-            _ => Err(finished.reason.to_string()),
-        }
-    })
-    .await;
-    book.rule(subject, "started is told once, and first", async {
-        let heard = listener.heard();
-        let starts = heard.iter().filter(|event| matches!(event, RunEvent::Started(_))).count();
-        match (heard.first(), starts) {
-            (Some(RunEvent::Started(_)), 1) => Ok(()),
-            (first, starts) => Err(format!("{starts} times, and first comes {first:?}")),
-        }
+    book.rule(subject, "its outcome can be asked for again, and is the same", async {
+        let first = soon("its outcome", run.outcome()).await?;
+        let same = match (&first, &soon("its outcome", run.outcome()).await?) {
+            (RResult::ROk(first), RResult::ROk(again)) => first == again,
+            (RResult::RErr(first), RResult::RErr(again)) => first == again,
+            _ => false,
+        };
+        if same { Ok(()) } else { Err("it is another one".to_owned()) }
     })
     .await;
     book.rule(subject, "every event that it tells can be read", async {
         listener.unreadable().into_iter().next().map_or(Ok(()), Err)
     })
     .await;
-    book.rule(subject, "what it has used only grows", async { only_grows(&listener.heard()) })
-        .await;
-    book.rule(subject, "its outcome can be asked for again, and is the same", async {
-        let again = soon("its outcome", run.outcome()).await?;
-        let same = first.as_ref().is_some_and(|first| match (first, &again) {
-            (RResult::ROk(first), RResult::ROk(again)) => first == again,
-            (RResult::RErr(first), RResult::RErr(again)) => first == again,
-            _ => false,
-        });
-        if same { Ok(()) } else { Err("it is another one".to_owned()) }
-    })
-    .await;
     book.rule(subject, "a request to stop after the end changes nothing", async {
+        let before = read(&soon("its outcome", run.outcome()).await?)?.reason;
         run.cancel(0);
         run.cancel(GRACE_MS);
-        let again = soon("its outcome", run.outcome()).await?;
-        match read(&again)?.reason.status() {
-            RunStatus::Completed => Ok(()),
-            other => Err(format!("it is {other} now")),
+        match read(&soon("its outcome", run.outcome()).await?)?.reason {
+            after if after == before => Ok(()),
+            after => Err(format!("it is {after} now")),
         }
     })
     .await;
@@ -164,17 +167,6 @@ async fn of_one_run(runtime: &RuntimeRef, subject: &str, suite: &Suite, book: &m
             RResult::RErr(error) if error.code == AbiError::UNSUPPORTED => Ok(()),
             RResult::RErr(error) => Err(format!("code {}: {}", error.code, words(&error))),
             RResult::ROk(answer) => Err(format!("it answers {answer}")),
-        }
-    })
-    .await;
-    book.rule(subject, "no event follows the outcome", async {
-        let before = listener.heard().len();
-        drop(run);
-        #[expect(clippy::disallowed_methods, reason = "that nothing comes shows only in time")]
-        tokio::time::sleep(SILENCE).await;
-        match listener.heard().len() - before {
-            0 => Ok(()),
-            more => Err(format!("{more} of them")),
         }
     })
     .await;
@@ -199,26 +191,8 @@ async fn of_nonsense(runtime: &RuntimeRef, subject: &str, book: &mut Book<'_>) {
     }
 }
 
-/// A run that does not end by itself.
-async fn of_stopping(runtime: &RuntimeRef, subject: &str, task: &str, book: &mut Book<'_>) {
-    for (rule, requests) in [
-        ("a soft request ends a run that hangs", &[GRACE_MS][..]),
-        ("a firm request ends a run that hangs", &[0]),
-        ("a firm request after a soft one ends a run that hangs", &[600_000, 0]),
-    ] {
-        book.rule(subject, rule, async {
-            let listener = Listener::default();
-            let run = start(runtime, task, &listener);
-            soon("its start", listener.started()).await?;
-            requests.iter().for_each(|grace| run.cancel(*grace));
-            let outcome = soon("its end", run.outcome()).await?;
-            match read(&outcome)?.reason.status() {
-                RunStatus::Completed => Err("it says that it completed".to_owned()),
-                _ => Ok(()),
-            }
-        })
-        .await;
-    }
+/// A run that does not end by itself, beside what the contract asks.
+async fn of_waiting(runtime: &RuntimeRef, subject: &str, task: &str, book: &mut Book<'_>) {
     book.rule(subject, "whoever gives up waiting cancels nothing", async {
         let listener = Listener::default();
         let run = start(runtime, task, &listener);
@@ -231,22 +205,6 @@ async fn of_stopping(runtime: &RuntimeRef, subject: &str, task: &str, book: &mut
         }
         run.cancel(0);
         soon("its end", run.outcome()).await.map(drop)
-    })
-    .await;
-    book.rule(subject, "a run that is dropped says nothing more", async {
-        let listener = Listener::default();
-        let run = start(runtime, task, &listener);
-        soon("its start", listener.started()).await?;
-        drop(run);
-        #[expect(clippy::disallowed_methods, reason = "that nothing comes shows only in time")]
-        tokio::time::sleep(SILENCE).await;
-        let before = listener.heard().len();
-        #[expect(clippy::disallowed_methods, reason = "that nothing comes shows only in time")]
-        tokio::time::sleep(SILENCE).await;
-        match listener.heard().len() - before {
-            0 => Ok(()),
-            more => Err(format!("{more} events")),
-        }
     })
     .await;
 }
@@ -265,7 +223,7 @@ async fn of_size(runtime: &RuntimeRef, subject: &str, suite: &Suite, book: &mut 
     .await;
     book.rule(subject, "a task of 100 MB ends, one way or the other", async {
         let run = start(runtime, &"x".repeat(LARGE), &Listener::default());
-        let outcome = tokio::time::timeout(super::PATIENCE * 6, run.outcome()).await;
+        let outcome = tokio::time::timeout(PATIENCE * 6, run.outcome()).await;
         read(&outcome.map_err(|_| "its outcome took longer than a minute")?).map(drop)
     })
     .await;
@@ -285,17 +243,4 @@ fn read(outcome: &RResult<Outcome, AbiError>) -> Result<Finished, String> {
 
 pub(super) fn not_a_panic(error: &AbiError) -> Result<(), String> {
     if error.known_code() == AbiError::PANICKED { Err(words(error)) } else { Ok(()) }
-}
-
-fn only_grows(heard: &[RunEvent]) -> Result<(), String> {
-    let mut last = None;
-    for event in heard {
-        let RunEvent::Used { usage, .. } = event else { continue };
-        let total = usage.total().known();
-        if total.zip(last).is_some_and(|(now, before)| now < before) {
-            return Err(format!("{now:?} tokens after {last:?}", now = total));
-        }
-        last = total.or(last);
-    }
-    Ok(())
 }

@@ -6,6 +6,7 @@ use offshoot_process::{Options, Processes};
 
 async fn findings(
     plugin: &str,
+    runtime: &str,
     settings: &str,
     task: &str,
     hanging_task: Option<&str>,
@@ -20,7 +21,7 @@ async fn findings(
     };
     let suite = Suite {
         config: json("{}"),
-        runtimes: vec![(plugin.to_owned(), json(settings))],
+        runtimes: vec![(runtime.to_owned(), json(settings))],
         merges: Vec::new(),
         task: task.to_owned(),
         hanging_task: hanging_task.map(str::to_owned),
@@ -38,7 +39,7 @@ fn broken(findings: Vec<Finding>) -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn a_good_one_keeps_every_rule_and_none_is_skipped() {
-    let findings = findings("echo", "{}", "hello", Some("wait")).await;
+    let findings = findings("echo", "echo", "{}", "hello", Some("wait")).await;
     let kept = findings.iter().filter(|finding| finding.verdict == Verdict::Kept).count();
     assert_eq!(kept, findings.len(), "{findings:#?}");
     assert!(kept >= 24, "{findings:#?}");
@@ -46,21 +47,39 @@ async fn a_good_one_keeps_every_rule_and_none_is_skipped() {
 
 #[tokio::test]
 async fn a_panic_that_ends_the_process_is_found_without_one_of_its_own() {
-    let broken = broken(findings("misbehave", r#"{"hook":"abort"}"#, "hello", None).await);
+    let broken =
+        broken(findings("misbehave", "misbehave", r#"{"hook":"abort"}"#, "hello", None).await);
     let [(rule, found)] = &broken[..] else { panic!("{broken:#?}") };
     assert_eq!(rule, "a panic in a run is its outcome, and in an operation of it an error");
     assert!(found.contains("SIGABRT"), "{found}");
 }
 
+/// Each breaks one rule, and no other.
 #[tokio::test]
 async fn what_breaks_a_rule_is_named_and_the_check_goes_on() {
-    for (task, expected) in [("twice", "2 times"), ("silent", "0 times")] {
-        let findings = findings("misbehave", "{}", task, None).await;
+    let check = async |task: &str, hangs: Option<&str>, rule: &str, found: &str| {
+        let findings = findings("misbehave", "breaks", "{}", task, hangs).await;
         let last = findings.last().expect("there are rules").rule.clone();
         assert_eq!(last, "it leaves no process behind");
         let broken = broken(findings);
-        let [(rule, found)] = &broken[..] else { panic!("{task}: {broken:#?}") };
-        assert_eq!(rule, "started is told once, and first");
-        assert!(found.starts_with(expected), "{task}: {found}");
-    }
+        let [(broken, why)] = &broken[..] else { panic!("{task}: {broken:#?}") };
+        assert_eq!(broken, rule, "{task}");
+        assert!(why.starts_with(found), "{task}: {why}");
+    };
+    let once = "started is told exactly once";
+    let further = "a run that is told to go on takes a further turn";
+    let letter = "a letter is taken with the next turn";
+    let no_more = "a run that is told to end takes no further turn";
+    let lets_go = "a run that is over lets go of its host";
+    let firm = "a firm stop ends a run that hangs";
+    tokio::join!(
+        check("silent", None, once, "0 times"),
+        check("early word", None, "started comes first", "Some(Progress("),
+        check("shrinks", None, "what was used only grows", "input: 1 after 2"),
+        check("one turn", None, further, "it asked 1 times"),
+        check("no letters", None, letter, "it had taken none"),
+        check("more turns", None, no_more, "it asked 3 times"),
+        check("stays", None, lets_go, "not within 10 s"),
+        check("well", Some("lies firmly"), firm, "it says that it completed"),
+    );
 }

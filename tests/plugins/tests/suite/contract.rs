@@ -80,8 +80,10 @@ fn claude_of_cardboard(place: &Path) -> String {
 read -r first
 echo '{"type":"system","subtype":"init","session_id":"s","model":"m","tools":[],"mcp_servers":[]}'
 case "$first" in *hang*) exec sleep 1000;; esac
+while
 echo '{"type":"result","subtype":"success","is_error":false,"result":"cardboard","session_id":"s","num_turns":1,"total_cost_usd":0.01,"usage":{"input_tokens":1,"output_tokens":1}}'
-cat > /dev/null
+read -r further
+do :; done
 "#;
     fs::write(&path, script).expect("there is room");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
