@@ -376,7 +376,8 @@ impl Audit {
                 EventKind::BudgetNotice
                 | EventKind::StallLent
                 | EventKind::Merged(_)
-                | EventKind::StrayEnded { .. },
+                | EventKind::StrayEnded { .. }
+                | EventKind::KeeperFailed { .. },
                 _,
             ) => None,
             (

@@ -9,6 +9,7 @@ mod cleanup;
 mod completions;
 mod config;
 mod context;
+mod doctor;
 mod events;
 mod fanout;
 mod global;
@@ -47,6 +48,7 @@ pub(crate) use context::{
     ContextArguments, ContextCommand, ContextGetArguments, ContextInfoArguments,
     ContextPutArguments, KindArgument,
 };
+pub(crate) use doctor::DoctorArguments;
 pub(crate) use events::EventsArguments;
 pub(crate) use fanout::FanoutArguments;
 pub(crate) use global::Global;
@@ -142,6 +144,7 @@ pub(crate) enum Command {
     Events(EventsArguments),
     Audit(AuditArguments),
     Prune(PruneArguments),
+    Doctor(DoctorArguments),
     Trust(TrustArguments),
     Plugin(PluginArguments),
     Agents(AgentsArguments),

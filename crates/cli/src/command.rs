@@ -7,6 +7,7 @@ mod cancel;
 mod completions;
 mod config;
 mod context;
+mod doctor;
 mod events;
 mod fanout;
 mod history;
@@ -36,7 +37,8 @@ use clap::Parser;
 use offshoot_process::run_keeper;
 
 use crate::arguments::{
-    Arguments, Command, KeeperArguments, PluginCommand, PluginSuiteArguments, PluginTrialArguments,
+    Arguments, Command, DoctorArguments, KeeperArguments, PluginCommand, PluginSuiteArguments,
+    PluginTrialArguments,
 };
 use crate::environment::Environment;
 use crate::exit::Exit;
@@ -92,6 +94,7 @@ fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
         Command::Events(arguments) => events::run(&arguments, cx),
         Command::Audit(arguments) => audit::run(&arguments, cx),
         Command::Prune(arguments) => prune::run(&arguments, cx),
+        Command::Doctor(DoctorArguments {}) => doctor::run(cx),
         Command::Trust(arguments) => trust::run(&arguments, cx),
         Command::Plugin(arguments) => plugin::run(arguments.command, cx),
         Command::PluginTrial(PluginTrialArguments {}) => plugin::trial(cx),
@@ -111,6 +114,7 @@ const fn act_of_the_operator(command: &Command) -> Option<&'static str> {
     match command {
         Command::Audit(_) => Some("audit"),
         Command::Prune(_) => Some("prune"),
+        Command::Doctor(_) => Some("doctor"),
         Command::Resume(_) => Some("resume"),
         Command::Trust(_) => Some("trust"),
         Command::Plugin(arguments) => match arguments.command {

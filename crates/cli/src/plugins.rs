@@ -29,6 +29,7 @@ use crate::invocation::Invocation;
 use crate::project::Project;
 use crate::tried::Tried;
 use crate::trusted::{Trust, Trusted};
+use crate::work::children::Children;
 use crate::work::engine;
 
 pub(crate) use found::Found;
@@ -44,7 +45,7 @@ pub(crate) struct Plugins {
     named: Vec<PathBuf>,
     config: Config,
     /// Started with the first that is needed.
-    processes: Arc<OnceLock<Processes>>,
+    children: Arc<OnceLock<Children>>,
     runtimes: Vec<PluginRuntime>,
 }
 
@@ -58,7 +59,7 @@ impl Plugins {
         let search = search(named, config, cx)?;
         let config = config.clone();
         let named = named.iter().map(|folder| cx.absolute(folder)).collect();
-        Ok(Self { search, named, config, processes: Arc::default(), runtimes: Vec::new() })
+        Ok(Self { search, named, config, children: Arc::default(), runtimes: Vec::new() })
     }
 
     /// Where is looked.
@@ -78,11 +79,16 @@ impl Plugins {
 
     /// What starts processes, for plugins and for the tree.
     pub(crate) fn processes(&self, cx: &Invocation) -> Result<Processes, Failure> {
-        if let Some(processes) = self.processes.get() {
-            return Ok(processes.clone());
+        self.children(cx).map(|children| children.processes.clone())
+    }
+
+    /// The same, with the place for the tree that is told what is noticed.
+    pub(crate) fn children(&self, cx: &Invocation) -> Result<&Children, Failure> {
+        if let Some(children) = self.children.get() {
+            return Ok(children);
         }
-        let started = engine::processes(cx)?;
-        Ok(self.processes.get_or_init(|| started).clone())
+        let started = Children::hold(cx)?;
+        Ok(self.children.get_or_init(|| started))
     }
 
     /// Looks for a runtime, and checks all that can be checked without running it.

@@ -7,6 +7,7 @@
 //!                                       └─ interrupt: Ctrl-C, once and twice
 //! ```
 
+pub(crate) mod children;
 pub(crate) mod claude;
 pub(crate) mod consent;
 pub(crate) mod context;

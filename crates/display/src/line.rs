@@ -4,7 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use offshoot_model::{
-    Cost, Ending, Event, EventKind, MicroUsd, Origin, Reason, RunStatus, TokenCount, Usage,
+    Cost, Ending, Event, EventKind, KeeperFault, MicroUsd, Origin, Reason, RunStatus, TokenCount,
+    Usage,
 };
 
 use crate::style::Style;
@@ -135,6 +136,9 @@ fn detail(kind: &EventKind) -> String {
         EventKind::StrayEnded { pid, name } => {
             format!("process {pid} ({}), which had left its run, was ended", neutral::line(name))
         }
+        EventKind::KeeperFailed { pid, found, error } => {
+            keeper_failed(*pid, *found, error.as_deref())
+        }
         EventKind::StallLent => "its holders waited for it in silence".to_owned(),
         EventKind::Merged(merged) => format!(
             "{}: {} results, {} failures",
@@ -171,5 +175,19 @@ fn detail(kind: &EventKind) -> String {
         | EventKind::Waiting
         | EventKind::Returned
         | EventKind::Ended(_) => String::new(),
+    }
+}
+
+/// What became of a keeper.
+pub(crate) fn keeper_failed(pid: u32, found: KeeperFault, error: Option<&str>) -> String {
+    let found = found.words();
+    match error {
+        None => format!("the keeper, process {pid}, {found}; another one has taken its place"),
+        Some(error) => {
+            format!(
+                "the keeper, process {pid}, {found}, and there is no other: {}",
+                neutral::line(error)
+            )
+        }
     }
 }

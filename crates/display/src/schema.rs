@@ -72,6 +72,17 @@ fn kinds() -> Value {
             "stray_ended",
             object(&["pid", "name"], json!({ "pid": count(), "name": { "type": "string" } })),
         ),
+        (
+            "keeper_failed",
+            object(
+                &["pid", "found"],
+                json!({
+                    "pid": count(),
+                    "found": { "enum": ["ended", "stopped", "silent"] },
+                    "error": { "type": "string" }
+                }),
+            ),
+        ),
         ("ended", json!({ "$ref": "#/$defs/ending" })),
         (
             "merged",

@@ -10,7 +10,7 @@ use offshoot_model::{
     Payload, Reason, Refusal, RootId, RunId, RunStatus, TokenCount, Tree,
 };
 
-use crate::line::{beside_status, used, why};
+use crate::line::{beside_status, keeper_failed, used, why};
 use crate::style::Style;
 use crate::{name, neutral, number};
 
@@ -89,6 +89,9 @@ impl Show {
                 "process {pid} ({}) had left its run, and was ended with the last one",
                 neutral::line(name)
             )),
+            EventKind::KeeperFailed { pid, found, error } => {
+                self.note(keeper_failed(*pid, *found, error.as_deref()));
+            }
             EventKind::StallLent => {
                 self.note("got a lent slot, because its holders waited for it in silence");
             }

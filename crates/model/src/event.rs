@@ -160,12 +160,46 @@ pub enum EventKind {
         /// Its name, as it had chosen it.
         name: Arc<str>,
     },
+    /// The keeper, the process that ends a tree's processes if its supervisor is killed, did not hold any more. Recorded of the
+    /// root.
+    KeeperFailed {
+        /// Its number.
+        pid: u32,
+        /// How it was found.
+        found: KeeperFault,
+        /// Why no other one could be started. None where another one has taken its place.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<Arc<str>>,
+    },
     /// Its folder was to be removed. Told where it could not be, and where it could at last.
     Removal {
         /// Why it is still there.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Arc<str>>,
     },
+}
+
+/// How a keeper was found that did not hold any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeeperFault {
+    /// It had ended.
+    Ended,
+    /// It was stopped, by a signal or a debugger.
+    Stopped,
+    /// It gave no sign of life, although nothing had stopped it.
+    Silent,
+}
+
+impl KeeperFault {
+    /// What it was, as the rest of a sentence about the keeper.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Ended => "had ended",
+            Self::Stopped => "was stopped",
+            Self::Silent => "gave no sign of life",
+        }
+    }
 }
 
 /// All that is known of a run when it is created, and all that a later start needs.
@@ -409,6 +443,7 @@ names! {
     Self::Delivered { .. } => "delivered",
     Self::Undelivered { .. } => "undelivered",
     Self::StrayEnded { .. } => "stray_ended",
+    Self::KeeperFailed { .. } => "keeper_failed",
     Self::Removal { .. } => "removal",
 }
 

@@ -44,8 +44,8 @@ pub use cost::{Cost, MicroUsd, ParseUsdError};
 pub use ending::{CancelledBy, Ending, Reason};
 pub use envelope::{Envelope, EnvelopeError};
 pub use event::{
-    Admitted, BootId, Event, EventClass, EventKind, InputRange, MergeSummary, Origin, Particulars,
-    ProcessIdentity,
+    Admitted, BootId, Event, EventClass, EventKind, InputRange, KeeperFault, MergeSummary, Origin,
+    Particulars, ProcessIdentity,
 };
 pub use grant::{BudgetGrant, Grant};
 pub use id::{ContentHash, DeliveryId, ParseIdError, RootId, RunId};

@@ -170,7 +170,8 @@ impl Tree {
             | EventKind::TurnEnded { .. }
             | EventKind::Kept { .. }
             | EventKind::Letter { .. }
-            | EventKind::StrayEnded { .. } => {}
+            | EventKind::StrayEnded { .. }
+            | EventKind::KeeperFailed { .. } => {}
         }
     }
 

@@ -164,6 +164,12 @@ pub(crate) fn dead_groups(pid: u32) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
+/// Whether a process has a control group of its own for what it starts, and is in it.
+pub fn has_control_group(pid: u32) -> bool {
+    let path = sys::control_group(pid).unwrap_or_default();
+    path.split('/').filter_map(Name::parse).any(|name| name.pid == pid)
+}
+
 /// Whether a process is in one of these groups, or below it.
 pub(crate) fn is_in_any(pid: u32, groups: &HashSet<String>) -> bool {
     !groups.is_empty()

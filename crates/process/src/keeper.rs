@@ -17,12 +17,14 @@
 
 mod ledger;
 mod link;
+mod state;
 mod sweep;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use ledger::TOKEN_BYTES;
 pub(crate) use link::Link;
+pub use state::{KeeperState, keeper_of};
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -34,6 +36,9 @@ use rustix::io::{read, retry_on_intr, write};
 use crate::cgroup;
 use crate::sys::own_threads;
 use ledger::Left;
+
+/// The name of the file in memory that a keeper has for its ledger.
+const LEDGER: &str = "keeper";
 
 /// What a keeper says when it holds.
 const READY: &[u8] = b"offshoot-keeper 4\n";

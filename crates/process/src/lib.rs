@@ -75,15 +75,16 @@ mod stop;
 mod sys;
 mod watch;
 
+pub use cgroup::has_control_group;
 pub use child::Child;
 pub use error::{KeeperError, ProcessesError, ProgramError, StartError};
 pub use finished::{Exit, Finished, Kept, Output, Stray};
 pub use identity::Identity;
-pub use keeper::{KeeperCommand, run_keeper};
+pub use keeper::{KeeperCommand, KeeperState, keeper_of, run_keeper};
 pub use landlord::{Adopted, Landlord};
 pub use leftovers::{Leftover, Wanted, end_leftovers, leftovers};
 pub use lines::Lines;
-pub use processes::{MARK_VARIABLE, Notice, Options, Processes, make_room};
+pub use processes::{KeeperFault, MARK_VARIABLE, Notice, Options, Processes, make_room};
 pub use program::{Capture, Keep, Program, Stdin, Tap};
 pub use resolve::resolve_program;
 pub use stop::{NeverStop, Rung, Stop, StopHandle, StopReceiver, StopSignal};

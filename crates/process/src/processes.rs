@@ -20,7 +20,7 @@ use crate::keeper::{Link, TOKEN_BYTES};
 use crate::reaper::Reaper;
 use crate::sys::{self, ChildList, OpenFiles, ProcessId};
 use crate::{Exit, Identity, KeeperCommand, Landlord, ProcessesError, remains};
-pub use notice::Notice;
+pub use notice::{KeeperFault, Notice};
 pub(crate) use orphans::{HeldStray, Orphans};
 
 /// The variable by which processes below us are known, wherever in the tree of processes they went. Each supervisor
@@ -51,7 +51,7 @@ pub struct Options {
     pub subreaper: bool,
     /// The value of [`MARK_VARIABLE`] in this process's own environment, where it has one.
     pub inherited_mark: Option<String>,
-    /// How often the keeper is asked for a sign of life. One that gives none within ten seconds, or within this time where
+    /// How often the keeper is asked for a sign of life. One that has ended is replaced at once; one that gives none within ten seconds, or within this time where
     /// it is shorter, is replaced. It is asked in the tokio runtime in which the first program was started.
     pub keeper_heartbeat: Duration,
     /// Who hears of what is noticed beside the children.

@@ -39,8 +39,8 @@ use std::sync::Arc;
 use offshoot_config::Config;
 use offshoot_model::{
     AgentId, BudgetGrant, CancelledBy, Cleanup, Ending, Envelope, Event, EventKind, Grant,
-    InputRange, JsonText, MergeSummary, Origin, Payload, Reason, Refusal, RootId, RunId,
-    SessionKey, SpawnRequest, Timestamp, VariableRef,
+    InputRange, JsonText, KeeperFault, MergeSummary, Origin, Payload, Reason, Refusal, RootId,
+    RunId, SessionKey, SpawnRequest, Timestamp, VariableRef,
 };
 use offshoot_policy::{Books, RuntimeFacts, Terms};
 use offshoot_runtime::{RunEvent, Stop};
@@ -103,6 +103,8 @@ pub(crate) enum Input {
     Stop { reason: Reason },
     /// The folder of a run was removed, or could not be.
     Removed { run: RunId, error: Option<Arc<str>> },
+    /// The keeper of the supervisor did not hold any more.
+    KeeperFailed { pid: u32, found: KeeperFault, error: Option<Arc<str>> },
     /// The operator adds to a budget that [`Machine::may_raise`] found.
     Raise { run: RunIndex, more: BudgetGrant },
     /// The moment that [`Machine::next_timer`] named has come.
@@ -307,6 +309,10 @@ impl Machine {
             Input::Hold(held) => self.held = held,
             Input::Stop { reason } => self.stop_for(now, &reason, out),
             Input::Removed { run, error } => self.removed(now, run, error, out),
+            Input::KeeperFailed { pid, found, error } => {
+                let event = EventKind::KeeperFailed { pid, found, error };
+                self.record(now, RunIndex::ROOT, event, out);
+            }
             Input::Raise { run, more } => self.raise(now, run, more, out),
             Input::Time => self.time(now, out),
         }

@@ -20,6 +20,7 @@ use crate::fan::{Fan, FanAnswer, FanOut};
 use crate::follow::{EventStream, News};
 use crate::host::{spawn, wait_for, write};
 use crate::machine::{Reach, RunIndex};
+use crate::notebook::Notebook;
 use crate::resolve::Unresolved;
 use crate::shared::Shared;
 use crate::supervisor::{Counts, FanEvent, Message, TreeState};
@@ -132,6 +133,11 @@ impl Session {
     /// A handle that can stop the tree, for signal handlers. It does not keep the tree alive.
     pub fn stopper(&self) -> Stopper {
         Stopper { sender: self.sender.downgrade() }
+    }
+
+    /// What puts on record what concerns no run alone.
+    pub fn notebook(&self) -> Notebook {
+        Notebook::new(self.sender.downgrade())
     }
 
     /// What running agents may ask of this tree, for whatever listens to them.

@@ -56,7 +56,9 @@ fn say_notices() -> tokio::sync::mpsc::UnboundedSender<Notice> {
         while let Some(notice) = rx.blocking_recv() {
             say(&match notice {
                 Notice::Stray(stray) => format!("stray {}\n", stray.pid),
-                Notice::KeeperReplaced { pid } => format!("replaced {pid}\n"),
+                Notice::KeeperFailed { pid, found, error: None } => {
+                    format!("replaced {pid} {found:?}\n")
+                }
                 other => format!("{other:?}\n"),
             })
             .expect("somebody reads");
@@ -221,7 +223,11 @@ fn program(args: &[OsString], stdout: Capture) -> io::Result<Program> {
 /// Prints and answers the only child that is no agent.
 fn say_keeper(agents: &[u32]) -> io::Result<u32> {
     let own = std::process::id();
-    let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children"))?;
+    // A thread may have started the keeper.
+    let threads = std::fs::read_dir(format!("/proc/{own}/task"))?.flatten();
+    let children = threads
+        .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok())
+        .collect::<String>();
     let mut children = children.split_whitespace().filter_map(|pid| pid.parse().ok());
     let keeper = children.find(|pid| !agents.contains(pid));
     let keeper = keeper.ok_or_else(|| bad("there is no keeper"))?;
@@ -235,7 +241,8 @@ fn end_keeper(keeper: u32) -> io::Result<()> {
     let raw = i32::try_from(keeper).ok().filter(|raw| *raw > 1).and_then(Pid::from_raw);
     let keeper = raw.ok_or_else(|| bad("no number of a process"))?;
     kill_process(keeper, Signal::KILL)?;
-    waitid(WaitId::Pid(keeper), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
+    // It may have been reaped already.
+    let _ = waitid(WaitId::Pid(keeper), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
     Ok(())
 }
 

@@ -25,8 +25,8 @@ mod script;
 
 use offshoot_model::{
     BudgetGrant, CancelledBy, ContentHash, Cost, Ending, Event, EventKind, GovernedBy, JsonText,
-    MergeSummary, MicroUsd, Payload, Reason, Refusal, RefusalCode, RootId, RunId, TokenCount,
-    Usage, ValueKind, VariableRef,
+    KeeperFault, MergeSummary, MicroUsd, Payload, Reason, Refusal, RefusalCode, RootId, RunId,
+    TokenCount, Usage, ValueKind, VariableRef,
 };
 
 use self::script::Script;
@@ -155,6 +155,8 @@ fn delegating(script: &mut Script, parent: RunId) {
     script.say(parent, EventKind::Waiting);
     script.say(parent, EventKind::StallLent);
     script.say(parent, EventKind::StrayEnded { pid: 4711, name: "redis\u{1b}[2J".into() });
+    let (pid, found) = (4712, KeeperFault::Stopped);
+    script.say(parent, EventKind::KeeperFailed { pid, found, error: None });
     script.after(3).start(first);
     let refusal = Box::new(refusal);
     script.say(first, EventKind::Refused { refusal: refusal.clone(), times: None });

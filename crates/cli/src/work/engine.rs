@@ -4,16 +4,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use offshoot_config::Config;
-use offshoot_door::{Client, Registry, Server};
-use offshoot_model::{ProcessIdentity, RootId};
+use offshoot_door::{Client, Server};
+use offshoot_model::RootId;
 use offshoot_plugin_host::shutdown_all;
-use offshoot_process::{Identity, KeeperCommand, MARK_VARIABLE, Notice, Options, Processes};
+use offshoot_process::Processes;
 use offshoot_runtime_claude::ClaudeRuntime;
 use offshoot_runtime_exec::{ExecOptions, ExecRuntime};
 use offshoot_spawner::{Doorkeeper, Session, Spawner, SpawnerError, Work};
 use offshoot_store::{DataFolder, SqliteStore, Store};
-use tokio::sync::mpsc;
 
+use super::children::{Children, TreeSlot};
 use super::claude::{self, CLAUDE};
 use super::openai::{self, OPENAI};
 use super::preflight::{EXEC, Prepared};
@@ -41,6 +41,8 @@ pub(crate) struct Engine {
     door: Mutex<Option<Door>>,
     /// The plugins that agents may name.
     found: Arc<Found>,
+    /// Which tree is told what is noticed beside the runs.
+    tree: TreeSlot,
 }
 
 impl Engine {
@@ -61,7 +63,7 @@ impl Engine {
         }
         leftovers::see_to(&folder, &*store, cx)?;
         let work = &prepared.work;
-        let processes = prepared.plugins.processes(cx)?;
+        let Children { processes, tree } = prepared.plugins.children(cx)?.clone();
         let claude = claude(&config, &processes, work, cx).await?;
         let door = Door::bind(&folder, &cx.environment)?;
         let mut builder = Spawner::builder().runtime(exec(&config, processes, cx));
@@ -82,7 +84,7 @@ impl Engine {
             .build()
             .map_err(|error| broken(&error))?;
         let found = Arc::new(Found::look(prepared.plugins.clone(), cx.clone())?);
-        Ok(Self { spawner, store, record, door: Mutex::new(Some(door)), found })
+        Ok(Self { spawner, store, record, door: Mutex::new(Some(door)), found, tree })
     }
 
     /// Keeps the last link of a tree that is over where the user wants it.
@@ -92,6 +94,7 @@ impl Engine {
 
     /// Lets the agents of this tree ask for children, for as long as the answer is kept.
     pub(crate) fn listen(&self, session: &Session) -> Result<Server, Failure> {
+        self.tree.put(session.notebook());
         let door = self.door.lock().unwrap_or_else(PoisonError::into_inner).take();
         door.expect("a command opens one tree").open(session.agents(), Arc::clone(&self.found))
     }
@@ -103,6 +106,7 @@ impl Engine {
     ) -> Result<(Server, Client), Failure> {
         let door = self.door.lock().unwrap_or_else(PoisonError::into_inner).take();
         let door = door.expect("a command opens one tree");
+        self.tree.put(session.notebook());
         let (root, porter) = (session.root(), door.porter.clone());
         porter.admit(root, root.run());
         porter.started(root.run(), None);
@@ -116,47 +120,6 @@ impl Engine {
 pub(crate) fn data_folder(cx: &Invocation) -> Result<DataFolder, Failure> {
     let folder = DataFolder::open(cx.data_folder()).map_err(|error| failed(&error))?;
     Ok(telling(folder, cx))
-}
-
-/// What starts programs, with a keeper that outlives us by a moment.
-pub(crate) fn processes(cx: &Invocation) -> Result<Processes, Failure> {
-    let program = cx.environment.executable.clone();
-    let keeper = KeeperCommand { program, args: vec!["keeper".into()] };
-    let inherited_mark = cx.environment.text(MARK_VARIABLE).map(str::to_owned);
-    // Every process of this program is started by that one crate, as adopting orphans demands.
-    let options = Options {
-        keeper: Some(keeper),
-        subreaper: true,
-        inherited_mark,
-        notices: Some(notices(cx)),
-        ..Options::default()
-    };
-    Processes::start(options).map_err(|error| Failure::of(Exit::NoRuntime, &error))
-}
-
-/// Does what is to be done about what is noticed beside the runs. A thread, because a program is started here also before
-/// there is a runtime; it ends with what it hears.
-fn notices(cx: &Invocation) -> mpsc::UnboundedSender<Notice> {
-    let (tx, mut rx) = mpsc::unbounded_channel();
-    let registry = Registry::of_user(cx.environment.runtime_folder.as_deref());
-    let output = cx.output;
-    std::thread::spawn(move || {
-        while let Some(notice) = rx.blocking_recv() {
-            match notice {
-                Notice::Stray(Identity { pid, start_time }) => {
-                    registry.remember_stray(ProcessIdentity::new(pid, start_time));
-                }
-                Notice::KeeperReplaced { pid } => output.warning(format_args!(
-                    "the keeper, process {pid}, gave no sign of life; another one has taken its place"
-                )),
-                Notice::KeeperSilent { pid, error } => output.warning(format_args!(
-                    "the keeper, process {pid}, gives no sign of life, and there is no other: {error}; agents may outlive this command if it is killed"
-                )),
-                other => output.warning(format_args!("{other:?}")),
-            }
-        }
-    });
-    tx
 }
 
 /// The runtime for programs.

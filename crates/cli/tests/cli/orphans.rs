@@ -13,8 +13,12 @@ use crate::command::Place;
 
 /// Kills one process that this test has started, or that was started for it.
 fn kill(pid: u32) {
+    signal(pid, Signal::KILL);
+}
+
+fn signal(pid: u32, signal: Signal) {
     let pid = i32::try_from(pid).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw);
-    kill_process(pid.expect("a number of a process"), Signal::KILL).expect("it lives");
+    kill_process(pid.expect("a number of a process"), signal).expect("it lives");
 }
 
 /// The keeper among the children of a supervisor.
@@ -49,6 +53,8 @@ fn what_was_left_by_a_supervisor_and_its_keeper_is_ended_by_the_next() {
     let agents: Vec<u32> =
         line.split_whitespace().map(|pid| pid.parse().expect("a number")).collect();
     let watched: Vec<Watched> = agents.iter().map(|pid| Watched::new(*pid)).collect();
+    // So that it cannot replace the keeper.
+    signal(child.id(), Signal::STOP);
     kill(keeper(child.id()));
     kill(child.id());
     child.wait().expect("it was ours");
@@ -83,6 +89,81 @@ fn what_was_left_by_a_supervisor_and_its_keeper_is_ended_by_the_next() {
     // And nobody looks again.
     let later = place.run(&["run", "z", "--", "cat"]).expect_code(0);
     assert!(!later.stderr.contains("earlier supervisor"), "{}", later.stderr);
+}
+
+/// Ends with its test.
+struct Running(std::process::Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has ended by itself where the test went well.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_keeper_that_fails_is_replaced_on_record_and_doctor_shows_it() {
+    let place = Place::new();
+    let pipe = |name| {
+        let path = place.path().join(name);
+        mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).expect("there is room for a pipe");
+        path
+    };
+    let (up, go) = (pipe("up"), pipe("go"));
+    let mut command = place.command(&["run", "x", "--", "sh", "-c", "echo up > up; read a < go"]);
+    command.stderr(std::process::Stdio::piped());
+    let mut child = Running(command.spawn().expect("it was built for this test"));
+    let child = &mut child.0;
+    fs::read(up).expect("a pipe");
+    let supervisor = child.id();
+    let looked = || {
+        // Its exit code is about all supervisors of the user, those of other tests among them.
+        let found = place.run(&["doctor", "--json"]).json();
+        let found = found.as_array().expect("a list").clone();
+        let ours = found.into_iter().find(|found| found["pid"] == supervisor);
+        ours.expect("it runs")
+    };
+    let first = keeper(supervisor);
+    let found = looked();
+    assert_eq!(found["keeper"], serde_json::json!({"pid": first, "state": "holds"}), "{found}");
+    kill(first);
+    // It says so when there is another one.
+    let mut said = String::new();
+    let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+    while !said.contains("the keeper") {
+        said.clear();
+        assert!(stderr.read_line(&mut said).expect("it runs") > 0, "it says something");
+    }
+    assert!(
+        said.contains(&format!("the keeper, process {first}, had ended; another one")),
+        "{said}"
+    );
+    let found = looked();
+    assert_eq!(found["keeper"]["state"], "holds", "{found}");
+    assert_ne!(found["keeper"]["pid"], first, "{found}");
+    let shown = place.run(&["doctor"]);
+    assert!(shown.stdout().contains(&format!("supervisor {supervisor} at ")), "{}", shown.stdout());
+    fs::write(go, "go\n").expect("a pipe");
+    assert!(child.wait().expect("it is ours").success());
+
+    let trees = place.run(&["tree", "--all", "--json"]).json();
+    let root = trees[0]["runId"].as_str().expect("an id");
+    let events = place.run(&["events", root, "--json"]).expect_code(0);
+    let failed: Vec<serde_json::Value> = events
+        .stdout()
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .map(|event| event["kind"]["keeper_failed"].clone())
+        .filter(|failed| !failed.is_null())
+        .collect();
+    assert_eq!(failed, [serde_json::json!({"pid": first, "found": "ended"})]);
+    let shown = place.run(&["show", root]).expect_code(0);
+    let shown = shown.stdout();
+    assert!(shown.contains("had ended; another one has taken its place"), "{shown}");
+    place.run(&["audit", root]).expect_code(0);
+    let none = place.run(&["doctor", "--json"]).json();
+    assert!(none.as_array().expect("a list").iter().all(|found| found["pid"] != supervisor));
 }
 
 /// Leaves two daemons that nothing names, one after the other, and prints their numbers.

@@ -63,7 +63,7 @@ impl Ledger {
         head[..TOKEN_BYTES].copy_from_slice(token.as_bytes());
         let path = cgroup.map(|path| path.as_os_str().as_bytes()).unwrap_or_default();
         head[TOKEN_BYTES..][..path.len()].copy_from_slice(path);
-        let file = sys::memory_file("keeper")?;
+        let file = sys::memory_file(super::LEDGER)?;
         file.write_all_at(&head, 0)?;
         let mut ledger = Self { file, places: HashMap::new(), blank: Vec::new() };
         groups.into_iter().try_for_each(|group| ledger.enter(group))?;

@@ -77,7 +77,7 @@ impl Link {
 
     /// A group that is to be killed if we end. An error where there is no keeper any more.
     pub(crate) fn add(&mut self, group: Identity) -> Result<(), KeeperError> {
-        if sys::has_ended(&self.descriptor) {
+        if self.has_ended() {
             return Err(KeeperError::Told { source: io::ErrorKind::BrokenPipe.into() });
         }
         self.ledger.enter(group).map_err(|source| KeeperError::Told { source })
@@ -103,6 +103,21 @@ impl Link {
             answered = true;
         }
         answered
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        sys::has_ended(&self.descriptor)
+    }
+
+    /// Whether something has stopped it.
+    pub(crate) fn is_stopped(&self) -> bool {
+        sys::stat(self.pid()).is_ok_and(|found| found.stopped)
+    }
+
+    /// What becomes readable when it has ended.
+    pub(crate) fn end(&self) -> io::Result<OwnedFd> {
+        self.descriptor.try_clone()
     }
 
     /// Ends one that does not hear.

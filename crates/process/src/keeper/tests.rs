@@ -82,3 +82,24 @@ async fn whoever_carries_the_token_is_killed() {
     Link::start(&command, token, None, [].into_iter()).expect("a keeper comes up").break_off();
     assert!(carrier.is_gone_within(FAR) && other.is_gone_within(FAR));
 }
+
+#[tokio::test]
+async fn a_keeper_that_is_stopped_can_be_told() {
+    use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+    let command = KeeperCommand { program: fake_agent().into(), args: vec!["keeper".into()] };
+    let link = Link::start(&command, TOKEN, None, [].into_iter()).expect("a keeper comes up");
+    let pid = link.pid();
+    assert_eq!(state::state_of(pid), KeeperState::Holds { pid });
+    let raw = i32::try_from(pid).ok().filter(|raw| *raw > 1).and_then(Pid::from_raw);
+    let process = raw.expect("a number of a process");
+    let signal = |signal, until| {
+        kill_process(process, signal).expect("it is ours");
+        waitid(WaitId::Pid(process), until | WaitIdOptions::NOWAIT).expect("it is ours");
+    };
+    signal(Signal::STOP, WaitIdOptions::STOPPED);
+    assert!(link.is_stopped() && !link.has_ended());
+    assert_eq!(state::state_of(pid), KeeperState::Stopped { pid });
+    signal(Signal::CONT, WaitIdOptions::CONTINUED);
+    assert_eq!(state::state_of(pid), KeeperState::Holds { pid });
+    assert_eq!(state::state_of(std::process::id()), KeeperState::Missing);
+}

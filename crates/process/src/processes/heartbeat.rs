@@ -1,15 +1,20 @@
-//! Asking the keeper for a sign of life: one that is stopped, or that gets no time to run, would not end what we leave.
+//! Looking after the keeper: one that has ended, is stopped or gets no time to run would not end what we leave.
 
+use std::future::pending;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-use super::{Inner, Notice};
-use crate::Identity;
+use super::{Inner, KeeperFault, Notice, State};
 use crate::keeper::Link;
+use crate::watch::watch;
+use crate::{Identity, KeeperError};
 
 /// How long an answer may take. The keeper has nothing to do but to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -21,8 +26,14 @@ impl Inner {
             let (inner, every) = (Arc::downgrade(self), self.keeper_heartbeat);
             #[expect(clippy::disallowed_methods, reason = "it ends by itself with the last child")]
             // It holds nothing while it sleeps, so it keeps no keeper alive.
-            drop(tokio::spawn(watch(inner, every)));
+            drop(tokio::spawn(look_after(inner, every)));
         }
+    }
+
+    /// What becomes readable when the keeper ends.
+    fn keeper_end(&self) -> Option<AsyncFd<OwnedFd>> {
+        let end = self.state().keeper.as_ref()?.end().ok()?;
+        watch(end, Interest::READABLE).ok()
     }
 
     /// Asks the keeper. Answers which one, where it can be asked.
@@ -32,27 +43,38 @@ impl Inner {
         keeper.ask().then(|| keeper.pid())
     }
 
-    /// Replaces the keeper that was asked, if it is still the one and has not answered. Blocks while another one starts.
-    fn replace_if_silent(&self, asked: u32) {
+    /// Replaces the keeper where it has ended, or was asked and has not answered. Blocks while another one starts. False where
+    /// there is no other one.
+    fn replace_failed_keeper(&self, asked: Option<u32>) -> bool {
         let mut state = self.state();
-        let (Some(keeper), Some(command)) = (&state.keeper, &self.keeper) else { return };
-        if keeper.pid() != asked || keeper.has_answered() {
-            return;
+        let Some(keeper) = &state.keeper else { return true };
+        let is_silent = asked == Some(keeper.pid()) && !keeper.has_answered();
+        if !is_silent && !keeper.has_ended() {
+            return true;
         }
+        let (pid, found) = (keeper.pid(), keeper.fault());
+        let error = self.replace_keeper(&mut state, None).err();
+        drop(state);
+        let is_replaced = error.is_none();
+        self.notice(Notice::KeeperFailed { pid, found, error });
+        is_replaced
+    }
+
+    /// Starts another keeper for all that live, and for this one. Where that fails the last one stays.
+    pub(super) fn replace_keeper(
+        &self,
+        state: &mut State,
+        newest: Option<Identity>,
+    ) -> Result<(), KeeperError> {
+        let Some(command) = &self.keeper else { return Ok(()) };
         let held = state.live.iter().chain(&state.guests).chain(&state.strays);
         let held = held.map(|(&pid, &start_time)| Identity { pid, start_time });
-        let notice = match Link::start(command, &self.token, self.cgroup.as_deref(), held) {
-            Ok(link) => {
-                // Killed only now: until then it may still wake up in time.
-                if let Some(silent) = state.keeper.replace(link) {
-                    silent.kill();
-                }
-                Notice::KeeperReplaced { pid: asked }
-            }
-            Err(error) => Notice::KeeperSilent { pid: asked, error },
-        };
-        drop(state);
-        self.notice(notice);
+        let link = Link::start(command, &self.token, self.cgroup.as_deref(), held.chain(newest))?;
+        // Killed only now: until then it may still wake up in time.
+        if let Some(failed) = state.keeper.replace(link) {
+            failed.kill();
+        }
+        Ok(())
     }
 
     /// Tells whoever wants to know.
@@ -64,16 +86,45 @@ impl Inner {
     }
 }
 
-async fn watch(inner: Weak<Inner>, every: Duration) {
+impl Link {
+    /// What is the matter with a keeper that does not hold.
+    pub(super) fn fault(&self) -> KeeperFault {
+        if self.has_ended() {
+            KeeperFault::Ended
+        } else if self.is_stopped() {
+            KeeperFault::Stopped
+        } else {
+            KeeperFault::Silent
+        }
+    }
+}
+
+async fn look_after(inner: Weak<Inner>, every: Duration) {
     loop {
-        pause(every).await;
-        let Some(asked) = inner.upgrade().map(|inner| inner.ask_keeper()) else { return };
-        // One that cannot even be asked has ended, which the next start finds.
-        let Some(asked) = asked else { continue };
-        pause(every.min(PATIENCE)).await;
+        let Some(end) = inner.upgrade().map(|inner| inner.keeper_end()) else { return };
+        let ended = async {
+            match &end {
+                // An error means that the runtime is shutting down, and this task with it.
+                Some(end) => drop(end.readable().await),
+                None => pending().await,
+            }
+        };
+        let beat = async {
+            pause(every).await;
+            let asked = inner.upgrade().and_then(|inner| inner.ask_keeper());
+            pause(every.min(PATIENCE)).await;
+            asked
+        };
+        let asked = tokio::select! {
+            () = ended => None,
+            asked = beat => asked,
+        };
         let Some(inner) = inner.upgrade() else { return };
         // Where the runtime ends meanwhile, so does this task.
-        let _ = spawn_blocking(move || inner.replace_if_silent(asked)).await;
+        let replaced = spawn_blocking(move || inner.replace_failed_keeper(asked)).await;
+        if !replaced.unwrap_or(false) {
+            pause(every).await;
+        }
     }
 }
 

@@ -8,9 +8,8 @@ use std::pin::pin;
 
 use tokio::io::Interest;
 
-use super::{Inner, Processes, State};
+use super::{Inner, Notice, Processes, State};
 use crate::group::Group;
-use crate::keeper::Link;
 use crate::sys::{self, Image, OpenFiles, ProcessId};
 use crate::watch::watch;
 use crate::{
@@ -150,21 +149,13 @@ impl Drop for Starting<'_> {
 
 /// Tells the keeper of a group. A keeper that has died is replaced, and told of all that live.
 pub(super) fn enter(inner: &Inner, state: &mut State, group: Identity) -> Result<(), KeeperError> {
-    let told = match &mut state.keeper {
-        Some(keeper) => keeper.add(group),
-        None if inner.keeper.is_some() => {
-            Err(KeeperError::Told { source: io::ErrorKind::BrokenPipe.into() })
-        }
-        None => Ok(()),
-    };
-    if let (Err(_), Some(command)) = (told, &inner.keeper) {
-        state.keeper = None;
-        let live = state.live.iter().chain(&state.guests).chain(&state.strays);
-        let live = live.map(|(&pid, &start_time)| Identity { pid, start_time });
-        let cgroup = inner.cgroup.as_deref();
-        let link = Link::start(command, &inner.token, cgroup, live.chain([group]))?;
-        state.keeper = Some(link);
+    let Some(keeper) = &mut state.keeper else { return Ok(()) };
+    if keeper.add(group).is_ok() {
+        return Ok(());
     }
+    let (pid, found) = (keeper.pid(), keeper.fault());
+    inner.replace_keeper(state, Some(group))?;
+    inner.notice(Notice::KeeperFailed { pid, found, error: None });
     Ok(())
 }
 

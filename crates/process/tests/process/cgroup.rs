@@ -99,7 +99,7 @@ fn a_keeper_that_takes_another_ones_place_is_outside_as_well() {
     let daemon = Watched::new(supervisor.number(""));
     let group = group_of(&home, supervisor.process.id());
     signal(stopped, Signal::STOP);
-    assert_eq!(supervisor.number("replaced "), stopped);
+    assert_eq!(supervisor.line(), format!("replaced {stopped} Stopped"));
     // Some thread of it has started the other keeper.
     let threads = format!("/proc/{}/task", supervisor.process.id());
     let threads = fs::read_dir(threads).expect("it lives").flatten();
@@ -149,6 +149,8 @@ fn what_a_supervisor_and_its_keeper_have_left_is_found_by_its_group() {
     };
     // As long as its supervisor lives a group says nothing.
     assert_eq!(found(), [child]);
+    // So that it cannot replace the keeper.
+    signal(supervisor.process.id(), Signal::STOP);
     signal(keeper, Signal::KILL);
     assert!(Watched::new(keeper).is_gone_within(FAR));
     supervisor.process.kill().expect("it is ours");

@@ -3,7 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use offshoot_process::{KeeperCommand, KeeperError, NeverStop, Options, Processes, ProcessesError};
+use offshoot_process::{
+    KeeperCommand, KeeperError, KeeperState, NeverStop, Options, Processes, ProcessesError,
+    keeper_of,
+};
 use offshoot_test_support::{Watched, fake_agent};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -155,19 +158,30 @@ async fn children_of_a_kept_supervisor_see_no_pipe_of_it() {
 }
 
 #[test]
-fn a_keeper_that_is_stopped_is_replaced() {
-    let args = ["--keeper", "--subreaper", "--heartbeat", "100", "fork-grandchild", "hang"];
-    let mut supervisor = Supervisor::start(&args);
-    let stopped = supervisor.number("keeper ");
-    let child = Watched::new(supervisor.number("child "));
-    let grandchild = Watched::new(supervisor.number(""));
-    let first = Watched::new(stopped);
-    signal(stopped, Signal::STOP);
-    // The first line since then: while it answered, nothing was noticed.
-    assert_eq!(supervisor.number("replaced "), stopped);
-    assert!(first.is_gone_within(FAR), "it must not wake up again");
-    assert!(!child.is_gone() && !grandchild.is_gone());
-    supervisor.process.kill().expect("it is ours");
-    supervisor.process.wait().expect("it is ours");
-    assert!(child.is_gone_within(FAR) && grandchild.is_gone_within(FAR));
+fn a_keeper_that_does_not_hold_is_replaced() {
+    // One that ends is replaced at once, and one that is stopped when it has not answered.
+    for (sent, found, heartbeat) in
+        [(Signal::STOP, "Stopped", "100"), (Signal::KILL, "Ended", "1000000")]
+    {
+        let flags = ["--keeper", "--subreaper", "--heartbeat", heartbeat];
+        let actions = ["fork-grandchild", "hang"];
+        let mut supervisor = Supervisor::start(&[&flags[..], &actions].concat());
+        let failed = supervisor.number("keeper ");
+        let child = Watched::new(supervisor.number("child "));
+        let grandchild = Watched::new(supervisor.number(""));
+        let first = Watched::new(failed);
+        let own = supervisor.process.id();
+        assert_eq!(keeper_of(own), KeeperState::Holds { pid: failed });
+        signal(failed, sent);
+        // The first line since then: while it answered, nothing was noticed.
+        assert_eq!(supervisor.line(), format!("replaced {failed} {found}"));
+        assert!(first.is_gone_within(FAR), "it must not wake up again");
+        assert_eq!(keeper_of(failed), KeeperState::Missing, "{found}");
+        let KeeperState::Holds { pid } = keeper_of(own) else { panic!("{:?}", keeper_of(own)) };
+        assert_ne!(pid, failed);
+        assert!(!child.is_gone() && !grandchild.is_gone());
+        supervisor.process.kill().expect("it is ours");
+        supervisor.process.wait().expect("it is ours");
+        assert!(child.is_gone_within(FAR) && grandchild.is_gone_within(FAR));
+    }
 }

@@ -224,7 +224,8 @@ impl Machine {
             | EventKind::Delivered { .. }
             | EventKind::Undelivered { .. }
             | EventKind::Removal { .. }
-            | EventKind::StrayEnded { .. } => None,
+            | EventKind::StrayEnded { .. }
+            | EventKind::KeeperFailed { .. } => None,
         };
         if let Some(run) = acts {
             self.has_heard(run);

@@ -233,7 +233,8 @@ impl Recall {
             | EventKind::Overrun { .. }
             | EventKind::StallLent
             | EventKind::Merged(_)
-            | EventKind::StrayEnded { .. } => {}
+            | EventKind::StrayEnded { .. }
+            | EventKind::KeeperFailed { .. } => {}
         }
         Ok(())
     }

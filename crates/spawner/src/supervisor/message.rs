@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use offshoot_model::{
-    BudgetGrant, CancelledBy, ContextEntry, Ending, Envelope, InputRange, MergeSummary, Origin,
-    Payload, Refusal, RunId, SpawnRequest, VariableRef,
+    BudgetGrant, CancelledBy, ContextEntry, Ending, Envelope, InputRange, KeeperFault,
+    MergeSummary, Origin, Payload, Refusal, RunId, SpawnRequest, VariableRef,
 };
 use offshoot_policy::{RuntimeFacts, Terms};
 use offshoot_runtime::{RunEvent, Runtime, WaitFor};
@@ -69,6 +69,8 @@ pub(crate) enum Message {
     StopAll { firm: bool },
     /// The operator adds to the budget of a run. Answered once it is recorded.
     Raise { run: RunId, more: BudgetGrant, reply: oneshot::Sender<Result<(), Refusal>> },
+    /// The keeper of this process did not hold any more.
+    KeeperFailed { pid: u32, found: KeeperFault, error: Option<Arc<str>> },
     /// Admission and starts pause or go on.
     Pause(bool),
     /// The results of the root's pieces became one.

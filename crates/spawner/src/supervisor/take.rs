@@ -121,6 +121,9 @@ impl Supervisor {
                     Err(refusal) => drop(reply.send(Err(refusal))),
                 }
             }
+            Message::KeeperFailed { pid, found, error } => {
+                self.step(Input::KeeperFailed { pid, found, error }, effects);
+            }
             Message::Pause(paused) => self.step(Input::Pause(paused), effects),
             Message::Merged { summary } => self.step(Input::Merged { summary }, effects),
             Message::Close { ending } => self.step(Input::Close { ending }, effects),

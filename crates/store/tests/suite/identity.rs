@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use offshoot_model::{
     BootId, BudgetGrant, CancelledBy, ContentHash, Cost, DeliveryId, Ending, Event, EventKind,
-    Grant, InputRange, JsonText, MergeSummary, MicroUsd, Origin, Payload, ProcessIdentity, Reason,
-    Refusal, RefusalCode, Rights, RootId, RunId, SessionKey, Timestamp, TokenCount, Usage,
-    ValueKind, VariableRef,
+    Grant, InputRange, JsonText, KeeperFault, MergeSummary, MicroUsd, Origin, Payload,
+    ProcessIdentity, Reason, Refusal, RefusalCode, Rights, RootId, RunId, SessionKey, Timestamp,
+    TokenCount, Usage, ValueKind, VariableRef,
 };
 use offshoot_store::{MemoryStore, Store};
 use proptest::collection::{btree_set, vec};
@@ -18,6 +18,11 @@ use crate::sample::{OnDisk, admission, new_run};
 
 fn run_id() -> impl Strategy<Value = RunId> {
     any::<[u8; 16]>().prop_map(RunId::from_bytes)
+}
+
+fn keeper_fault() -> impl Strategy<Value = KeeperFault> {
+    use KeeperFault::{Ended, Silent, Stopped};
+    prop_oneof![Just(Ended), Just(Stopped), Just(Silent)]
 }
 
 fn text() -> impl Strategy<Value = String> {
@@ -168,6 +173,9 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
         Just(EventKind::StallLent),
         (any::<u32>(), text())
             .prop_map(|(pid, name)| EventKind::StrayEnded { pid, name: name.into() }),
+        (any::<u32>(), keeper_fault(), option::of(text())).prop_map(|(pid, found, error)| {
+            EventKind::KeeperFailed { pid, found, error: error.map(Into::into) }
+        }),
         ending().prop_map(|ending| EventKind::Ended(Box::new(ending))),
         (text(), any::<u32>(), any::<u32>(), payload()).prop_map(
             |(strategy, merged, failed, output)| {

@@ -14,6 +14,8 @@ use super::ProcessId;
 pub(crate) struct Stat {
     /// Ended, and not yet reaped.
     pub(crate) zombie: bool,
+    /// By a signal or a debugger.
+    pub(crate) stopped: bool,
     pub(crate) parent: u32,
     /// Of a group that was made outside of our world of processes it is 0, as with the session.
     pub(crate) group: u32,
@@ -58,7 +60,8 @@ fn parse_stat(line: &[u8]) -> Option<Stat> {
     let session = fields.next()?.parse().ok()?;
     // `starttime` is field 22 of the line; the next is field 7.
     let start_time = fields.nth(22 - 7)?.parse().ok()?;
-    Some(Stat { zombie: matches!(state, "Z" | "X"), parent, group, session, start_time })
+    let (zombie, stopped) = (matches!(state, "Z" | "X"), matches!(state, "T" | "t"));
+    Some(Stat { zombie, stopped, parent, group, session, start_time })
 }
 
 /// Whether one of the variables of a process is `name=` with `part` in its value. The environment is the one the
@@ -99,6 +102,21 @@ pub(crate) fn all_processes() -> io::Result<impl Iterator<Item = ProcessId>> {
         let name = entry.ok()?.file_name();
         ProcessId::new(name.to_str()?.parse().ok()?)
     }))
+}
+
+/// The children of a process, of whatever thread of it. Empty where it cannot be seen.
+pub(crate) fn child_numbers(pid: u32) -> Vec<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = threads
+        .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok())
+        .collect::<String>();
+    lists.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+/// Whether a process has the file in memory of this name open under a number.
+pub(crate) fn has_open(pid: u32, descriptor: u32, name: &str) -> bool {
+    std::fs::read_link(format!("/proc/{pid}/fd/{descriptor}"))
+        .is_ok_and(|link| link.to_str() == Some(&format!("/memfd:{name} (deleted)")))
 }
 
 /// How many threads this process has.

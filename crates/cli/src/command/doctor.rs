@@ -1,0 +1,71 @@
+//! `offshoot doctor`.
+
+use std::path::PathBuf;
+
+use offshoot_door::{Registry, Supervisor};
+use offshoot_process::{KeeperState, has_control_group, keeper_of};
+use serde::Serialize;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+
+/// A supervisor, and what would end its agents.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Found {
+    pid: u32,
+    socket: PathBuf,
+    keeper: Keeper,
+    control_group: bool,
+}
+
+/// The keeper of a supervisor.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Keeper {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    state: &'static str,
+}
+
+/// Looks at each supervisor of the user.
+pub(crate) fn run(cx: &Invocation) -> Result<Exit, Failure> {
+    let registry = Registry::of_user(cx.environment.runtime_folder.as_deref());
+    let mut supervisors = registry.supervisors();
+    supervisors.sort_by_key(|supervisor| (supervisor.process.pid, supervisor.socket.clone()));
+    let found: Vec<Found> = supervisors.into_iter().map(look).collect();
+    if cx.output.wants_json() {
+        cx.output.json(&found)?;
+    } else if found.is_empty() {
+        cx.output.note("no tree of this user is running");
+    } else {
+        found.iter().try_for_each(|found| cx.output.line(describe(found)))?;
+    }
+    let holds = found.iter().all(|found| found.keeper.state == HOLDS);
+    Ok(if holds { Exit::Done } else { Exit::AgentFailed })
+}
+
+const HOLDS: &str = "holds";
+
+fn look(Supervisor { process, socket, .. }: Supervisor) -> Found {
+    let (pid, state) = match keeper_of(process.pid) {
+        KeeperState::Holds { pid } => (Some(pid), HOLDS),
+        KeeperState::Stopped { pid } => (Some(pid), "stopped"),
+        KeeperState::Missing => (None, "missing"),
+    };
+    let control_group = has_control_group(process.pid);
+    Found { pid: process.pid, socket, keeper: Keeper { pid, state }, control_group }
+}
+
+fn describe(Found { pid, socket, keeper, control_group }: &Found) -> String {
+    let keeper = match keeper {
+        Keeper { pid: Some(keeper), state: HOLDS } => format!("keeper {keeper} holds"),
+        Keeper { pid: Some(keeper), state } => format!(
+            "keeper {keeper} is {state}: agents may live on if {pid} is killed; `kill -CONT {keeper}` lets it go on"
+        ),
+        Keeper { pid: None, .. } => format!("no keeper: agents may live on if {pid} is killed"),
+    };
+    let group = if *control_group { "agents in a control group" } else { "no control group" };
+    format!("supervisor {pid} at {}: {keeper}; {group}", socket.display())
+}

@@ -1,0 +1,42 @@
+//! How the keeper of another process is, for people.
+
+use crate::sys::{child_numbers, has_open, stat};
+
+use super::LEDGER;
+
+/// Whether somebody holds what a supervisor would leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeeperState {
+    /// There is one, and nothing has stopped it.
+    Holds {
+        /// Its number.
+        pid: u32,
+    },
+    /// There is one, and it was stopped, by a signal or a debugger.
+    Stopped {
+        /// Its number.
+        pid: u32,
+    },
+    /// There is none, or this process may not see it.
+    Missing,
+}
+
+/// The keeper of a process that holds children. One that lives and gets no time to run looks like one that holds.
+pub fn keeper_of(supervisor: u32) -> KeeperState {
+    let states: Vec<KeeperState> = child_numbers(supervisor).into_iter().map(state_of).collect();
+    // One that was replaced may still be there.
+    let find = |wanted: fn(&&KeeperState) -> bool| states.iter().find(wanted).copied();
+    find(|state| matches!(state, KeeperState::Holds { .. }))
+        .or(find(|state| matches!(state, KeeperState::Stopped { .. })))
+        .unwrap_or(KeeperState::Missing)
+}
+
+/// How one process is. It is known as a keeper by what it holds: what it is called depends on the program.
+pub(super) fn state_of(pid: u32) -> KeeperState {
+    match stat(pid) {
+        Ok(found) if found.zombie || !has_open(pid, 0, LEDGER) => KeeperState::Missing,
+        Ok(found) if found.stopped => KeeperState::Stopped { pid },
+        Ok(_) => KeeperState::Holds { pid },
+        Err(_) => KeeperState::Missing,
+    }
+}
