@@ -74,7 +74,7 @@ mod tickets;
 pub use caller::{Caller, CallerKind, PeerFacts, Supervised, TicketFact, decide};
 pub use client::{Client, ClientError};
 pub use environment::{SOCKET_VARIABLE, TICKET_FILE_VARIABLE, TICKET_VARIABLE};
-pub use peer::{Peer, parent_with, process_identity};
+pub use peer::{Peer, process_identity, supervisor_above_by_name};
 pub use protocol::{
     AgentSummary, Ask, BudgetLeft, CallerWord, Cancel, ChildAnswer, Cleanup, ContextGet,
     ContextGrant, ContextInfo, ContextPut, ContextRead, Done, EndReason, EntryKind, ErrorCode,

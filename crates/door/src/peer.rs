@@ -1,8 +1,12 @@
 //! What the kernel tells about the process at the other end of a connection.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use nix::errno::Errno;
@@ -66,16 +70,66 @@ pub(crate) fn own_lineage() -> Option<Lineage> {
     lineage(std::process::id())
 }
 
-/// The nearest parent of this process that was started with such words: its arguments, the name of the program first.
-pub fn parent_with(is_it: impl Fn(&[&[u8]]) -> bool) -> Option<ProcessIdentity> {
-    let matches = |process: &&ProcessIdentity| {
+/// The nearest parent of this process that was started as a supervisor. The registry is that of a user id, which an agent may
+/// change, as it may change the registry; with which words its parents were started, it may not.
+pub fn supervisor_above_by_name() -> Option<ProcessIdentity> {
+    supervisor_by_name(&own_lineage()?)
+}
+
+/// The nearest parent of a process that was started as a supervisor.
+pub(crate) fn supervisor_by_name(lineage: &Lineage) -> Option<ProcessIdentity> {
+    let own = std::env::current_exe().ok();
+    let own = own.as_deref().and_then(Path::file_name);
+    let is_supervisor = |process: &&ProcessIdentity| {
         let mut line = Vec::new();
         let file = File::open(format!("/proc/{}/cmdline", process.pid)).ok();
         // Words further behind decide nothing.
         file.is_some_and(|file| file.take(64 * 1024).read_to_end(&mut line).is_ok())
-            && is_it(&line.split(|byte| *byte == 0).collect::<Vec<_>>())
+            && opens_a_tree(&line, own)
     };
-    own_lineage()?.parents().iter().find(matches).copied()
+    lineage.parents().iter().find(is_supervisor).copied()
+}
+
+/// Whether these words are those of a command that opens a tree.
+fn opens_a_tree(line: &[u8], own: Option<&OsStr>) -> bool {
+    let mut words = line.split(|byte| *byte == 0);
+    let name = words.next().map(|word| Path::new(OsStr::from_bytes(word)));
+    let name = name.and_then(Path::file_name);
+    let is_ours = name.is_some() && (name == own || name == Some(OsStr::new("offshoot")));
+    is_ours && words.any(|word| [&b"run"[..], b"map", b"fanout", b"resume", b"mcp"].contains(&word))
+}
+
+/// Whether a process is in the control group of a supervisor, other than this process, in which this process is not: then it was
+/// started below that one, whatever its parents say. The name of such a group has the number of its supervisor in it.
+pub(crate) fn is_in_group_of_another(pid: u32) -> bool {
+    let found = groups_of_others(pid);
+    let own = || groups_of_others(std::process::id());
+    !found.is_empty()
+        && (pid == std::process::id() || !found.iter().all(|group| own().contains(group)))
+}
+
+/// The control groups of supervisors, other than the process itself, in which a process is.
+fn groups_of_others(pid: u32) -> Vec<String> {
+    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let path = text.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or_default();
+    let is_of_another =
+        |part: &&str| supervisor_of_group(part).is_some_and(|supervisor| supervisor != pid);
+    path.split('/').filter(is_of_another).map(str::to_owned).collect()
+}
+
+/// The number in the name of a control group that a supervisor has made.
+fn supervisor_of_group(name: &str) -> Option<u32> {
+    let mut parts = name.strip_prefix("offshoot-")?.split('-');
+    let numbers = [parts.next()?, parts.next()?, parts.next()?].map(str::parse::<u64>);
+    match (numbers, parts.next()) {
+        ([Ok(_), Ok(pid), Ok(_)], None) => u32::try_from(pid).ok(),
+        _ => None,
+    }
+}
+
+/// The world of processes in which this process has its number.
+pub(crate) fn process_namespace() -> Option<u64> {
+    fs::metadata("/proc/self/ns/pid").ok().map(|found| found.ino())
 }
 
 /// The boot of this machine: a file in the registry may be of an earlier one.
@@ -143,6 +197,36 @@ mod tests {
         assert_eq!(number(&process), Some(child.id()));
         child.wait().unwrap();
         assert_eq!(number(&process), None);
+    }
+
+    #[test]
+    fn a_supervisor_is_known_by_the_words_that_started_it() {
+        let check = |words: &[&str], expected: bool| {
+            let line = words.join("\0");
+            assert_eq!(
+                opens_a_tree(line.as_bytes(), Some(OsStr::new("own"))),
+                expected,
+                "{words:?}"
+            );
+        };
+        check(&["/usr/bin/offshoot", "-q", "run", "x"], true);
+        check(&["own", "mcp"], true);
+        check(&["offshoot", "show", "x"], false);
+        check(&["sh", "offshoot", "run"], false);
+        check(&["run"], false);
+        check(&[], false);
+    }
+
+    #[test]
+    fn a_control_group_says_whose_it_is() {
+        let check =
+            |name: &str, expected| assert_eq!(supervisor_of_group(name), expected, "{name}");
+        check("offshoot-4026531836-12-99", Some(12));
+        check("offshoot-1-2", None);
+        check("offshoot-1-2-3-4", None);
+        check("offshoot-a-2-3", None);
+        check("session-1.scope", None);
+        check("", None);
     }
 
     #[test]

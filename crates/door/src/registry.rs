@@ -8,10 +8,13 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use offshoot_model::{ContentHash, ProcessIdentity};
+use offshoot_model::{BootId, ContentHash, ProcessIdentity};
 use serde::{Deserialize, Serialize};
 
-use crate::peer::{boot, lineage, process_identity};
+use crate::lineage::Lineage;
+use crate::peer::{
+    boot, is_in_group_of_another, lineage, process_identity, process_namespace, supervisor_by_name,
+};
 use crate::private_folder;
 
 /// Where the supervisors of a user are written down.
@@ -28,6 +31,21 @@ pub struct Supervisor {
     pub process: ProcessIdentity,
     /// Where it listens.
     pub socket: PathBuf,
+    /// The world of processes in which it has that number. None in entries of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    world: Option<u64>,
+}
+
+/// A process that is no operator.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Stray {
+    pid: u32,
+    start_time: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    boot: Option<BootId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    world: Option<u64>,
 }
 
 /// An entry of this process; removed when dropped.
@@ -78,7 +96,8 @@ impl Registry {
         let own = std::process::id();
         let process = process_identity(own);
         let process = process.unwrap_or(ProcessIdentity::new(own, 0)).of_boot(boot());
-        let entry = Supervisor { process, socket: socket.to_owned() };
+        let world = process_namespace();
+        let entry = Supervisor { process, socket: socket.to_owned(), world };
         // A process may have several sockets.
         let hash = ContentHash::of(socket.as_os_str().as_encoded_bytes()).to_string();
         let name = format!("{own}-{}.json", &hash[..16]);
@@ -96,7 +115,8 @@ impl Registry {
         }
     }
 
-    /// All that are alive. Entries of those that are not are removed.
+    /// All that are alive in this world of processes. Entries of those that are not are removed; in another world a number means
+    /// another process, so these are left alone.
     pub fn supervisors(&self) -> Vec<Supervisor> {
         let mut supervisors: Vec<Supervisor> = Vec::new();
         for folder in self.folders.iter().filter(|folder| private_folder::is_private(folder)) {
@@ -108,6 +128,9 @@ impl Registry {
                     }
                     continue;
                 };
+                if is_elsewhere(supervisor.world) {
+                    continue;
+                }
                 let of_this_boot = supervisor.process.may_be_of(boot());
                 // Said once, here: whoever compares it later compares processes that live.
                 supervisor.process = supervisor.process.of_boot(None);
@@ -124,7 +147,8 @@ impl Registry {
     }
 
     /// Whether this process should believe another one that it is a supervisor: where this one runs below a supervisor, that
-    /// alone, else each that is written down, and each parent, which could do to this one what it likes.
+    /// alone, else each that is written down and does not run inside a tree itself, and each parent, which could do to this one what
+    /// it likes. Agents can write themselves down.
     pub(crate) fn believes(&self, process: ProcessIdentity) -> bool {
         let Some(own) = lineage(std::process::id()) else { return false };
         let supervisors = self.supervisors();
@@ -133,8 +157,30 @@ impl Registry {
         };
         match own.parents().iter().find(|parent| is_one(parent)) {
             Some(above) => *above == process,
-            None => is_one(&process) || own.parents().contains(&process),
+            None => {
+                // What is itself left by an agent is nobody who could be deceived: no supervisor answers it.
+                let may_tell = !self.comes_from_a_tree(&own);
+                let is_inside = || {
+                    lineage(process.pid).is_none_or(|lineage| {
+                        lineage.parents().iter().any(is_one)
+                            || (may_tell && self.comes_from_a_tree(&lineage))
+                            || supervisor_by_name(&lineage).is_some()
+                    })
+                };
+                is_one(&process) && !is_inside() || own.parents().contains(&process)
+            }
         }
+    }
+
+    /// Whether this process was left by an agent, of a tree that is over too, so that it is no operator. Its parents do not tell.
+    pub fn was_left_by_an_agent(&self) -> bool {
+        lineage(std::process::id()).is_some_and(|own| self.comes_from_a_tree(&own))
+    }
+
+    /// Whether it was left by an agent: some supervisor has written it or a parent of it down, or it is in the control group of
+    /// one that this process is not in.
+    pub(crate) fn comes_from_a_tree(&self, lineage: &Lineage) -> bool {
+        is_in_group_of_another(lineage.process().pid) || lineage.comes_from(&self.strays())
     }
 
     /// Writes down a process that came to this supervisor from some run that cannot be named. For as long as it lives, neither
@@ -144,7 +190,9 @@ impl Registry {
     pub fn remember_stray(&self, process: ProcessIdentity) {
         let name = format!("{}-{}.{STRAY}", process.pid, process.start_time);
         for folder in self.folders.iter().filter(|folder| private_folder::is_private(folder)) {
-            let _ = write(folder, &name, &process.of_boot(boot()));
+            let ProcessIdentity { pid, start_time, .. } = process;
+            let stray = Stray { pid, start_time, boot: boot(), world: process_namespace() };
+            let _ = write(folder, &name, &stray);
         }
     }
 
@@ -155,11 +203,16 @@ impl Registry {
             let Ok(entries) = fs::read_dir(folder) else { continue };
             let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
             for path in paths.filter(|path| path.extension().is_some_and(|it| it == STRAY)) {
-                let Some(stray): Option<ProcessIdentity> =
-                    fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok())
+                let read = fs::read(&path).ok();
+                let Some(Stray { pid, start_time, boot: since, world }) =
+                    read.and_then(|bytes| serde_json::from_slice(&bytes).ok())
                 else {
                     continue;
                 };
+                if is_elsewhere(world) {
+                    continue;
+                }
+                let stray = ProcessIdentity::new(pid, start_time).of_boot(since);
                 let (of_this_boot, stray) = (stray.may_be_of(boot()), stray.of_boot(None));
                 if of_this_boot && process_identity(stray.pid) == Some(stray) {
                     strays.push(stray);
@@ -184,10 +237,17 @@ impl Registry {
     }
 }
 
+/// Whether a number means another process here.
+fn is_elsewhere(world: Option<u64>) -> bool {
+    world.is_some() && world != process_namespace()
+}
+
 /// Written aside and then renamed, so that nobody reads half of it.
 fn write(folder: &Path, name: &str, entry: &impl Serialize) -> io::Result<PathBuf> {
     private_folder::make(folder)?;
-    let (aside, path) = (folder.join(format!(".{name}")), folder.join(name));
+    // A file that is being written is nobody's leftover: its name says in which world the number in it is a process.
+    let world = process_namespace().unwrap_or_default();
+    let (aside, path) = (folder.join(format!(".{name}.{world}")), folder.join(name));
     // Left by a process of the same number.
     let _ = fs::remove_file(&aside);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;
@@ -205,8 +265,10 @@ fn write(folder: &Path, name: &str, entry: &impl Serialize) -> io::Result<PathBu
 /// Whether nobody will finish this one: its name has the number of the process that wrote it, and there is none.
 fn is_left_half_written(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
-    let pid = name.and_then(|name| name.strip_prefix('.')?.split_once('-')?.0.parse().ok());
-    pid.is_some_and(|pid| process_identity(pid).is_none())
+    let Some(name) = name.and_then(|name| name.strip_prefix('.')) else { return false };
+    let pid = name.split_once('-').and_then(|(pid, _)| pid.parse().ok());
+    let world = name.rsplit_once('.').and_then(|(_, world)| world.parse().ok());
+    !is_elsewhere(world) && pid.is_some_and(|pid| process_identity(pid).is_none())
 }
 
 fn read(path: &Path) -> Option<Supervisor> {
@@ -266,11 +328,11 @@ mod tests {
         let before = files(&registry);
         let reused = ProcessIdentity { start_time: own.start_time + 1, ..own };
         let of_another_boot = own.of_boot(Some(BootId::from_u128(7)));
-        let entry = Supervisor { process: reused, socket: "/x/dead.sock".into() };
-        write(folder, "1-dead.json", &entry).unwrap();
+        let entry_of =
+            |process, socket: &str| Supervisor { process, socket: socket.into(), world: None };
+        write(folder, "1-dead.json", &entry_of(reused, "/x/dead.sock")).unwrap();
         // The same number and the same moment after the start of the machine, but another start.
-        let entry = Supervisor { process: of_another_boot, socket: "/x/boot.sock".into() };
-        write(folder, "1-boot.json", &entry).unwrap();
+        write(folder, "1-boot.json", &entry_of(of_another_boot, "/x/boot.sock")).unwrap();
         fs::write(folder.join("2-garbage.json"), "{\"process\": ").unwrap();
         // Its writer was killed in the middle; the other one still writes.
         let half = format!(".{}-half.json", i32::MAX);
@@ -290,6 +352,35 @@ mod tests {
     }
 
     #[test]
+    fn a_number_of_another_world_of_processes_says_nothing_here() {
+        let (_parent, registry) = registry();
+        let own = process_identity(std::process::id()).unwrap();
+        let _here = registry.register(Path::new("/x/a.sock")).unwrap();
+        let folder = &registry.folders()[0];
+        let elsewhere = process_namespace().map(|world| world + 1);
+        let dead = ProcessIdentity::new(i32::MAX as u32, 7);
+        for (name, process) in [("1-live.json", own), ("1-dead.json", dead)] {
+            let socket = "/x/elsewhere.sock".into();
+            write(folder, name, &Supervisor { process, socket, world: elsewhere }).unwrap();
+        }
+        for (name, ProcessIdentity { pid, start_time, .. }) in [("1.stray", own), ("2.stray", dead)]
+        {
+            let stray = Stray { pid, start_time, boot: None, world: elsewhere };
+            write(folder, name, &stray).unwrap();
+        }
+        // Somebody there is just writing this one.
+        let half = format!(".{}-x.json.{}", i32::MAX, elsewhere.unwrap_or_default());
+        fs::write(folder.join(&half), "{").unwrap();
+        let before = files(&registry);
+        assert_eq!(registry.supervisors().len(), 1, "only the one of this world");
+        assert_eq!(registry.strays(), []);
+        assert_eq!(files(&registry), before, "what lives elsewhere is nobody's to remove here");
+        // An entry of an earlier version says no world.
+        fs::write(folder.join("3.stray"), serde_json::to_vec(&own).unwrap()).unwrap();
+        assert_eq!(registry.strays(), [own]);
+    }
+
+    #[test]
     fn a_process_finds_the_nearest_supervisor_above() {
         let (_parent, registry) = registry();
         let own = std::process::id();
@@ -299,12 +390,16 @@ mod tests {
         let of_parent = |socket: &str| Supervisor {
             process: process_identity(parent).unwrap(),
             socket: socket.into(),
+            world: process_namespace(),
         };
         let folder = &registry.folders()[0];
         write(folder, "p-1.json", &of_parent("/x/1.sock")).unwrap();
         write(folder, "p-2.json", &of_parent("/x/2.sock")).unwrap();
-        let first =
-            Supervisor { process: process_identity(1).unwrap(), socket: "/x/i.sock".into() };
+        let first = Supervisor {
+            process: process_identity(1).unwrap(),
+            socket: "/x/i.sock".into(),
+            world: None,
+        };
         if parent != 1 {
             write(folder, "i.json", &first).unwrap();
         }

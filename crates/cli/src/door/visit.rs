@@ -1,14 +1,12 @@
 //! Knocking at the door, from inside an agent.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use offshoot_door::{
     CallerWord, Client, ClientError, ErrorCode, Registry, RunName, SOCKET_VARIABLE, Supervisor,
-    TICKET_FILE_VARIABLE, TICKET_VARIABLE, Ticket, Tree, parent_with, read_ticket,
+    TICKET_FILE_VARIABLE, TICKET_VARIABLE, Ticket, Tree, read_ticket, supervisor_above_by_name,
 };
-use offshoot_model::{ProcessIdentity, RunId};
+use offshoot_model::RunId;
 
 use crate::environment::Environment;
 use crate::exit::Exit;
@@ -35,7 +33,8 @@ pub(crate) async fn visit(cx: &Invocation) -> Result<Client, Failure> {
 pub(crate) fn may_be_below(cx: &Invocation) -> bool {
     cx.environment.text(SOCKET_VARIABLE).is_some()
         || !supervisors(cx).is_empty()
-        || supervisor_by_name(cx).is_some()
+        || supervisor_above_by_name().is_some()
+        || registry(cx).was_left_by_an_agent()
 }
 
 /// The supervisor that this process runs under, for a command that would open a tree of its own anywhere else. Its
@@ -45,7 +44,13 @@ pub(crate) async fn above(cx: &Invocation) -> Result<Option<Client>, Failure> {
     let environment = &cx.environment;
     let registered = supervisors(cx).into_iter().next();
     let process = registered.as_ref().map(|supervisor| supervisor.process);
-    let Some(process) = process.or_else(|| supervisor_by_name(cx)) else {
+    let Some(process) = process.or_else(supervisor_above_by_name) else {
+        if registry(cx).was_left_by_an_agent() {
+            let message =
+                "this process was left by an agent, and belongs to no run that could be named";
+            return Err(Failure::new(Exit::Refused, message)
+                .hint("run it from a terminal that no agent has started"));
+        }
         let Some(socket) = environment.text(SOCKET_VARIABLE) else { return Ok(None) };
         let ticket = ticket(environment)?;
         return match Client::connect(Path::new(socket), &registry(cx), ticket.as_ref()).await {
@@ -162,20 +167,6 @@ fn supervisors(cx: &Invocation) -> Vec<Supervisor> {
 /// Where the supervisors of this user are written down.
 fn registry(cx: &Invocation) -> Registry {
     Registry::of_user(cx.environment.runtime_folder.as_deref())
-}
-
-/// A parent of this process that was started as a supervisor. The registry is that of a user id, which an agent may change; with
-/// which words its parents were started, it may not.
-fn supervisor_by_name(cx: &Invocation) -> Option<ProcessIdentity> {
-    let own = cx.environment.executable.file_name();
-    let opens_a_tree =
-        |word: &[u8]| [&b"run"[..], b"map", b"fanout", b"resume", b"mcp"].contains(&word);
-    parent_with(|words| {
-        let name = words.first().map(|word| Path::new(OsStr::from_bytes(word)));
-        let name = name.and_then(Path::file_name);
-        let is_ours = name.is_some() && (name == own || name == Some(OsStr::new("offshoot")));
-        is_ours && words.iter().any(|word| opens_a_tree(word))
-    })
 }
 
 /// The ticket that the environment has, or names.

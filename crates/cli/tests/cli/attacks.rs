@@ -164,6 +164,13 @@ print(time.monotonic() - began < 20 * one + 0.2)
 
 #[test]
 fn a_socket_that_was_replaced_is_not_believed() {
+    // By an agent, by one that also writes itself down as a supervisor, and by one that removes the real one as well.
+    for how in ["", "registered", "alone"] {
+        a_replaced_socket_is_not_believed(how);
+    }
+}
+
+fn a_replaced_socket_is_not_believed(how: &str) {
     let place = Place::new();
     for name in ["replaced", "go", "said"] {
         fifo(&place, name);
@@ -172,10 +179,16 @@ fn a_socket_that_was_replaced_is_not_believed() {
     place.file(
         "impostor.py",
         r#"
-import json, os, socket, threading
+import glob, json, os, socket, sys, threading
 path = os.environ["OFFSHOOT_SOCKET"]
 os.unlink(path)
 s = socket.socket(socket.AF_UNIX); s.bind(path); s.listen()
+if sys.argv[1]:
+    start = int(open("/proc/self/stat").read().rsplit(") ", 1)[1].split(" ")[19])
+    entry = {"process": {"pid": os.getpid(), "startTime": start}, "socket": path}
+    with open(f"/tmp/offshoot-{os.getuid()}/{os.getpid()}-it.json", "w") as f: json.dump(entry, f)
+if sys.argv[1] == "alone":
+    for file in glob.glob(f"/tmp/offshoot-{os.getuid()}/{os.getppid()}-*.json"): os.unlink(file)
 heard = open("heard", "w")
 open("replaced", "w").close()
 def serve(c):
@@ -189,22 +202,84 @@ while True:
     threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()
 "#,
     );
-    let script = r#""$OFFSHOOT" spawn x -- sh -c 'cat go; "$OFFSHOOT" report hello > said 2>&1' > /dev/null
-                    "$OFFSHOOT" spawn x -- python3 impostor.py > /dev/null
-                    exec sleep 1000"#;
+    let script = &format!(
+        "HOW='{how}'\n{}",
+        r#""$OFFSHOOT" spawn x -- sh -c 'cat go; "$OFFSHOOT" report hello > said 2>&1' > /dev/null
+                    "$OFFSHOOT" spawn x -- python3 impostor.py "$HOW" > /dev/null
+                    exec sleep 1000"#
+    );
     let tree = Running::start(&place, &["sh", "-c", script]);
     fs::read(place.path().join("replaced")).expect("the impostor writes");
     let root = tree.root();
     let budget = ["budget", &root, "--add-tokens", "1"];
     for command in [&["pause", &root][..], &["cancel", &root], &budget] {
         let refused = place.run(command).expect_code(1);
-        assert!(refused.stderr.contains("is not a supervisor"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("is not a supervisor"), "{how}: {}", refused.stderr);
     }
     fs::write(place.path().join("go"), "").expect("the sibling reads");
     let said = fs::read_to_string(place.path().join("said")).expect("the sibling writes");
-    assert!(said.contains("is not a supervisor"), "{said}");
+    assert!(said.contains("is not a supervisor"), "{how}: {said}");
     let heard = fs::read_to_string(place.path().join("heard")).expect("the impostor wrote it");
     assert_eq!(heard, "", "nothing is said to a stranger, least of all a ticket");
+}
+
+#[test]
+fn what_an_agent_has_left_is_no_operator() {
+    let place = Place::new();
+    let go = place.path().join("go");
+    fifo(&place, "go");
+    let offshoot = env!("CARGO_BIN_EXE_offshoot");
+    // By the registry: some supervisor had found it, and has ended since. And by a control group that one has left.
+    let script = format!(
+        r#"read _ < go
+        for words in "run x -- echo yes" "map x.txt -- cat" "trust" "audit x" "doctor" "pause x" "cancel x"; do
+            {offshoot} $words 2>> said >> answers; echo $? >> codes
+        done"#
+    );
+    let refused = |left: &dyn Fn(u32)| {
+        for name in ["said", "answers", "codes"] {
+            place.file(name, "");
+        }
+        place.file("x.txt", "a\n");
+        let mut command = place.command_of("sh", &["-c", &script]);
+        let mut process = command.spawn().expect("it starts");
+        left(process.id());
+        fs::write(&go, "go\n").expect("it reads");
+        process.wait().expect("it is ours");
+        let read = |name| fs::read_to_string(place.path().join(name)).expect("it was written");
+        assert_eq!(
+            (read("codes"), read("answers")),
+            ("3\n".repeat(7), String::new()),
+            "{}",
+            read("said")
+        );
+        assert_eq!(read("said").matches("was left by an agent").count(), 7, "{}", read("said"));
+    };
+    let registry = offshoot_door::Registry::of_user(None);
+    refused(&|pid| {
+        // The folder is there once some supervisor has been.
+        let _here = registry.register(&place.path().join("no.sock")).expect("there is room");
+        registry.remember_stray(offshoot_door::process_identity(pid).expect("it lives"));
+    });
+    let Some(home) = offshoot_test_support::control_group() else {
+        let why = "no control group of version 2 can be made here";
+        offshoot_test_support::lacking("what_an_agent_has_left_is_no_operator", why);
+        return;
+    };
+    let group = home.join(format!("offshoot-1-{}-1", std::process::id()));
+    fs::create_dir(&group).expect("a group can be made");
+    let group = Group(group);
+    refused(&|pid| fs::write(group.0.join("cgroup.procs"), pid.to_string()).expect("it lives"));
+}
+
+/// A control group that goes with its test.
+struct Group(std::path::PathBuf);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // It can be removed where nothing is in it.
+        let _ = fs::remove_dir(&self.0);
+    }
 }
 
 /// A pipe with a name, by which a test and an agent wait for each other.

@@ -114,7 +114,7 @@ async fn identify(
     let presented = hello.ticket();
     let others: Vec<_> =
         shared.registry.supervisors().into_iter().map(|other| other.process).collect();
-    let is_stray = lineage.is_some_and(|lineage| lineage.comes_from(&shared.registry.strays()));
+    let is_stray = lineage.is_some_and(|lineage| shared.registry.comes_from_a_tree(lineage));
     let look = |tickets: &Tickets| {
         let ticket = match &presented {
             None => TicketFact::Absent,

@@ -143,6 +143,9 @@ fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, 
             EntryKind::Event,
             format!("process {pid} ({name}), which had left its run, was ended"),
         ),
+        EventKind::KeeperFailed { pid, found, .. } => {
+            own(EntryKind::Event, format!("the keeper, process {pid}, {}", found.words()))
+        }
         EventKind::StallLent => own(EntryKind::Event, "its slot was lent".to_owned()),
         EventKind::Reopened => own(EntryKind::Event, "a new supervisor holds the tree".to_owned()),
         EventKind::Resumed { attempt, continues, after, wait_ms: _ } => {
