@@ -227,19 +227,8 @@ fn a_run_completes_where_its_supervisors_group_cannot_be_seen() {
     // In a new world of processes the group and the session of the first one were made outside: both are 0 there.
     let script = "setsid sleep 600 </dev/null >/dev/null 2>&1 & sleep 600 & echo done";
     let unshared = |words: &[&str]| {
-        #[expect(clippy::disallowed_methods, reason = "the test starts the program it tests")]
-        let mut command = std::process::Command::new("unshare");
-        command
-            .args(["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"])
-            .args(words)
-            .current_dir(place.path())
-            .env_clear()
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-            .env("HOME", place.path().join("home"))
-            .stdin(std::process::Stdio::null())
-            .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::piped());
-        command
+        let namespaces = ["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"];
+        place.command_of("unshare", &[&namespaces, words].concat())
     };
     if !unshared(&["true"]).status().is_ok_and(|status| status.success()) {
         offshoot_test_support::skip("a group outside", "there are no namespaces of processes");

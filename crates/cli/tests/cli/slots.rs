@@ -150,17 +150,7 @@ fn no_more_run_at_once_than_there_are_open_files_for() {
     place.file("in", numbers.join("\n"));
     let map = "map --max-concurrent 60 --split lines:1 in -- sh -c 'read n; sleep 0.1; echo $n'";
     let script = format!("ulimit -n 160; exec {} {map}", env!("CARGO_BIN_EXE_offshoot"));
-    #[expect(clippy::disallowed_methods, reason = "the test starts the program it tests")]
-    let mut command = std::process::Command::new("/bin/sh");
-    command
-        .args(["-c", &script])
-        .current_dir(place.path())
-        .env_clear()
-        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-        .env("HOME", place.path().join("home"))
-        .stdin(std::process::Stdio::null())
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped());
+    let command = place.command_of("/bin/sh", &["-c", &script]);
     let outcome = place.outcome(command, &[]).expect_code(0);
     assert_eq!(outcome.stdout(), numbers.join("\n---\n") + "\n");
     assert!(outcome.stderr.contains("maxConcurrent is 60, but"), "{}", outcome.stderr);

@@ -12,6 +12,8 @@ use offshoot_spawner::{ChildRequest, Doorkeeper, RootSpec, Session, Sight, Spawn
 use offshoot_store::NewValue;
 use tokio::sync::mpsc;
 
+use crate::asking::ask;
+
 /// Notes who was let in, started and ended.
 #[derive(Default)]
 struct Notes(Mutex<Vec<(&'static str, RunId)>>);
@@ -35,10 +37,6 @@ impl Doorkeeper for Notes {
     fn ended(&self, run: RunId) {
         self.note("ended", run);
     }
-}
-
-fn ask(task: &str) -> SpawnRequest {
-    SpawnRequest { task: task.into(), ..SpawnRequest::default() }
 }
 
 /// A tree whose agents tell their pass, and end when they are told to or at once.

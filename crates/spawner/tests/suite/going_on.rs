@@ -14,6 +14,8 @@ use offshoot_spawner::{RootSpec, Session, Spawner, SpawnerError};
 use offshoot_store::{DataFolder, SqliteStore, Store};
 use tokio::sync::mpsc;
 
+use crate::asking::ask;
+
 /// A closure that goes on after an interruption.
 struct GoesOn(FnRuntime);
 
@@ -72,10 +74,6 @@ fn runtime(name: &'static str, told: &Told, hangs: bool) -> GoesOn {
         }
     });
     GoesOn(agents.with_turns())
-}
-
-fn ask(task: &str) -> SpawnRequest {
-    SpawnRequest { task: task.into(), ..SpawnRequest::default() }
 }
 
 fn spawner(home: &Path, config: &str, runtimes: Vec<GoesOn>) -> Spawner {

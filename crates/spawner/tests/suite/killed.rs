@@ -7,13 +7,15 @@ use std::sync::{Arc, Mutex};
 use offshoot_audit::Audit;
 use offshoot_config::Loader;
 use offshoot_merge::OnFailure;
-use offshoot_model::{Event, EventKind, Payload, RootId, RunId, SpawnRequest};
+use offshoot_model::{Event, EventKind, Payload, RootId, RunId};
 use offshoot_runtime::{Finished, FnRuntime, NextTurn, WaitFor};
 use offshoot_spawner::{FanOut, Piece, RootSpec, Session, Spawner, SpawnerError};
 use offshoot_store::{Commit, DataFolder, MemoryStore, Store, StoreError};
 use tokio::sync::{Notify, oneshot};
 
 use crate::intercept::Intercept;
+
+use crate::asking::ask;
 
 /// What the last write comes to before everything is gone.
 #[derive(Clone, Copy, Debug)]
@@ -84,10 +86,6 @@ fn agents(starts: &Starts) -> FnRuntime {
         }
     });
     agents.with_turns()
-}
-
-fn ask(task: &str) -> SpawnRequest {
-    SpawnRequest { task: task.into(), ..SpawnRequest::default() }
 }
 
 fn text(data: Option<&Payload>) -> &str {

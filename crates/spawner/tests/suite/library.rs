@@ -5,22 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use offshoot_config::{Config, Loader};
 use offshoot_merge::{NothingStored, OnFailure, Values};
-use offshoot_model::{CancelledBy, Ending, EventKind, Payload, Reason, RunStatus, SpawnRequest};
+use offshoot_model::{CancelledBy, Ending, EventKind, Payload, Reason, RunStatus};
 use offshoot_runtime::{Finished, FnRuntime, WaitFor};
 use offshoot_spawner::{FanAnswer, FanOut, Piece, RootSpec, Spawner, TestClock};
 
-fn config(settings: &[(&str, &str)]) -> Config {
-    let flag = |loader: Loader, (key, value): &(&str, &str)| {
-        loader.flag(format!("agents.defaults.subagents.{key}"), *value, "test")
-    };
-    settings.iter().fold(Loader::new(), flag).load().expect("the settings of a test are right")
-}
-
-fn request(task: &str) -> SpawnRequest {
-    SpawnRequest { task: task.into(), ..SpawnRequest::default() }
-}
+use crate::asking::{ask, config};
 
 /// What a merge of results that are at hand says.
 fn text(answer: &FanAnswer) -> String {
@@ -37,7 +27,7 @@ fn done() -> Ending {
 fn nesting() -> FnRuntime {
     FnRuntime::new("nesting", |launch, cx| async move {
         let depth = launch.depth;
-        let child = cx.host.spawn(request(&format!("deeper than {depth}"))).await;
+        let child = cx.host.spawn(ask(&format!("deeper than {depth}"))).await;
         match child {
             Ok(_) => {
                 let answer = cx.host.wait(WaitFor::default()).await.expect("the tree lives");
@@ -232,7 +222,7 @@ async fn a_time_limit_ends_what_hangs() {
 #[tokio::test(start_paused = true)]
 async fn a_request_that_is_wrong_is_answered() {
     let runtime = FnRuntime::new("vague", |_launch, cx| async move {
-        let refusal = cx.host.spawn(request("")).await.expect_err("there is nothing to do");
+        let refusal = cx.host.spawn(ask("")).await.expect_err("there is nothing to do");
         Finished::text(format!("{}: {}", refusal.code, refusal.field.expect("a field")))
     });
     let spawner = Spawner::builder().runtime(runtime).build().expect("a spawner");
@@ -254,7 +244,7 @@ async fn a_wait_that_is_given_up_leaves_the_children_alone() {
     });
     let spawner = Spawner::builder().runtime(runtime).build().expect("a spawner");
     let session = spawner.open(RootSpec::new("root")).await.expect("a root");
-    let run = session.spawn(request("slow")).await.expect("a child");
+    let run = session.spawn(ask("slow")).await.expect("a child");
     let impatient = WaitFor { timeout: Some(Duration::from_millis(1)), ..WaitFor::default() };
     let answer = session.wait(impatient).await.expect("an answer");
     assert_eq!((answer.ended.len(), answer.pending), (0, vec![run]));
@@ -269,7 +259,7 @@ async fn a_wait_that_is_given_up_leaves_the_children_alone() {
 async fn a_follower_that_joins_late_misses_nothing() {
     let spawner = Spawner::builder().runtime(nesting()).build().expect("a spawner");
     let session = spawner.open(RootSpec::new("root")).await.expect("a root");
-    session.spawn(request("one")).await.expect("a child");
+    session.spawn(ask("one")).await.expect("a child");
     session.wait(WaitFor::default()).await.expect("an answer");
     let mut events = session.events();
     let root = session.root();
@@ -290,7 +280,7 @@ async fn nobody_holds_the_tree_so_it_ends() {
     let runtime = FnRuntime::new("hang", |_launch, _cx| std::future::pending::<Finished>());
     let spawner = Spawner::builder().runtime(runtime).build().expect("a spawner");
     let session = spawner.open(RootSpec::new("root")).await.expect("a root");
-    session.spawn(request("hang")).await.expect("a child");
+    session.spawn(ask("hang")).await.expect("a child");
     let mut events = session.events();
     drop(session);
     while events.next().await.is_some() {}

@@ -4,6 +4,7 @@
 #![cfg(test)]
 
 mod agents;
+mod asking;
 mod broken_record;
 mod custom_merge;
 mod fanning;

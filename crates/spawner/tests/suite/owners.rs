@@ -4,25 +4,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use offshoot_config::{Config, Loader};
 use offshoot_merge::OnFailure;
 use offshoot_model::{
-    CancelledBy, Ending, EventKind, JsonText, Payload, Reason, RefusalCode, RunStatus, SpawnRequest,
+    CancelledBy, Ending, EventKind, JsonText, Payload, Reason, RefusalCode, RunStatus,
 };
 use offshoot_runtime::{Finished, FnRuntime, RunHost, WaitFor};
 use offshoot_spawner::{FanOut, Piece, RootSpec, Session, Spawner, SpawnerError, TestClock, Work};
 use offshoot_store::{DataFolder, SqliteStore};
 
-fn config(settings: &[(&str, &str)]) -> Config {
-    let flag = |loader: Loader, (key, value): &(&str, &str)| {
-        loader.flag(format!("agents.defaults.subagents.{key}"), *value, "test")
-    };
-    settings.iter().fold(Loader::new(), flag).load().expect("the settings of a test are right")
-}
-
-fn request(task: &str) -> SpawnRequest {
-    SpawnRequest { task: task.into(), ..SpawnRequest::default() }
-}
+use crate::asking::{ask, config};
 
 fn hang() -> FnRuntime {
     FnRuntime::new("hang", |_launch, _cx| std::future::pending::<Finished>())
@@ -53,11 +43,11 @@ async fn begin(spawner: &Spawner, state: &str) -> Session {
         "one runs, one queues" | "paused" => {
             session.pause(state == "paused");
             for task in ["a", "b"] {
-                session.spawn(request(task)).await.expect("a child");
+                session.spawn(ask(task)).await.expect("a child");
             }
         }
         "somebody waits" => {
-            session.spawn(request("a")).await.expect("a child");
+            session.spawn(ask("a")).await.expect("a child");
             let waited = session.wait(WaitFor::default()).now_or_never();
             assert!(waited.is_none(), "it hangs");
         }
@@ -70,7 +60,7 @@ async fn begin(spawner: &Spawner, state: &str) -> Session {
             assert!(fan.answer().now_or_never().is_none(), "it hangs");
         }
         "stopped" => {
-            session.spawn(request("a")).await.expect("a child");
+            session.spawn(ask("a")).await.expect("a child");
             session.stopper().stop_all(false);
         }
         other => panic!("no such state: {other}"),
@@ -121,18 +111,18 @@ async fn asking_too_late_is_answered() {
     });
     let spawner = spawner(runtime, &[]);
     let session = spawner.open(RootSpec::new("root")).await.expect("a root");
-    let run = session.spawn(request("keep")).await.expect("a child");
+    let run = session.spawn(ask("keep")).await.expect("a child");
     session.wait(WaitFor::default()).await.expect("an answer");
     let host = kept.lock().expect("nobody panics with it").take().expect("it ran");
 
-    let refusal = host.spawn(request("late")).await.expect_err("it is over");
+    let refusal = host.spawn(ask("late")).await.expect_err("it is over");
     assert_eq!(refusal.code, RefusalCode::CallerEnded);
     assert!(host.wait(WaitFor::default()).await.is_ok_and(|answer| answer.ended.is_empty()));
     host.progress("late");
 
     let stopper = session.stopper();
     session.close(Ending::of(Reason::Completed { exit_code: None })).await.expect("a record");
-    let refusal = host.spawn(request("later")).await.expect_err("the tree is over");
+    let refusal = host.spawn(ask("later")).await.expect_err("the tree is over");
     assert_eq!(refusal.code, RefusalCode::CallerEnded);
     let for_one = WaitFor { runs: vec![run], ..WaitFor::default() };
     let refusal = host.wait(for_one).await.expect_err("the tree is over");
@@ -184,7 +174,7 @@ async fn asking_is_a_sign_of_life() {
             )]
             tokio::time::sleep(Duration::from_secs(2)).await;
             // A refusal is an answer, too.
-            let _ = cx.host.spawn(request("")).await;
+            let _ = cx.host.spawn(ask("")).await;
         }
         Finished::text("done")
     });
@@ -264,7 +254,7 @@ async fn everything_can_be_waited_for_in_a_task_of_its_own() {
         let session = spawner.open(RootSpec::new("root")).await?;
         let mut events = session.events();
         events.next().await;
-        session.spawn(request("a")).await.map_err(|refusal| refusal.to_string())?;
+        session.spawn(ask("a")).await.map_err(|refusal| refusal.to_string())?;
         session.wait(WaitFor::default()).await?;
         let answer = session.fan_out(FanOut::new([Piece::task("b")])).await?.answer().await?;
         session.conclude(&answer).await?;

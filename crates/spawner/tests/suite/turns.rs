@@ -2,24 +2,17 @@
 
 use std::sync::{Arc, Mutex};
 
-use offshoot_config::Loader;
-use offshoot_model::{EventKind, Payload, RunId, RunStatus, SpawnRequest};
+use offshoot_model::{EventKind, Payload, RunId, RunStatus};
 use offshoot_runtime::{Finished, FnRuntime, NextTurn};
 use offshoot_spawner::{RootSpec, Session, Spawner};
 use tokio::sync::mpsc;
 
+use crate::asking::{ask, config};
+
 fn spawner(runtime: FnRuntime) -> Spawner {
-    let flag = |loader: Loader, (key, value): (&str, &str)| {
-        loader.flag(format!("agents.defaults.subagents.{key}"), value, "test")
-    };
     let settings =
         [("allowRecursiveSpawn", "true"), ("maxConcurrent", "1"), ("resultInlineBytes", "64")];
-    let config = settings.into_iter().fold(Loader::new(), flag).load().expect("within bounds");
-    Spawner::builder().config(config).runtime(runtime).build().expect("a spawner")
-}
-
-fn ask(task: &str) -> SpawnRequest {
-    SpawnRequest { task: task.into(), ..SpawnRequest::default() }
+    Spawner::builder().config(config(&settings)).runtime(runtime).build().expect("a spawner")
 }
 
 async fn root_of(spawner: &Spawner, task: &str) -> Session {
