@@ -33,6 +33,7 @@ mod plugin;
 mod runtime;
 mod search;
 mod settings;
+#[cfg(feature = "conformance")]
 mod suite;
 mod trial;
 
@@ -48,5 +49,6 @@ pub use package::{
 pub use plugin::{Plugin, shutdown_all};
 pub use runtime::PluginRuntime;
 pub use search::{Candidate, Checked, Examined, Place, PlaceOrigin, Search, trust_digest};
+#[cfg(feature = "conformance")]
 pub use suite::{Finding, Suite, Verdict, check, suite};
 pub use trial::{Described, Extent, Trier, trial, try_out};

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A plugin depends on this crate alone. What it implements is the same [`Runtime`] that is used inside one process, so
-//! it can be tested there, with [`check_contract`].
+//! it can be tested there, with `check_contract` (feature `conformance`).
 //!
 //! Promise, kept for every author:
 //! - No panic leaves the plugin: it becomes the outcome of its run, with text and place.
@@ -83,9 +83,11 @@ pub use offshoot_plugin_abi as abi;
 pub use offshoot_runtime::{
     Abilities, ContextFile, CostKnowledge, Finished, FnRuntime, Host, Input, Launch, Merge,
     MergeFault, MergeInput, MergeJob, MergeValue, NextTurn, Output, OutputFormat, RunContext,
-    RunEvent, RunHost, Runtime, Stop, StopHandle, StopSignal, Turns, Violation, WaitAnswer,
-    WaitFor, WaitMode, check_contract, prompt, system_prompt,
+    RunEvent, RunHost, Runtime, Stop, StopHandle, StopSignal, Turns, WaitAnswer, WaitFor, WaitMode,
+    prompt, system_prompt,
 };
+#[cfg(feature = "conformance")]
+pub use offshoot_runtime::{Violation, check_contract};
 pub use {serde, serde_json, tokio};
 
 #[cfg(doctest)]

@@ -107,7 +107,7 @@ impl Work {
     async fn finish(self, known_as: &mut Option<Arc<Link>>) -> Result<Finished, AbiError> {
         let Self { runtime, spec, host, stop: (handle, stop), letters } = self;
         let mut known = |link| RunHost::from(Arc::clone(known_as.insert(link)));
-        if let Some(probe) = wire::probe::decode(&spec) {
+        if let Some(probe) = probe::asked(&spec) {
             return Ok(probe::run(probe, &known(Link::new(host, None))));
         }
         let launch = wire::launch::decode(&spec)?;

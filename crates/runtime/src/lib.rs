@@ -6,7 +6,8 @@
 //!   RunEvent, spawn ◀  └── Stop                           told and asked through the host / softly, then firmly
 //! ```
 //!
-//! Promise asked of every implementation, and checked by [`check_contract`] as far as it can be seen from outside:
+//! Promise asked of every implementation, and checked by `check_contract` (feature `conformance`) as far as it can be seen from
+//! outside:
 //! 1. It tells once, and before anything else, that it has started.
 //! 2. The future ends exactly once, and only after everything the run started is gone: nothing of it holds its host any more.
 //! 3. A request to stop is heard at any moment; a second, firmer one shortens the first.
@@ -30,6 +31,7 @@
 //! ```
 
 mod closure;
+#[cfg(feature = "conformance")]
 pub mod contract;
 mod finished;
 mod host;
@@ -44,6 +46,7 @@ mod turns;
 mod usage_request;
 
 pub use closure::FnRuntime;
+#[cfg(feature = "conformance")]
 pub use contract::{Violation, check as check_contract};
 pub use finished::{Finished, Output};
 pub use host::{Host, RunEvent, RunHost, WaitAnswer, WaitFor, WaitMode};

@@ -26,7 +26,7 @@ fn what_is_made_builds_and_runs_in_a_tree() {
     for name in ["my-agent", "longest"] {
         let folder = place.path().join(name);
         release_build(&folder, &["test"], &[]);
-        let built = release_build(&folder, &["build"], &[]);
+        let built = release_build(&folder, &["build", "--features", "conformance"], &[]);
         // Where its plugin.toml says that its library is.
         let target = built.parent().expect("a profile lies in a target folder");
         std::os::unix::fs::symlink(target, folder.join("target")).expect("there is room");

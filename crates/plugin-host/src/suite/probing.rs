@@ -26,7 +26,8 @@ pub(super) enum Probing {
 const MANY: u32 = 10_000;
 /// An answer of this size, in bytes.
 const LARGE: u32 = 100 << 20;
-const NOT: &str = "it does not answer to probes, as what is built with the SDK does";
+const NOT: &str =
+    "it does not answer to probes, as what is built with the SDK's feature `conformance` does";
 
 /// Finds out whether it answers to probes, and tries its own entries.
 pub(super) async fn check(plugin: &Arc<Plugin>, suite: &Suite, book: &mut Book<'_>) -> Probing {

@@ -56,7 +56,8 @@ pub(super) fn run(arguments: &NewPluginArguments, cx: &Invocation) -> Result<Exi
             .replace("{{other}}", other)
             .replace("{{abi}}", &abi_version().to_string())
             .replace("{{target}}", &target())
-            .replace("{{sdk}}", &sdk.dependency())
+            .replace("{{sdk}}", &sdk.dependency(""))
+            .replace("{{sdk_for_tests}}", &sdk.dependency(", features = [\"conformance\"]"))
     };
     let files: [(&'static str, String); 5] = [
         ("Cargo.toml", filled(MANIFEST)),
@@ -106,11 +107,11 @@ impl Sdk {
         })
     }
 
-    /// As it stands in a Cargo.toml.
-    fn dependency(&self) -> String {
+    /// As it stands in a Cargo.toml, with these fields more.
+    fn dependency(&self, more: &str) -> String {
         match self {
-            Self::Folder(folder) => format!("{{ path = \"{}\" }}", toml_text(folder)),
-            Self::Version(version) => format!("\"{version}\""),
+            Self::Folder(folder) => format!("{{ path = \"{}\"{more} }}", toml_text(folder)),
+            Self::Version(version) => format!("{{ version = \"{version}\"{more} }}"),
         }
     }
 }
@@ -166,8 +167,8 @@ mod tests {
             assert_eq!(Sdk::chosen(named, built_from).expect("there is one"), expected);
         }
         Sdk::chosen(None, Some("/gone")).expect_err("its source tree is gone");
-        assert_eq!(Sdk::Version("0.1.0").dependency(), "\"0.1.0\"");
-        let quoted = Sdk::Folder("/a \"b\"".into()).dependency();
+        assert_eq!(Sdk::Version("0.1.0").dependency(""), "{ version = \"0.1.0\" }");
+        let quoted = Sdk::Folder("/a \"b\"".into()).dependency("");
         assert_eq!(quoted, r#"{ path = "/a \"b\"" }"#);
     }
 
