@@ -3,6 +3,7 @@
 mod child;
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use offshoot_model::{
     Admitted, Cost, DeliveryId, Ending, Event, EventClass, EventKind, Origin, Reason, RootId,
@@ -13,8 +14,8 @@ use crate::budget::Books;
 use crate::delivery::{self, Handed};
 use crate::faults::{self, Breakers};
 use crate::findings::Deliveries;
-use crate::run::{Run, State};
-use crate::slots::Slots;
+use crate::run::{self, Run, State};
+use crate::slots::Holders;
 use crate::spawns::Spawns;
 use crate::time::{self, Life};
 use crate::{Breach, Findings, Rule};
@@ -30,7 +31,7 @@ pub struct Audit {
     clock_set_back: u64,
     runs: HashMap<RunId, Run>,
     children: HashMap<RunId, Vec<RunId>>,
-    slots: Slots,
+    slots: Holders,
     spawns: Spawns,
     books: Books,
     breakers: Breakers,
@@ -115,8 +116,8 @@ impl Audit {
             spawns: self.spawns.count,
             refusals: self.refusals,
             deepest,
-            peak_concurrency: self.slots.peak,
-            peak_per_level: self.slots.peak_per_level,
+            peak_concurrency: self.slots.tree.peak,
+            peak_per_level: self.slots.tree.peak_per_level,
             rules: rules.as_deref().copied(),
             endings,
             unfinished,
@@ -188,13 +189,31 @@ impl Audit {
         }
     }
 
-    /// Whatever begins does so within the time of the tree.
-    fn check_deadline(&self) -> Option<(Rule, String)> {
+    /// Whatever begins below this run does so within the time of the tree, and of what is below each run above.
+    fn check_deadline(&self, parent: Option<RunId>) -> Option<(Rule, String)> {
         if self.clock_set_back > 0 {
             return None;
         }
-        let rules = self.runs.get(&self.root?.run())?.rules.as_ref()?;
-        self.life.overtime(rules.deadline_seconds).map(|message| (Rule::Time, message))
+        let of_tree = self.runs.get(&self.root?.run())?.rules.as_ref();
+        let of_tree = of_tree.map(|rules| (Duration::ZERO, rules.deadline_seconds));
+        let above = self.from(parent).filter(|(_, run)| run.binds.deadline);
+        let above = above
+            .filter_map(|(_, run)| Some((run.binds.since?, run.rules.as_ref()?.deadline_seconds)));
+        let mut all = of_tree.into_iter().chain(above);
+        let late = all.find_map(|(since, deadline)| self.life.overtime(since, deadline));
+        late.map(|message| (Rule::Time, message))
+    }
+
+    /// A run and those above it.
+    fn from(&self, run: Option<RunId>) -> impl Iterator<Item = (RunId, &Run)> {
+        let entry = |run: RunId| Some((run, self.runs.get(&run)?));
+        std::iter::successors(run.and_then(entry), move |(_, run)| run.parent.and_then(entry))
+    }
+
+    /// The runs above one in which its slot is counted, but for the whole tree.
+    fn counted_below(&self, run: RunId) -> Vec<RunId> {
+        let above = self.from(self.runs[&run].parent);
+        above.filter(|(_, run)| run.binds.slots).map(|(run, _)| run).collect()
     }
 
     fn admitted(&mut self, event: &Event, admitted: &Admitted) {
@@ -235,6 +254,9 @@ impl Audit {
         }
         if let Some(parent) = parent {
             self.children.entry(parent).or_default().push(event.run);
+            let age = self.life.age();
+            let above = self.runs.get_mut(&parent).expect("it was looked up");
+            above.binds.since.get_or_insert(age);
         }
         self.runs.insert(event.run, Run::new(Box::new(admitted.clone()), parent, inherited));
     }
@@ -268,6 +290,13 @@ impl Audit {
     }
 
     fn happened(&mut self, event: &Event, kind: &EventKind) {
+        let above = match kind {
+            EventKind::Starting
+            | EventKind::Waiting
+            | EventKind::Returned
+            | EventKind::Resumed { .. } => self.counted_below(event.run),
+            _ => Vec::new(),
+        };
         let run = self.runs.get_mut(&event.run).expect("looked up before");
         let (state, depth) = (run.state, run.admitted.depth);
         let misplaced = |after: &str| Some((Rule::States, format!("{} {after}", kind.name())));
@@ -276,9 +305,9 @@ impl Audit {
                 run.state = State::Holding;
                 run.has_started = true;
                 run.clock.start(event.at);
-                let agent = run.admitted.agent.clone();
+                let (agent, parent) = (run.admitted.agent.clone(), run.parent);
                 let tired = self.breakers.start(&agent, event.run, event.at);
-                let late = self.check_deadline();
+                let late = self.check_deadline(parent);
                 self.life.begin();
                 for (rule, message) in
                     tired.map(|message| (Rule::Breaker, message)).into_iter().chain(late)
@@ -286,9 +315,11 @@ impl Audit {
                     self.breach(event, rule, message);
                 }
                 let rules = self.root.and_then(|root| self.runs.get(&root.run())?.rules.clone());
-                let full = rules.map(|rules| self.slots.check_start(depth, &rules));
-                self.slots.take(depth);
-                full.and_then(Result::err).map(|message| (Rule::Concurrency, message))
+                let said =
+                    above.iter().filter_map(|run| Some((*run, self.runs[run].rules.as_deref()?)));
+                let full = self.slots.check_start(depth, rules.as_deref(), said);
+                self.slots.take(depth, &above);
+                full.map(|message| (Rule::Concurrency, message))
             }
             (EventKind::Starting, _) => misplaced("when it had started"),
             (EventKind::Started { .. }, State::Holding | State::Lent) => None,
@@ -296,14 +327,14 @@ impl Audit {
             (EventKind::Waiting, State::Holding) => {
                 run.state = State::Lent;
                 run.clock.pause(event.at);
-                self.slots.give_back(depth);
+                self.slots.give_back(depth, &above);
                 None
             }
             (EventKind::Waiting, _) => misplaced("without a slot to lend"),
             (EventKind::Returned, State::Lent) => {
                 run.state = State::Holding;
                 run.clock.go_on(event.at);
-                self.slots.take(depth);
+                self.slots.take(depth, &above);
                 None
             }
             (EventKind::Returned, _) => misplaced("without having lent its slot"),
@@ -361,14 +392,14 @@ impl Audit {
             (EventKind::Resumed { after: Some(after), attempt, continues, .. }, State::Holding)
                 if run.stopping.is_none() =>
             {
-                let above = run.parent;
-                let above = above.and_then(|above| self.runs.get(&above)?.rules.clone());
+                let rules = run.parent;
+                let rules = rules.and_then(|above| self.runs.get(&above)?.rules.clone());
                 let run = self.runs.get_mut(&event.run).expect("looked up before");
-                let wrong = faults::retried(run, above.as_deref(), *attempt, *continues, after);
+                let wrong = faults::retried(run, rules.as_deref(), *attempt, *continues, after);
                 run.state = State::Queued;
                 run.attempt = *attempt;
                 run.clock.stop();
-                self.slots.give_back(depth);
+                self.slots.give_back(depth, &above);
                 wrong.map(|message| (Rule::Retries, message))
             }
             (EventKind::Resumed { .. }, _) => misplaced("although nothing interrupted it"),
@@ -416,8 +447,11 @@ impl Audit {
         let before = std::mem::replace(&mut run.state, State::Ended);
         run.ended = Some(ending.status());
         if before == State::Holding {
-            self.slots.give_back(run.admitted.depth);
+            let depth = run.admitted.depth;
+            let above = self.counted_below(event.run);
+            self.slots.give_back(depth, &above);
         }
+        let run = &self.runs[&event.run];
         let has_started = run.has_started;
         let cascades = run.rules.as_ref().is_some_and(|rules| rules.cascade);
         let parent = run.parent;
@@ -506,8 +540,7 @@ impl Audit {
     }
 }
 
-/// Whether a record was written by a version that says all that a run is held to: earlier ones left out some, and held to some
-/// in another way.
+/// Whether a record says all that a run is held to.
 fn says_all(rules: Option<&Rules>) -> bool {
-    rules.is_some_and(|rules| rules.max_returns.is_some())
+    rules.is_some_and(run::says_all)
 }

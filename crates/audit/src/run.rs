@@ -1,6 +1,7 @@
 //! One run, as far as the events have come.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use offshoot_model::{Admitted, Reason, Rules, RunId, RunStatus};
 
@@ -14,6 +15,8 @@ pub(crate) struct Run {
     pub(crate) parent: Option<RunId>,
     /// What its own spawns are held to; none where nobody above it has said anything.
     pub(crate) rules: Option<Arc<Rules>>,
+    /// What its own rules say beyond those that it is held to itself.
+    pub(crate) binds: Binds,
     pub(crate) state: State,
     /// Whether it ever had a slot, or needs none.
     pub(crate) has_started: bool,
@@ -33,6 +36,39 @@ pub(crate) struct Run {
     pub(crate) retries: u32,
     /// Whether this attempt has answered, asked for a child, or was written to.
     pub(crate) has_acted: bool,
+}
+
+/// What a run's own rules bind below it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Binds {
+    /// How many may hold a slot.
+    pub(crate) slots: bool,
+    /// How long it may take.
+    pub(crate) deadline: bool,
+    /// How old the tree was when the run had its first child.
+    pub(crate) since: Option<Duration>,
+}
+
+impl Binds {
+    /// Those of a root hold for the whole tree, and are counted there. Earlier versions held to no others.
+    fn of(own: Option<&Rules>, here: Option<&Rules>) -> Self {
+        let (Some(own), Some(here)) = (own.filter(|own| says_all(own)), here) else {
+            return Self::default();
+        };
+        let caps = |rules: &Rules| (rules.max_concurrent, rules.max_concurrent_per_level);
+        Self {
+            slots: caps(own) != caps(here),
+            deadline: own.deadline_seconds.is_some()
+                && own.deadline_seconds != here.deadline_seconds,
+            since: None,
+        }
+    }
+}
+
+/// Whether a record was written by a version that says all that a run is held to: earlier ones left out some, and held to
+/// some in another way.
+pub(crate) fn says_all(rules: &Rules) -> bool {
+    rules.max_returns.is_some()
 }
 
 /// Where a run stands.
@@ -60,6 +96,7 @@ impl Run {
     ) -> Self {
         let state = if admitted.runtime.is_some() { State::Queued } else { State::Holder };
         Self {
+            binds: Binds::of(admitted.rules.as_deref(), inherited.as_deref()),
             rules: admitted.rules.clone().or(inherited),
             admitted,
             parent,

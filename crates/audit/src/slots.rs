@@ -1,8 +1,58 @@
-//! Who holds a slot, counted again.
+//! Who holds a slot, counted again: in the whole tree, and below each run whose own rules say something else.
 
-use offshoot_model::Rules;
+use std::collections::HashMap;
 
-/// Slots in use, in the whole tree and at each depth.
+use offshoot_model::{Rules, RunId};
+
+/// Slots in use.
+#[derive(Default)]
+pub(crate) struct Holders {
+    pub(crate) tree: Slots,
+    /// Those strictly below a run.
+    below: HashMap<RunId, Slots>,
+}
+
+impl Holders {
+    /// Whether a run may start at this depth below these runs; in words why not.
+    pub(crate) fn check_start<'a>(
+        &self,
+        depth: u32,
+        rules: Option<&Rules>,
+        above: impl Iterator<Item = (RunId, &'a Rules)>,
+    ) -> Option<String> {
+        let in_tree = rules.and_then(|rules| self.tree.check_start(depth, rules).err());
+        in_tree.or_else(|| {
+            let mut above =
+                above.filter_map(|(run, rules)| Some((run, self.below.get(&run)?, rules)));
+            above.find_map(|(run, slots, rules)| {
+                let message = slots.check_start(depth, rules).err()?;
+                Some(format!("{message} below run {run}"))
+            })
+        })
+    }
+
+    pub(crate) fn take(&mut self, depth: u32, above: &[RunId]) {
+        self.tree.take(depth);
+        for run in above {
+            self.below.entry(*run).or_default().take(depth);
+        }
+    }
+
+    pub(crate) fn give_back(&mut self, depth: u32, above: &[RunId]) {
+        self.tree.give_back(depth);
+        for run in above {
+            self.below.get_mut(run).expect("it was taken there").give_back(depth);
+        }
+    }
+
+    /// Nothing holds any.
+    pub(crate) fn clear(&mut self) {
+        self.tree.clear();
+        self.below.clear();
+    }
+}
+
+/// Slots in use in one part of the tree, and at each depth of it.
 #[derive(Default)]
 pub(crate) struct Slots {
     held: u32,
@@ -13,7 +63,7 @@ pub(crate) struct Slots {
 
 impl Slots {
     /// Whether somebody may start at this depth; in words why not.
-    pub(crate) fn check_start(&self, depth: u32, rules: &Rules) -> Result<(), String> {
+    fn check_start(&self, depth: u32, rules: &Rules) -> Result<(), String> {
         let here = self.level.get(depth as usize).copied().unwrap_or(0);
         if self.held >= rules.max_concurrent {
             return Err(format!(
@@ -29,7 +79,7 @@ impl Slots {
         }
     }
 
-    pub(crate) fn take(&mut self, depth: u32) {
+    fn take(&mut self, depth: u32) {
         let at = depth as usize;
         if self.level.len() <= at {
             self.level.resize(at + 1, 0);
@@ -41,13 +91,12 @@ impl Slots {
         self.peak_per_level[at] = self.peak_per_level[at].max(self.level[at]);
     }
 
-    /// Nobody holds any.
-    pub(crate) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.held = 0;
         self.level.fill(0);
     }
 
-    pub(crate) fn give_back(&mut self, depth: u32) {
+    fn give_back(&mut self, depth: u32) {
         self.level[depth as usize] -= 1;
         self.held -= 1;
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use offshoot_model::{Reason, Timestamp};
+use offshoot_model::{Reason, Rules, Timestamp};
 
 use crate::run::{Run, State};
 
@@ -81,6 +81,27 @@ pub(crate) fn too_early(run: &Run, reason: &Reason, at: Option<Timestamp>) -> Op
     })
 }
 
+/// In words how a run has more time than its parent may give: than the parent's rules say, and than the parent has itself where
+/// whoever asked for that has given it less than its own rules. `granted` is the time of the run, and that of its parent.
+pub(crate) fn longer(
+    (granted, parent): (u64, u64),
+    rules: Option<&Rules>,
+    parent_rules: Option<&Rules>,
+) -> Option<String> {
+    let is_longer = |seconds: u64, than: u64| than > 0 && (seconds == 0 || seconds > than);
+    let most = rules?.run_timeout_seconds?;
+    let parents_most = parent_rules?.run_timeout_seconds?;
+    let (most, whose) = match is_longer(parents_most, parent) && is_longer(most, parent) {
+        true => (parent, "its parent was given"),
+        false => (most, "the rules of its parent say"),
+    };
+    let said = |seconds: u64| match seconds {
+        0 => "without end".to_owned(),
+        seconds => format!("for {seconds} seconds"),
+    };
+    is_longer(granted, most).then(|| format!("may run {}, and {whose} {most}", said(granted)))
+}
+
 /// The time of a tree: from its first slot, or from its admission where its root never has one. Time without a supervisor
 /// does not count.
 #[derive(Default)]
@@ -104,13 +125,20 @@ impl Life {
         self.begun = true;
     }
 
-    /// In words how something begins after the deadline.
-    pub(crate) fn overtime(&self, deadline: Option<u64>) -> Option<String> {
+    /// How old the tree is.
+    pub(crate) fn age(&self) -> Duration {
+        self.lived
+    }
+
+    /// In words how something begins after a deadline of which the time began at this age.
+    pub(crate) fn overtime(&self, since: Duration, deadline: Option<u64>) -> Option<String> {
         let deadline = Duration::from_secs(deadline?);
-        let is_late = self.lived > deadline + slack(deadline);
+        let lived = self.lived.saturating_sub(since);
+        let is_late = lived > deadline + slack(deadline);
         is_late.then(|| {
-            let (lived, deadline) = (self.lived.as_secs(), deadline.as_secs());
-            format!("begins after {lived} seconds of the tree, which has {deadline}")
+            let (lived, deadline) = (lived.as_secs(), deadline.as_secs());
+            let of = if since.is_zero() { "the tree" } else { "what is below an agent" };
+            format!("begins after {lived} seconds of {of}, which has {deadline}")
         })
     }
 }

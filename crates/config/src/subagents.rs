@@ -24,10 +24,11 @@ section! {
         /// Levels below the root, which is depth 0.
         pub max_depth: Option<Valued<MaxDepth>> = "maxDepth",
             built_in built_in::MAX_DEPTH, bound count();
-        /// Running agents of the tree at all depths; the rest queue.
+        /// Running agents at all depths; the rest queue. The root's value counts the whole tree, that of an agent deeper in
+        /// it what is below that agent.
         pub max_concurrent: Option<Valued<NonZeroU32>> = "maxConcurrent",
             built_in built_in::MAX_CONCURRENT, bound count();
-        /// Running agents of the tree at each depth.
+        /// Running agents at each depth, counted like `maxConcurrent`.
         pub max_concurrent_per_level: Option<Valued<NonZeroU32>> = "maxConcurrentPerLevel",
             bound count();
         /// Live children of one session, queued ones included.
@@ -87,7 +88,8 @@ section! {
         pub tools_by_depth: BTreeMap<u8, Valued<ToolList>> = "toolsByDepth", bound tools();
         /// What the tree may use up.
         pub budget: BudgetSettings = "budget";
-        /// Seconds for the whole tree, queueing included; 0 or unset is no limit.
+        /// Seconds for the whole tree, queueing included; 0 or unset is no limit. The value of an agent deeper in the tree
+        /// counts for what is below that agent, from its first child on.
         pub deadline_seconds: Option<Valued<u64>> = "deadlineSeconds", bound zero_is_endless();
         /// When an agent that cannot run is no longer tried.
         pub breaker: BreakerSettings = "breaker";

@@ -92,7 +92,7 @@ pub enum Reason {
         /// The limit.
         bytes: u64,
     },
-    /// The deadline of the whole tree.
+    /// The deadline of the whole tree, or of what is below an agent above it.
     Deadline,
     /// Somebody asked.
     Cancelled {
@@ -263,7 +263,7 @@ impl fmt::Display for Reason {
             Self::OutputLimit { bytes } => {
                 write!(f, "answered with more than the {bytes} bytes that it may")
             }
-            Self::Deadline => f.write_str("the tree's deadline has passed"),
+            Self::Deadline => f.write_str("the deadline has passed"),
             Self::Cancelled { by } => write!(f, "cancelled by {by}"),
             Self::PiecesFailed { failed, total } => {
                 write!(f, "{failed} of {total} pieces did not complete")

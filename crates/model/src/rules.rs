@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rules {
-    /// Runs of the whole tree that may hold a slot at once. The root's holds for everybody.
+    /// Runs below the session that may hold a slot at once, and runs of the whole tree where it is the root.
     pub max_concurrent: u32,
     /// The same for each depth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,10 @@ pub struct Rules {
     /// That while, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub breaker_cooldown_seconds: Option<u64>,
-    /// Seconds for the whole tree. The root's holds for everybody.
+    /// Seconds for all that is below the session, and for the whole tree where it is the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_seconds: Option<u64>,
+    /// Seconds that a child may run; 0 is no limit. A child that was given less may give no more to its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_timeout_seconds: Option<u64>,
 }

@@ -39,8 +39,12 @@ pub struct Caller<'a> {
     pub depth: u32,
     /// Whether it has ended.
     pub over: bool,
+    /// Whether the time for what is below it has passed, by a deadline of its own or of one above it.
+    pub out_of_time: bool,
     /// Under which terms it spawns; they name the agent it runs.
     pub terms: &'a Arc<Terms>,
+    /// Under which terms it lives: those of the session that asked for it, and a root's own.
+    pub under: &'a Arc<Terms>,
     /// What it was granted itself.
     pub grant: &'a Grant,
     /// What stands above it.
@@ -129,7 +133,11 @@ pub fn admit(
     moment::check(&question)?;
 
     let agents = may_name(config, &terms, may_spawn);
-    let grant = Grant { agents, ..grant(caller.terms, &terms, request, rights, budget, may_spawn) };
+    let grant = Grant {
+        agents,
+        run_timeout_seconds: run_timeout_seconds(caller, request),
+        ..grant(caller.terms, &terms, request, rights, budget, may_spawn)
+    };
     Ok(Admission {
         agent: target.clone(),
         depth: caller.depth + 1,
@@ -209,6 +217,15 @@ fn grant(
         grace_seconds: over.grace_seconds(),
         max_output_bytes: over.max_output_bytes(),
     }
+}
+
+/// How long a child may run. Whoever asked for the caller may have given it less time than its terms: then it has no more
+/// to give. What is built in can be raised by the agents below, so what the caller has by that binds nothing.
+fn run_timeout_seconds(caller: &Caller<'_>, request: &SpawnRequest) -> u64 {
+    let allowed = caller.terms.run_timeout_seconds();
+    let given = caller.grant.run_timeout_seconds;
+    let was_shortened = given != caller.under.run_timeout_seconds();
+    shorter(shorter(allowed, was_shortened.then_some(given)), request.run_timeout_seconds)
 }
 
 /// A request can only shorten a limit; 0 is none.

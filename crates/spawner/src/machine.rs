@@ -13,6 +13,7 @@
 
 mod admission;
 mod budget;
+mod deadline;
 mod end;
 mod mail;
 mod queue;
@@ -54,9 +55,10 @@ pub(crate) use recall::{Library, Recall, Recalled, Waiting};
 pub(crate) use run::RunIndex;
 pub(crate) use wait::{NewWait, WaitId};
 
+use deadline::Deadlines;
 use queue::Queue;
 use run::{Body, Live, Phase, Run};
-use slots::Slots;
+use slots::{Caps, Place, Slots};
 use timer::{Due, Timers};
 use wait::Waits;
 
@@ -227,6 +229,7 @@ pub(crate) struct Machine {
     queue: Queue,
     waits: Waits,
     timers: Timers,
+    deadlines: Deadlines,
     config: Config,
     books: Books,
     seq: u64,
@@ -241,8 +244,6 @@ pub(crate) struct Machine {
     paused: bool,
     /// Whether nothing starts, although it is not paused.
     held: bool,
-    /// Those that hold a slot.
-    holders: BTreeSet<RunIndex>,
     /// When it is looked at next who is silent.
     stall_looked_for: Option<Timestamp>,
     /// Set once the whole tree is to stop: what is queued ends, nothing is admitted.
@@ -259,10 +260,11 @@ impl Machine {
             root,
             runs: Vec::new(),
             index: HashMap::new(),
-            slots: Slots::new(terms.max_concurrent(), terms.max_concurrent_per_level()),
+            slots: Slots::new(caps(&terms)),
             queue: Queue::default(),
             waits: Waits::default(),
             timers: Timers::default(),
+            deadlines: Deadlines::default(),
             config,
             books: Books::default(),
             seq: 0,
@@ -272,7 +274,6 @@ impl Machine {
             unclaimed: BTreeSet::new(),
             paused: false,
             held: false,
-            holders: BTreeSet::new(),
             stall_looked_for: None,
             closing: false,
             root_grace_seconds,
@@ -358,7 +359,7 @@ impl Machine {
         let (key, agent, grant) = (live.key.clone(), live.agent.clone(), Arc::clone(&live.grant));
         let inline_bytes = live.terms.result_inline_bytes();
         let may_retry = live.faults < live.under.retries_count(live.resumes);
-        Some(Session { key, agent, depth: run.depth, grant, inline_bytes, may_retry })
+        Some(Session { key, agent, depth: run.depth(), grant, inline_bytes, may_retry })
     }
 
     /// What a run may still promise to children, and the terms under which it spawns; none where it is over.
@@ -416,7 +417,7 @@ impl Machine {
                 Due::Again(run) => self.again(run),
                 Due::Wait(wait) => self.wait_timed_out(now, wait, out),
                 Due::Stall => self.look_for_stall(now, out),
-                Due::Deadline => self.stop_for(now, &Reason::Deadline, out),
+                Due::Deadline(run) => self.deadline(now, run, out),
                 Due::Reconsider => self.reconsider(),
             }
         }
@@ -441,13 +442,20 @@ impl Machine {
     }
 
     /// Puts a run into the tree. It stands in no queue yet.
-    fn insert(&mut self, id: RunId, parent: Option<RunIndex>, depth: u32, live: Live) -> RunIndex {
+    fn insert(
+        &mut self,
+        id: RunId,
+        parent: Option<RunIndex>,
+        place: Place,
+        live: Live,
+    ) -> RunIndex {
         let run = RunIndex::new(self.runs.len());
         let body = Body::Live(Box::new(live));
         self.runs.push(Run {
             id,
             parent,
-            depth,
+            place,
+            below: place.part,
             cleanup: Cleanup::Keep,
             keeps: false,
             not_removed: false,
@@ -476,4 +484,9 @@ impl Machine {
         }
         found
     }
+}
+
+/// How many runs may hold a slot at once under these terms.
+fn caps(terms: &Terms) -> Caps {
+    Caps { total: terms.max_concurrent(), per_level: terms.max_concurrent_per_level() }
 }

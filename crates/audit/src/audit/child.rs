@@ -6,7 +6,7 @@ use offshoot_model::{Admitted, AgentId, Event, Origin, Rules, RunId};
 
 use super::{Audit, says_all};
 use crate::run::{Run, State};
-use crate::{Rule, rights};
+use crate::{Rule, rights, time};
 
 impl Audit {
     /// Compares a child with its parent; the rules that the parent's spawns are held to.
@@ -51,6 +51,8 @@ impl Audit {
                 format!("may have children down to {own} below one that may to {most}"),
             );
         }
+        let held_to = above.parent;
+        let granted = (admitted.grant.run_timeout_seconds, grant.run_timeout_seconds);
         if let Some(message) = rights::gained(&grant.tools, &admitted.grant.tools) {
             wrong(Rule::Rights, message);
         }
@@ -87,9 +89,15 @@ impl Audit {
             }
         }
         above.live_children += 1;
+        let held_to = match held_to {
+            Some(above) => self.runs.get(&above).and_then(|above| above.rules.clone()),
+            None => rules.clone(),
+        };
+        let longer = time::longer(granted, rules.as_deref(), held_to.as_deref());
+        broken.extend(longer.map(|message| (Rule::Time, message)));
         if origin == Origin::Agent {
             broken.extend(self.check_cycle(&admitted.agent, parent, rules.as_deref()));
-            broken.extend(self.check_deadline());
+            broken.extend(self.check_deadline(Some(parent)));
         }
         rules
     }

@@ -81,6 +81,12 @@ impl Told {
         self.at(number, second, EventKind::Ended(Box::new(Ending::of(reason))));
     }
 
+    fn deliver(&mut self, number: u8, second: u64) {
+        let key = admitted(&mut self.events, Self::run(number)).key.clone();
+        let delivery = DeliveryId::new(&key, Self::run(number));
+        self.at(number, second, EventKind::Delivered { delivery, redelivered: false });
+    }
+
     fn again(&mut self, number: u8, second: u64, attempt: u32, retryable: bool) {
         let after = Some(Box::new(fault(retryable)));
         self.at(
@@ -88,6 +94,14 @@ impl Told {
             second,
             EventKind::Resumed { attempt, continues: false, after, wait_ms: None },
         );
+    }
+
+    /// What is below this run is held to other rules than those of the root.
+    fn rules(&mut self, number: u8, change: impl FnOnce(&mut Rules)) {
+        let rules = &admitted(&mut self.events, Self::run(0)).rules;
+        let mut rules = rules.as_deref().copied().expect("the root has said them");
+        change(&mut rules);
+        admitted(&mut self.events, Self::run(number)).rules = Some(Arc::new(rules));
     }
 
     fn grant(&mut self, number: u8) -> &mut Grant {
@@ -179,6 +193,113 @@ fn nothing_begins_after_the_deadline() {
     tell("after it", rules, later(900, None), &[Rule::Time, Rule::Time]);
     tell("time without a supervisor", rules, later(900, Some(890)), &[]);
     tell("none is set", Rules::default(), later(900, None), &[]);
+}
+
+#[test]
+fn caps_of_an_agent_count_what_is_strictly_below_it() {
+    // The first of three below `b`, in a line, lends its slot or does not; another agent runs elsewhere.
+    let below = |change: fn(&mut Rules), lends: bool| {
+        move |told: &mut Told| {
+            told.child(1, 1, 0, "b", 1);
+            told.rules(1, change);
+            told.starts(1, 1);
+            told.child(5, 1, 0, "c", 1);
+            told.starts(5, 1);
+            for number in [2, 3] {
+                told.child(number, 1, 1, "c", 2);
+            }
+            told.starts(2, 1);
+            told.child(4, 1, 2, "c", 3);
+            if lends {
+                told.at(2, 1, EventKind::Waiting);
+            }
+            told.starts(3, 1);
+            told.starts(4, 1);
+        }
+    };
+    let at_once: fn(&mut Rules) = |rules| rules.max_concurrent = 2;
+    tell("two of two", said(), below(at_once, true), &[]);
+    tell("three of two", said(), below(at_once, false), &[Rule::Concurrency]);
+    let of_older = |rules: &mut Rules| {
+        (rules.max_concurrent, rules.max_returns) = (2, None);
+    };
+    tell("by an older version", said(), below(of_older, false), &[]);
+    let per_level: fn(&mut Rules) = |rules| rules.max_concurrent_per_level = Some(1);
+    tell("one of one on a level", said(), below(per_level, true), &[]);
+    tell("two of one on a level", said(), below(per_level, false), &[Rule::Concurrency]);
+    let same: fn(&mut Rules) = |rules| rules.max_children = Some(7);
+    tell("no cap of its own", said(), below(same, false), &[]);
+    let comes_back = |told: &mut Told| {
+        below(at_once, true)(told);
+        // It goes on in debt, and nothing starts until that is paid.
+        told.at(2, 2, EventKind::Returned);
+        told.child(6, 2, 1, "c", 2);
+        told.ends(3, 2, DONE);
+        told.deliver(3, 2);
+        told.starts(6, 2);
+    };
+    tell("after a return in debt", said(), comes_back, &[Rule::Concurrency]);
+    let anew = |told: &mut Told| {
+        below(at_once, false)(told);
+        told.at(0, 3, EventKind::Reopened);
+        for number in [2, 3] {
+            told.at(
+                number,
+                3,
+                EventKind::Resumed { attempt: 2, continues: true, after: None, wait_ms: None },
+            );
+            told.starts(number, 3);
+        }
+    };
+    tell("a new supervisor counts from zero", said(), anew, &[Rule::Concurrency]);
+}
+
+#[test]
+fn nothing_begins_below_an_agent_after_its_deadline() {
+    let later = |second: u64, first: u64| {
+        move |told: &mut Told| {
+            told.child(1, 1, 0, "b", 1);
+            told.rules(1, |rules| rules.deadline_seconds = Some(100));
+            told.starts(1, 1);
+            told.child(2, first, 1, "c", 2);
+            told.starts(2, first);
+            told.child(3, second, 2, "c", 3);
+            told.starts(3, second);
+            told.child(4, second, 0, "c", 1);
+            told.starts(4, second);
+        }
+    };
+    tell("before it", said(), later(990, 900), &[]);
+    tell("after it", said(), later(990, 800), &[Rule::Time, Rule::Time]);
+}
+
+#[test]
+fn no_child_has_more_time_than_its_parent_may_give() {
+    // What `b` was given, and its child.
+    let given = |parent: u64, child: u64| {
+        move |told: &mut Told| {
+            told.child(1, 1, 0, "b", 1);
+            told.grant(1).run_timeout_seconds = parent;
+            told.starts(1, 1);
+            told.child(2, 1, 1, "c", 2);
+            told.grant(2).run_timeout_seconds = child;
+        }
+    };
+    let rules = Rules { run_timeout_seconds: Some(50), ..said() };
+    tell("what the rules say", rules, given(50, 50), &[]);
+    tell("less", rules, given(40, 40), &[]);
+    tell("more than its parent was given", rules, given(40, 50), &[Rule::Time]);
+    tell("more than the rules say", rules, given(50, 60), &[Rule::Time]);
+    tell("no limit", rules, given(50, 0), &[Rule::Time]);
+    tell("not said", said(), given(40, 50), &[]);
+    let endless = Rules { run_timeout_seconds: Some(0), ..said() };
+    tell("none of any", endless, given(0, 0), &[]);
+    tell("none below one that was given some", endless, given(40, 0), &[Rule::Time]);
+    let raised = |told: &mut Told| {
+        given(50, 60)(told);
+        told.rules(1, |rules| rules.run_timeout_seconds = Some(60));
+    };
+    tell("its own value replaces what is built in", rules, raised, &[]);
 }
 
 #[test]

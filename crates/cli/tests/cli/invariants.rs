@@ -102,7 +102,7 @@ END
                    "$OFFSHOOT" wait"#,
         prints: "budget_exhausted\nbudget_exhausted\nrunId\nbudget_exhausted\nrunId\n",
         then: |after| {
-            for (label, tokens, seconds) in [("child", 60, 40), ("grandchild", 60, 50)] {
+            for (label, tokens, seconds) in [("child", 60, 40), ("grandchild", 60, 40)] {
                 let grant = after.shown(label)["grant"].clone();
                 assert_eq!(
                     (&grant["budget"]["tokens"], &grant["runTimeoutSeconds"]),

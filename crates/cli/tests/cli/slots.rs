@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use offshoot_test_support::fake_agent;
 use serde_json::Value;
 
 use crate::command::Place;
@@ -69,6 +70,48 @@ fn one_slot_carries_a_whole_tree() {
     assert_eq!(outcome.expect_code(0).stdout().split_whitespace().count(), 15);
     let slots = Slots::of(&place, 1);
     assert_eq!((slots.peak, slots.debts, slots.runs), (1, 0, 15));
+}
+
+#[test]
+fn an_agent_deeper_in_the_tree_bounds_what_is_below_it() {
+    let place = Place::new();
+    place.file(
+        "c.toml",
+        "[agents.defaults.subagents]\nallowAgents = [\"*\"]\n\
+         [[agents.list]]\nid = \"team\"\nsubagents = { maxConcurrent = 1 }\n\
+         [[agents.list]]\nid = \"late\"\nsubagents = { deadlineSeconds = 1 }\n",
+    );
+    let at_once = r#"at_once() { "$FAKE" ask spawn '{"task":"x","command":["true"],"queue":false}' | grep -oE 'runId|"busy"'; }"#;
+    place.file("at-once.sh", format!("FAKE={}\n{at_once}", fake_agent().display()));
+    // The only slot below the team is taken, which binds neither the team nor the root.
+    place.file(
+        "team.sh",
+        r#". ./at-once.sh; mkfifo up down
+           first=$("$OFFSHOOT" spawn first -- sh -c 'echo > up; read go < down; echo first')
+           read go < up; at_once; "$OFFSHOOT" spawn second -- echo second > second
+           echo > full; read go < checked; echo > down; "$OFFSHOOT" wait $first $(cat second)"#,
+    );
+    let script = r#". ./at-once.sh; mkfifo full checked
+        "$OFFSHOOT" spawn --agent team x -- sh team.sh > team
+        read go < full; at_once; echo > checked; "$OFFSHOOT" wait $(cat team)
+        "$OFFSHOOT" spawn --wait --agent late x -- sh -c '
+            . ./at-once.sh; slow=$("$OFFSHOOT" spawn --label slow x -- sleep 1000)
+            "$OFFSHOOT" -q wait $slow > /dev/null 2>&1
+            "$FAKE" ask spawn "{\"task\":\"x\",\"command\":[\"true\"]}" | grep -o "\"caller_ended\".*deadlineSeconds\""; echo went on'"#;
+    let outcome = place.tree(&["--config", "c.toml"], script).expect_code(0);
+    let text = outcome.stdout();
+    let (team, late) = text.split_once("\"caller_ended\"").unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(team, "runId\n\"busy\"\nfirst\nsecond\n");
+    assert!(late.ends_with("subagents.deadlineSeconds\"\nwent on\n"), "{late}");
+    let listed = place.run(&["list", "--all", "--json"]).json();
+    let of = |label: &str| {
+        let all = listed.as_array().expect("a list");
+        all.iter().find(|run| run["label"] == label).expect("it was asked for")["status"].clone()
+    };
+    assert_eq!(of("slow"), "timed_out");
+    let root = listed.as_array().expect("a list").iter().find(|run| run["depth"] == 0);
+    let root = root.expect("the root")["runId"].as_str().expect("an id");
+    place.run(&["audit", root]).expect_code(0);
 }
 
 #[test]

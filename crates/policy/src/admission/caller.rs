@@ -15,6 +15,11 @@ pub(super) fn check_alive(question: &Question<'_>) -> Result<(), Refusal> {
         let hint = "ask from a session that is not over";
         return Err(Refusal::new(RefusalCode::CallerEnded, message).with_hint(hint));
     }
+    if question.caller.out_of_time {
+        let message = "the time for what is below this session has passed";
+        let refusal = Refusal::new(RefusalCode::CallerEnded, message).with_hint(DO_IT_YOURSELF);
+        return Err(question.governed_by(refusal, "deadlineSeconds"));
+    }
     Ok(())
 }
 

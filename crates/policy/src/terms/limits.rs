@@ -71,10 +71,10 @@ limits! {
     /// Levels below the root.
     max_depth: MaxDepth = "maxDepth" at max_depth,
         stricter fewer, built_in Some(built_in::MAX_DEPTH);
-    /// Running agents of the tree.
+    /// Running agents of the tree, or of what is below an agent deeper in it.
     max_concurrent: NonZeroU32 = "maxConcurrent" at max_concurrent,
         stricter fewer, built_in Some(built_in::MAX_CONCURRENT);
-    /// Running agents of the tree at each depth.
+    /// The same at each depth.
     max_concurrent_per_level: NonZeroU32 = "maxConcurrentPerLevel" at max_concurrent_per_level,
         stricter fewer, built_in None;
     /// Live children of one session.
@@ -134,7 +134,7 @@ limits! {
     /// Whether a runtime of unknown cost may run under a budget in dollars.
     allow_unknown_cost: bool = "budget.allowUnknownCost" at budget.allow_unknown_cost,
         stricter no, built_in Some(built_in::BUDGET_ALLOW_UNKNOWN_COST);
-    /// Seconds for the whole tree; 0 is none.
+    /// Seconds for the whole tree, or for what is below an agent deeper in it; 0 is none.
     deadline_seconds: u64 = "deadlineSeconds" at deadline_seconds,
         stricter fewer_but_zero_is_none, built_in None;
     /// Runtime faults in a row that open the breaker; 0 is off.
@@ -209,12 +209,12 @@ impl Limits {
         or(&self.max_depth, built_in::MAX_DEPTH).get().into()
     }
 
-    /// Running agents of the tree at all depths.
+    /// Running agents at all depths: of the tree, or of what is below an agent deeper in it.
     pub fn max_concurrent(&self) -> u32 {
         or(&self.max_concurrent, built_in::MAX_CONCURRENT).get()
     }
 
-    /// Running agents of the tree at each depth.
+    /// The same at each depth.
     pub fn max_concurrent_per_level(&self) -> Option<u32> {
         value(&self.max_concurrent_per_level).map(NonZeroU32::get)
     }
@@ -253,6 +253,7 @@ impl Limits {
             breaker_failures: Some(self.breaker_failures()).filter(|&failures| failures > 0),
             breaker_cooldown_seconds: Some(self.breaker_cooldown_seconds()),
             deadline_seconds: self.deadline_seconds().filter(|&seconds| seconds > 0),
+            run_timeout_seconds: Some(self.run_timeout_seconds()),
         }
     }
 
@@ -326,7 +327,7 @@ impl Limits {
         or(&self.allow_unknown_cost, built_in::BUDGET_ALLOW_UNKNOWN_COST)
     }
 
-    /// Seconds for the whole tree, queueing included; `None` without a deadline.
+    /// Seconds for the whole tree, or for what is below an agent deeper in it, queueing included; `None` without a deadline.
     pub fn deadline_seconds(&self) -> Option<u64> {
         value(&self.deadline_seconds).filter(|&seconds| seconds > 0)
     }

@@ -259,6 +259,34 @@ fn parallel_spawns_cannot_overshoot_a_cap() {
 }
 
 #[test]
+fn a_child_has_no_more_time_than_its_parent_was_given() {
+    // What main and a say, what a and its child b ask for, and what b gets.
+    let check = |main: &str, a: &str, asked: [Option<u64>; 2], expected: u64| {
+        let mut tree = tree(&[("main", main), ("a", a), ("b", "")]);
+        let mut caller = 0;
+        for (target, run_timeout_seconds) in ["a", "b"].into_iter().zip(asked) {
+            let request = SpawnRequest { run_timeout_seconds, ..ask(target) };
+            caller = tree.spawn(caller, &request).expect("admitted");
+        }
+        let granted = tree.sessions[caller].admission.grant.run_timeout_seconds;
+        assert_eq!(granted, expected, "{main:?} then {a:?}, asked for {asked:?}");
+    };
+    let fifty = "runTimeoutSeconds = 50";
+    check(fifty, "", [None, None], 50);
+    check(fifty, "", [Some(40), None], 40);
+    check(fifty, "", [Some(40), Some(4000)], 40);
+    check(fifty, "", [Some(40), Some(30)], 30);
+    check(fifty, "", [Some(60), None], 50);
+    check("runTimeoutSeconds = 0", "", [None, None], 0);
+    check("runTimeoutSeconds = 0", "", [Some(40), Some(0)], 40);
+    check(fifty, "runTimeoutSeconds = 45", [Some(40), None], 40);
+    check(fifty, "runTimeoutSeconds = 35", [Some(40), None], 35);
+    // A value that an agent sets replaces what is built in; what was asked for stays.
+    check("", "runTimeoutSeconds = 3600", [None, None], 3600);
+    check("", "runTimeoutSeconds = 3600", [Some(40), None], 40);
+}
+
+#[test]
 fn an_equal_grant_is_shared() {
     let mut tree = tree(&[]);
     let first = tree.spawn(0, &ask("main")).expect("admitted");

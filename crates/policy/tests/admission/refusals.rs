@@ -58,6 +58,11 @@ fn session(answers: &mut Answers) {
     let mut tree = Tree::new("");
     tree.sessions[0].over = true;
     answers.refused("a session that is over", &tree, 0, &ask("main"));
+    let mut tree =
+        with_b("[agents.list.subagents]\nallowRecursiveSpawn = true\ndeadlineSeconds = 60\n");
+    let b = tree.chain(&["b"]);
+    tree.sessions[b].out_of_time = true;
+    answers.refused("a session below which the time is over", &tree, b, &ask("b"));
     answers.refused_below("recursion by nobody's word", Tree::new(""), &["main"], "main");
     let tree = with_b("[agents.list.subagents]\nallowRecursiveSpawn = false\n");
     answers.refused_below("recursion against an agent's word", tree, &["b"], "a");

@@ -7,7 +7,7 @@ use offshoot_config::{AgentId, Config, CostKind, Format, Loader, Source, SourceK
 use offshoot_model::{
     BudgetRequest, MicroUsd, Origin, Refusal, Rights, RunId, SpawnRequest, Timestamp,
 };
-use offshoot_policy::{Admission, Books, Caller, Load, RuntimeFacts, admit, open};
+use offshoot_policy::{Admission, Books, Caller, Load, RuntimeFacts, Terms, admit, open};
 
 /// Sessions by number; the root is 0.
 pub(crate) struct Tree {
@@ -24,7 +24,16 @@ pub(crate) struct Session {
     pub(crate) run: RunId,
     pub(crate) admission: Admission,
     pub(crate) over: bool,
+    pub(crate) out_of_time: bool,
+    pub(crate) under: Arc<Terms>,
     pub(crate) live_children: u32,
+}
+
+impl Session {
+    fn of(run: RunId, admission: Admission, under: &Arc<Terms>) -> Self {
+        let under = Arc::clone(under);
+        Self { run, admission, over: false, out_of_time: false, under, live_children: 0 }
+    }
 }
 
 pub(crate) fn agent(id: &str) -> AgentId {
@@ -94,7 +103,8 @@ impl Tree {
         let admission = open(&config, &agent(root), &request, Some(&runtime))?;
         let mut books = Books::default();
         books.reserve(run(0), None, &admission, at(0));
-        let root = Session { run: run(0), admission, over: false, live_children: 0 };
+        let terms = Arc::clone(&admission.terms);
+        let root = Session::of(run(0), admission, &terms);
         Ok(Self {
             config,
             books,
@@ -118,7 +128,9 @@ impl Tree {
             run: session.run,
             depth: session.admission.depth,
             over: session.over,
+            out_of_time: session.out_of_time,
             terms: &session.admission.terms,
+            under: &session.under,
             grant: &session.admission.grant,
             lineage: &session.admission.lineage,
             live_children: session.live_children,
@@ -152,7 +164,8 @@ impl Tree {
         let number = self.sessions.len();
         self.books.reserve(run(number), Some(self.sessions[caller].run), &admission, self.now);
         self.sessions[caller].live_children += 1;
-        self.sessions.push(Session { run: run(number), admission, over: false, live_children: 0 });
+        let under = Arc::clone(self.terms(caller));
+        self.sessions.push(Session::of(run(number), admission, &under));
         Ok(number)
     }
 
@@ -167,7 +180,7 @@ impl Tree {
         })
     }
 
-    pub(crate) fn terms(&self, session: usize) -> &Arc<offshoot_policy::Terms> {
+    pub(crate) fn terms(&self, session: usize) -> &Arc<Terms> {
         &self.sessions[session].admission.terms
     }
 }

@@ -12,8 +12,8 @@ use offshoot_session_key::Segment;
 
 use super::report::Allowance;
 use super::run::{Live, Phase, Run, RunClock, RunIndex};
-use super::timer::Due;
-use super::{Effect, Machine, Opening, Spawn};
+use super::slots::{Part, Place};
+use super::{Effect, Machine, Opening, Spawn, caps};
 
 /// A run that is being put into the tree.
 pub(super) struct Entrant<'a> {
@@ -44,9 +44,6 @@ impl Machine {
     ) -> Result<(), Refusal> {
         let Opening { kind, run: id, agent, request, task, facts, plan } = opening;
         let admission = open(&self.config, &agent, &request, facts.as_deref())?;
-        if let Some(seconds) = admission.terms.deadline_seconds() {
-            self.timers.arm(now.plus(std::time::Duration::from_secs(seconds)), Due::Deadline);
-        }
         let key = kind.key(&agent, &segment(id));
         let particulars = Particulars::of(&request, None);
         let root = self.admit(
@@ -162,6 +159,7 @@ impl Machine {
     /// later steps want to know of it is there. It stands in no line yet.
     pub(super) fn admit(&mut self, at: Timestamp, entrant: Entrant<'_>) -> RunIndex {
         let Entrant { id, key, parent, admission, phase, facts, cleanup, keeps } = entrant;
+        let part = parent.map_or(Part::TREE, |parent| self.part_below(at, parent));
         let above = parent.map(|parent| &self.runs[parent.get()]);
         let parent_lives = above.and_then(Run::live);
         let Admission { agent, depth, origin, terms, grant, lineage } = admission;
@@ -201,10 +199,36 @@ impl Machine {
         };
         let keeps = above.is_some_and(|above| above.keeps) || keeps == Some(Cleanup::Keep);
         self.books.reserve(id, above.map(|above| above.id), admission, at);
-        let run = self.insert(id, parent, *depth, live);
+        let run = self.insert(id, parent, Place { part, depth: *depth }, live);
         let entry = &mut self.runs[run.get()];
         (entry.cleanup, entry.keeps) = (cleanup, keeps);
+        if parent.is_none() {
+            self.deadlines.age.go_on(at, at);
+            if let Some(seconds) = terms.deadline_seconds() {
+                self.set_deadline(at, run, seconds);
+            }
+        }
         run
+    }
+
+    /// The part in which the children of a run are counted. With its first child its own values begin to bind what is below
+    /// it, where they are not what binds the run itself.
+    fn part_below(&mut self, at: Timestamp, run: RunIndex) -> Part {
+        let entry = &self.runs[run.get()];
+        let Some(live) = entry.live().filter(|_| entry.children.is_empty()) else {
+            return entry.below;
+        };
+        let (own, here) = (Arc::clone(&live.terms), Arc::clone(&live.under));
+        if caps(&own) != caps(&here) {
+            let below = self.slots.add(entry.place.part, caps(&own));
+            self.runs[run.get()].below = below;
+        }
+        if let Some(seconds) = own.deadline_seconds()
+            && here.deadline_seconds() != Some(seconds)
+        {
+            self.set_deadline(at, run, seconds);
+        }
+        self.runs[run.get()].below
     }
 
     pub(super) fn ask_policy(
@@ -221,16 +245,20 @@ impl Machine {
         let live = entry.live().ok_or_else(over)?;
         let about = Caller {
             run: entry.id,
-            depth: entry.depth,
+            depth: entry.depth(),
             // Somebody who was asked to stop is as good as over, and so is everybody in a tree that is closing.
             over: self.closing || live.stopping.is_some(),
+            out_of_time: self.is_out_of_time(caller),
             terms: &live.terms,
+            under: &live.under,
             grant: &live.grant,
             lineage: &live.lineage,
             live_children: live.live_children,
             last_grant: live.last_grant.as_ref(),
         };
-        let slot_free = self.slots.free_at(entry.depth + 1) && self.queued() == 0;
+        let place = Place { part: entry.below, depth: entry.depth() + 1 };
+        // Nothing stands in line where there is room, unless no run may start at all.
+        let slot_free = self.slots.free_at(place) && (self.queue.is_empty() || !self.held);
         let load = Load { books: &self.books, now, slot_free, paused: self.paused };
         admit(&self.config, &about, &load, request, origin, facts)
     }

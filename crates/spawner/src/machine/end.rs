@@ -90,7 +90,7 @@ impl Machine {
         let closed = self.close_run(now, run, &ending).expect("it was alive a moment ago");
         let Closed { live, settlement } = closed;
         let Live { key, agent, terms, waits, watchers, mail, announces, .. } = *live;
-        let (id, depth) = (self.id(run), self.runs[run.get()].depth);
+        let (id, depth) = (self.id(run), self.runs[run.get()].depth());
         let notices = self.book_overrun(now, run, settlement, out);
         let envelope = Envelope::of(&ending, key.clone(), id, agent, depth);
         self.record(now, run, EventKind::Ended(Box::new(ending)), out);
@@ -133,10 +133,7 @@ impl Machine {
         let (id, parent) = (entry.id, entry.parent);
         self.live -= 1;
         match std::mem::replace(&mut live.phase, Phase::Lent) {
-            Phase::Holding { lease, .. } => {
-                self.slots.give_back(lease);
-                self.holders.remove(&run);
-            }
+            Phase::Holding { lease, .. } => self.slots.give_back(lease),
             Phase::Queued => self.queued -= 1,
             Phase::Lent | Phase::Returning { .. } | Phase::Holder => {}
         }

@@ -4,24 +4,49 @@
 //! that what was begun is finished before more is begun. Within a level parents take turns, and the children of one
 //! parent come first come first served.
 //!
+//! Each part of the tree has its lines, and stands in the lines of the part around it with its foremost turn. So a part
+//! that has no room is passed over in one look, however many stand in line there; and parts without room that lie beside
+//! each other are no more than runs that hold a slot.
+//!
 //! Entries that are no longer wanted are not searched for: whoever takes an entry that has ended meanwhile skips it.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use super::run::RunIndex;
+use super::slots::{Part, Place, Slots};
 
 /// The queue of one tree.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    returning: VecDeque<(RunIndex, u32)>,
-    levels: BTreeMap<u32, Level>,
+    lines: BTreeMap<(Part, Line), BTreeMap<Turn, Source>>,
+    /// Runs that have not started, by their parent. Invariant: each parent here has one turn, and at least one run.
+    children: BTreeMap<Option<RunIndex>, VecDeque<RunIndex>>,
+    returning: usize,
+    last_turn: Turn,
 }
 
-/// One level. Invariant: `turns` holds each parent that has entries, once.
-#[derive(Debug, Default)]
-struct Level {
-    turns: VecDeque<Option<RunIndex>>,
-    entries: HashMap<Option<RunIndex>, VecDeque<RunIndex>>,
+/// A line of one part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Line {
+    /// Parents of this depth whose waits have succeeded.
+    Returning(u32),
+    /// Runs of this depth that have not started.
+    New(u32),
+}
+
+/// The place in a line: the lowest is served first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn(u64);
+
+/// Who has a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// A parent whose wait has succeeded.
+    Returning(RunIndex),
+    /// The children of this parent, of which one is served.
+    ChildrenOf(Option<RunIndex>),
+    /// The foremost in the same line of a part within.
+    Within(Part),
 }
 
 /// An entry whose turn it is.
@@ -33,93 +58,195 @@ pub(crate) enum Next {
     New(RunIndex),
 }
 
+/// A turn that was found, and where.
+struct Found {
+    turn: Turn,
+    part: Part,
+    source: Source,
+}
+
 impl Queue {
     /// Whether nobody stands in line.
     pub(crate) fn is_empty(&self) -> bool {
-        self.returning.is_empty() && self.levels.is_empty()
+        self.lines.is_empty()
+    }
+
+    /// Whether a run that has not started, or an entry that is out of date, stands in line in this part.
+    pub(crate) fn has_new(&self, part: Part) -> bool {
+        let from = (part, Line::New(0));
+        self.lines.range(from..).next().is_some_and(|((found, _), _)| *found == part)
     }
 
     /// Those that have not started, and entries that are out of date.
     pub(crate) fn entries(&self) -> impl Iterator<Item = RunIndex> {
-        let lines = self.levels.values().flat_map(|level| level.entries.values());
-        lines.flatten().copied()
+        self.children.values().flatten().copied()
     }
 
     /// How many parents wait to go on.
     pub(crate) fn returning(&self) -> usize {
-        self.returning.len()
+        self.returning
     }
 
     /// A run that has not started takes its place.
-    pub(crate) fn push(&mut self, depth: u32, parent: Option<RunIndex>, run: RunIndex) {
-        self.level(depth, parent).push_back(run);
+    pub(crate) fn push(
+        &mut self,
+        slots: &Slots,
+        place: Place,
+        parent: Option<RunIndex>,
+        run: RunIndex,
+    ) {
+        self.line_of(slots, place, parent).push_back(run);
     }
 
     /// A run that was set aside gets its place at the head of its parent's line back.
-    pub(crate) fn push_front(&mut self, depth: u32, parent: Option<RunIndex>, run: RunIndex) {
-        self.level(depth, parent).push_front(run);
+    pub(crate) fn push_front(
+        &mut self,
+        slots: &Slots,
+        place: Place,
+        parent: Option<RunIndex>,
+        run: RunIndex,
+    ) {
+        self.line_of(slots, place, parent).push_front(run);
     }
 
     /// A parent whose wait has succeeded takes its place.
-    pub(crate) fn push_returning(&mut self, depth: u32, run: RunIndex) {
-        self.returning.push_back((run, depth));
+    pub(crate) fn push_returning(&mut self, slots: &Slots, place: Place, run: RunIndex) {
+        self.returning += 1;
+        let turn = self.new_turn();
+        let line = Line::Returning(place.depth);
+        self.insert(slots, place.part, line, turn, Source::Returning(run));
     }
 
-    /// The next returning parent on a level that has room.
-    pub(crate) fn pop_returning(&mut self, has_room: impl Fn(u32) -> bool) -> Option<RunIndex> {
-        let at = self.returning.iter().position(|&(_, depth)| has_room(depth))?;
-        let (run, _) = self.returning.remove(at).expect("its position was just found");
+    /// The next returning parent that has room.
+    pub(crate) fn pop_returning(&mut self, slots: &Slots) -> Option<RunIndex> {
+        let of_tree = (Part::TREE, Line::Returning(0))..(Part::TREE, Line::New(0));
+        let lines = self.lines.range(of_tree).map(|(&(_, line), _)| line);
+        let found = lines.filter_map(|line| Some((line, self.first(slots, Part::TREE, line)?)));
+        let (line, found) = found.min_by_key(|(_, found)| found.turn)?;
+        let Source::Returning(run) = found.source else {
+            unreachable!("a line of returning parents holds nothing else")
+        };
+        self.remove(slots, found.part, line, found.turn);
+        self.returning -= 1;
         Some(run)
     }
 
-    /// The next entry on a level that has room.
-    pub(crate) fn pop(&mut self, has_room: impl Fn(u32) -> bool) -> Option<Next> {
-        if let Some(run) = self.pop_returning(&has_room) {
+    /// The next entry that has room.
+    pub(crate) fn pop(&mut self, slots: &Slots) -> Option<Next> {
+        if let Some(run) = self.pop_returning(slots) {
             return Some(Next::Returning(run));
         }
-        let depth = self.levels.keys().rev().copied().find(|&depth| has_room(depth))?;
-        let level = self.levels.get_mut(&depth).expect("its key was just found");
-        let run = level.pop();
-        if level.turns.is_empty() {
-            self.levels.remove(&depth);
+        let of_tree = (Part::TREE, Line::New(0))..=(Part::TREE, Line::New(u32::MAX));
+        let mut lines = self.lines.range(of_tree).rev().map(|(&(_, line), _)| line);
+        let (line, found) =
+            lines.find_map(|line| Some((line, self.first(slots, Part::TREE, line)?)))?;
+        let Found { turn, part, source } = found;
+        let Source::ChildrenOf(parent) = source else {
+            unreachable!("a line of new runs holds their parents, and a part is looked into")
+        };
+        self.remove(slots, part, line, turn);
+        let children = self.children.get_mut(&parent).expect("a parent with a turn has children");
+        let run = children.pop_front().expect("a parent with a turn has children");
+        if children.is_empty() {
+            self.children.remove(&parent);
+        } else {
+            let turn = self.new_turn();
+            self.insert(slots, part, line, turn, source);
         }
         Some(Next::New(run))
     }
 
-    fn level(&mut self, depth: u32, parent: Option<RunIndex>) -> &mut VecDeque<RunIndex> {
-        let level = self.levels.entry(depth).or_default();
-        let entries = level.entries.entry(parent).or_default();
-        if entries.is_empty() {
-            level.turns.push_back(parent);
+    fn line_of(
+        &mut self,
+        slots: &Slots,
+        place: Place,
+        parent: Option<RunIndex>,
+    ) -> &mut VecDeque<RunIndex> {
+        if !self.children.contains_key(&parent) {
+            let turn = self.new_turn();
+            let line = Line::New(place.depth);
+            self.insert(slots, place.part, line, turn, Source::ChildrenOf(parent));
         }
-        entries
+        self.children.entry(parent).or_default()
     }
-}
 
-impl Level {
-    fn pop(&mut self) -> RunIndex {
-        let parent = self.turns.pop_front().expect("a level without turns is removed");
-        let entries = self.entries.get_mut(&parent).expect("a parent with a turn has entries");
-        let run = entries.pop_front().expect("a parent with a turn has entries");
-        if entries.is_empty() {
-            self.entries.remove(&parent);
-        } else {
-            self.turns.push_back(parent);
+    fn new_turn(&mut self) -> Turn {
+        self.last_turn.0 += 1;
+        self.last_turn
+    }
+
+    /// Puts a turn into a line; where it is the foremost there, also into that line of the part around.
+    fn insert(&mut self, slots: &Slots, part: Part, line: Line, turn: Turn, source: Source) {
+        let turns = self.lines.entry((part, line)).or_default();
+        let foremost = turns.first_key_value().map(|(&turn, _)| turn);
+        turns.insert(turn, source);
+        let Some(around) = slots.around(part) else { return };
+        if foremost.is_none_or(|foremost| turn < foremost) {
+            if let Some(foremost) = foremost {
+                self.remove(slots, around, line, foremost);
+            }
+            self.insert(slots, around, line, turn, Source::Within(part));
         }
-        run
+    }
+
+    fn remove(&mut self, slots: &Slots, part: Part, line: Line, turn: Turn) {
+        let turns = self.lines.get_mut(&(part, line)).expect("a turn is in its line");
+        let was_foremost = turns.first_key_value().is_some_and(|(&foremost, _)| foremost == turn);
+        turns.remove(&turn).expect("a turn is in its line");
+        let foremost = turns.first_key_value().map(|(&turn, _)| turn);
+        if foremost.is_none() {
+            self.lines.remove(&(part, line));
+        }
+        let Some(around) = slots.around(part).filter(|_| was_foremost) else { return };
+        self.remove(slots, around, line, turn);
+        if let Some(foremost) = foremost {
+            self.insert(slots, around, line, foremost, Source::Within(part));
+        }
+    }
+
+    /// The foremost turn of a line that has room in this part and in all parts within where it stands.
+    fn first(&self, slots: &Slots, part: Part, line: Line) -> Option<Found> {
+        let (Line::Returning(depth) | Line::New(depth)) = line;
+        if !slots.has_room(Place { part, depth }) {
+            return None;
+        }
+        let mut best: Option<Found> = None;
+        for (&turn, &source) in self.lines.get(&(part, line))? {
+            if best.as_ref().is_some_and(|best| best.turn < turn) {
+                break;
+            }
+            let found = match source {
+                Source::Within(inner) => self.first(slots, inner, line),
+                Source::Returning(_) | Source::ChildrenOf(_) => Some(Found { turn, part, source }),
+            };
+            let is_better = |found: &Found| best.as_ref().is_none_or(|best| found.turn < best.turn);
+            if let Some(found) = found.filter(is_better) {
+                best = Some(found);
+            }
+        }
+        best
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::slots::Caps;
     use super::*;
 
     fn run(number: usize) -> RunIndex {
         RunIndex::new(number)
     }
 
-    fn order(queue: &mut Queue) -> Vec<usize> {
-        std::iter::from_fn(|| queue.pop(|_| true))
+    fn slots(per_level: Option<u32>) -> Slots {
+        Slots::new(Caps { total: 100, per_level })
+    }
+
+    fn at(depth: u32) -> Place {
+        Place { part: Part::TREE, depth }
+    }
+
+    fn order(queue: &mut Queue, slots: &Slots) -> Vec<usize> {
+        std::iter::from_fn(|| queue.pop(slots))
             .map(|next| match next {
                 Next::Returning(run) | Next::New(run) => run.get(),
             })
@@ -128,38 +255,70 @@ mod tests {
 
     #[test]
     fn returning_first_then_deeper_then_in_turns() {
-        let mut queue = Queue::default();
-        let (a, b) = (Some(run(1)), Some(run(2)));
-        queue.push(1, None, run(10));
-        queue.push(2, a, run(20));
-        queue.push(2, a, run(21));
-        queue.push(2, a, run(22));
-        queue.push(2, b, run(30));
-        queue.push(3, a, run(40));
-        queue.push_returning(1, run(1));
-        assert_eq!(queue.returning(), 1);
-        assert_eq!(order(&mut queue), [1, 40, 20, 30, 21, 22, 10]);
-        assert_eq!(queue.returning(), 0);
+        let (mut queue, slots) = (Queue::default(), slots(None));
+        let (a, b, c) = (Some(run(1)), Some(run(2)), Some(run(3)));
+        queue.push(&slots, at(1), None, run(10));
+        queue.push(&slots, at(2), a, run(20));
+        queue.push(&slots, at(2), a, run(21));
+        queue.push(&slots, at(2), a, run(22));
+        queue.push(&slots, at(2), b, run(30));
+        queue.push(&slots, at(3), c, run(40));
+        queue.push_returning(&slots, at(2), run(2));
+        queue.push_returning(&slots, at(1), run(1));
+        assert_eq!(queue.returning(), 2);
+        assert_eq!(order(&mut queue, &slots), [2, 1, 40, 20, 30, 21, 22, 10]);
+        assert_eq!((queue.returning(), queue.is_empty()), (0, true));
     }
 
     #[test]
     fn a_full_level_is_passed_over() {
-        let mut queue = Queue::default();
-        queue.push(1, None, run(10));
-        queue.push(2, Some(run(10)), run(20));
-        queue.push_returning(2, run(5));
-        assert_eq!(queue.pop(|depth| depth != 2), Some(Next::New(run(10))));
-        assert_eq!(queue.pop(|depth| depth != 2), None);
-        assert_eq!(order(&mut queue), [5, 20]);
+        let (mut queue, mut slots) = (Queue::default(), slots(Some(1)));
+        let lease = slots.take(run(4), at(2)).expect("the one of level 2");
+        queue.push(&slots, at(1), None, run(10));
+        queue.push(&slots, at(2), Some(run(10)), run(20));
+        queue.push_returning(&slots, at(2), run(5));
+        assert_eq!(queue.pop(&slots), Some(Next::New(run(10))));
+        assert_eq!(queue.pop(&slots), None);
+        slots.give_back(lease);
+        assert_eq!(order(&mut queue, &slots), [5, 20]);
     }
 
     #[test]
     fn what_was_set_aside_comes_back_in_front() {
-        let mut queue = Queue::default();
-        queue.push(1, None, run(10));
-        queue.push(1, None, run(11));
-        assert_eq!(queue.pop(|_| true), Some(Next::New(run(10))));
-        queue.push_front(1, None, run(10));
-        assert_eq!(order(&mut queue), [10, 11]);
+        let (mut queue, slots) = (Queue::default(), slots(None));
+        queue.push(&slots, at(1), None, run(10));
+        queue.push(&slots, at(1), None, run(11));
+        assert_eq!(queue.pop(&slots), Some(Next::New(run(10))));
+        queue.push_front(&slots, at(1), None, run(10));
+        assert_eq!(order(&mut queue, &slots), [10, 11]);
+    }
+
+    #[test]
+    fn parents_take_turns_over_the_borders_of_parts_and_full_ones_are_passed_over() {
+        let (mut queue, mut slots) = (Queue::default(), slots(None));
+        let one = |slots: &mut Slots, around| slots.add(around, Caps { total: 1, per_level: None });
+        let outer = one(&mut slots, Part::TREE);
+        let inner = one(&mut slots, outer);
+        let within = |part| Place { part, depth: 2 };
+        let (a, b, c) = (Some(run(1)), Some(run(2)), Some(run(3)));
+        for turn in 0..3 {
+            queue.push(&slots, within(inner), a, run(10 + turn));
+            queue.push(&slots, within(outer), b, run(20 + turn));
+            queue.push(&slots, within(Part::TREE), c, run(30 + turn));
+        }
+        assert_eq!(queue.pop(&slots), Some(Next::New(run(10))));
+        assert_eq!(queue.pop(&slots), Some(Next::New(run(20))));
+        // What stands in the inner part is also within the outer one, and neither is served while that is full.
+        let lease = slots.take(run(10), within(inner)).expect("one is free");
+        assert_eq!(queue.pop(&slots), Some(Next::New(run(30))));
+        assert_eq!(queue.pop(&slots), Some(Next::New(run(31))));
+        slots.give_back(lease);
+        let lease = slots.take(run(20), within(outer)).expect("one is free");
+        assert_eq!(queue.pop(&slots), Some(Next::New(run(32))));
+        assert_eq!(queue.pop(&slots), None);
+        assert!(queue.has_new(inner) && queue.has_new(outer) && queue.has_new(Part::TREE));
+        slots.give_back(lease);
+        assert_eq!(order(&mut queue, &slots), [11, 21, 12, 22]);
+        assert!(queue.is_empty() && !queue.has_new(inner));
     }
 }

@@ -13,7 +13,6 @@ mod reopen;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use offshoot_config::Config;
 use offshoot_model::{
@@ -52,9 +51,6 @@ pub(crate) struct Recall {
     /// What those that live call their values.
     names: Sessions,
     letters: HashMap<RunIndex, Letters>,
-    /// For how long earlier supervisors held the tree, and since when the last one did.
-    held: Duration,
-    held_since: Timestamp,
     last_at: Timestamp,
 }
 
@@ -113,8 +109,6 @@ impl Recall {
             handed_over: Vec::new(),
             names: Sessions::new(),
             letters: HashMap::new(),
-            held: Duration::ZERO,
-            held_since: Timestamp::EPOCH,
             last_at: Timestamp::EPOCH,
         }
     }
@@ -159,8 +153,7 @@ impl Recall {
                 }
             }
             EventKind::Reopened => {
-                self.held += before.since(self.held_since);
-                self.held_since = at;
+                self.machine.deadlines.age.go_on(before, at);
                 self.machine.interrupt(before);
             }
             EventKind::Resumed { attempt, continues, after, wait_ms: _ } => {
@@ -320,9 +313,6 @@ impl Recall {
         });
         let holds = parent.is_none() && facts.is_none();
         let facts = facts.flatten();
-        if parent.is_none() {
-            self.held_since = at;
-        }
         let run = machine.admit(
             at,
             Entrant {
@@ -366,7 +356,7 @@ impl Recall {
         }
         if let Some(place) = about.and_then(|about| about.admitted.place) {
             let entry = &machine.runs[run.get()];
-            self.ended.push((place, Envelope::of(&ending, key, entry.id, agent, entry.depth)));
+            self.ended.push((place, Envelope::of(&ending, key, entry.id, agent, entry.depth())));
         }
     }
 }

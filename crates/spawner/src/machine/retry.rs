@@ -54,7 +54,6 @@ impl Machine {
         let asked = asked.map(|asked| backoff_by(asked, live.under.retries_jitter(), id));
         let wait = asked.map_or(wait, |asked| asked.max(wait));
         self.slots.give_back(lease);
-        self.holders.remove(&run);
         self.queued += 1;
         self.another_attempt(run, attempt, continues, true);
         let after = Some(Box::new(ending.reason.clone()));

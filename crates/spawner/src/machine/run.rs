@@ -12,7 +12,7 @@ use offshoot_policy::{Lineage, Terms};
 use super::mail::Mail;
 use super::refusals::Refusals;
 use super::report::Allowance;
-use super::slots::Lease;
+use super::slots::{Lease, Part, Place};
 use super::wait::WaitId;
 
 /// The place of a run in its tree's list. Small, because queues hold many.
@@ -24,7 +24,10 @@ pub(crate) struct RunIndex(u32);
 pub(crate) struct Run {
     pub(crate) id: RunId,
     pub(crate) parent: Option<RunIndex>,
-    pub(crate) depth: u32,
+    /// Where its slot is counted.
+    pub(super) place: Place,
+    /// The part in which its children are counted: another one where its own values bind them.
+    pub(super) below: Part,
     /// What becomes of it once its result was handed over.
     pub(crate) cleanup: Cleanup,
     /// Whether somebody asked to keep it, or one above it: then nothing below it goes.
@@ -145,6 +148,11 @@ impl RunIndex {
 }
 
 impl Run {
+    /// Levels below the root.
+    pub(crate) fn depth(&self) -> u32 {
+        self.place.depth
+    }
+
     pub(crate) fn live(&self) -> Option<&Live> {
         match &self.body {
             Body::Live(live) => Some(live),

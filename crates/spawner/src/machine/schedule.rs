@@ -14,10 +14,9 @@ impl Machine {
     /// Gives free slots to whoever is next, until there is none of either.
     pub(super) fn schedule(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
         while self.slots.any_free() {
-            let has_room = |depth| self.slots.free_at(depth);
             let next = match self.paused || self.held {
-                true => self.queue.pop_returning(has_room).map(Next::Returning),
-                false => self.queue.pop(has_room),
+                true => self.queue.pop_returning(&self.slots).map(Next::Returning),
+                false => self.queue.pop(&self.slots),
             };
             let Some(next) = next else { break };
             match next {
@@ -38,14 +37,14 @@ impl Machine {
     /// A run that is counted among those in line takes its place there.
     pub(super) fn take_place(&mut self, run: RunIndex) {
         let entry = &self.runs[run.get()];
-        self.queue.push(entry.depth, entry.parent, run);
+        self.queue.push(&self.slots, entry.place, entry.parent, run);
     }
 
     /// A breaker has changed: whoever was held back gets its place in line again.
     pub(super) fn reconsider(&mut self) {
         for run in std::mem::take(&mut self.held_back).into_iter().rev() {
             let entry = &self.runs[run.get()];
-            self.queue.push_front(entry.depth, entry.parent, run);
+            self.queue.push_front(&self.slots, entry.place, entry.parent, run);
         }
     }
 
@@ -66,8 +65,8 @@ impl Machine {
     }
 
     fn start(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
-        let depth = self.runs[run.get()].depth;
-        let lease = self.slots.take(depth).expect("the queue answered for a level that has room");
+        let place = self.runs[run.get()].place;
+        let lease = self.slots.take(run, place).expect("the queue answers where there is room");
         self.queued -= 1;
         self.record(now, run, EventKind::Starting, out);
         self.hold(now, run, lease, false);
@@ -82,12 +81,12 @@ impl Machine {
     /// A parent whose wait has succeeded goes on, and hears the answer.
     fn give_back_slot(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
         let entry = &mut self.runs[run.get()];
-        let depth = entry.depth;
+        let place = entry.place;
         let Some(Phase::Returning { waits }) = entry.live_mut().map(|live| &mut live.phase) else {
             return;
         };
         let waits = std::mem::take(waits);
-        let lease = self.slots.take(depth).expect("the queue answered for a level that has room");
+        let lease = self.slots.take(run, place).expect("the queue answers where there is room");
         self.hold_again(now, run, lease, out);
         for wait in waits {
             self.resolve(now, wait, out);
@@ -135,14 +134,12 @@ impl Machine {
 
     fn take_back(&mut self, now: Timestamp, run: RunIndex, lease: Lease, out: &mut Vec<Effect>) {
         self.slots.give_back(lease);
-        self.holders.remove(&run);
         self.record(now, run, EventKind::Waiting, out);
     }
 
     fn hold(&mut self, now: Timestamp, run: RunIndex, lease: Lease, started: bool) {
         let live = self.runs[run.get()].live_mut().expect("only a live run is given a slot");
         live.phase = Phase::Holding { lease, started };
-        self.holders.insert(run);
         live.clock.resume(now);
         if let Some(at) = live.clock.timeout_at(live.grant.run_timeout_seconds) {
             self.timers.arm(at, Due::Timeout(run));

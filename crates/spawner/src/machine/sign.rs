@@ -6,6 +6,7 @@
 use offshoot_model::Timestamp;
 
 use super::run::RunIndex;
+use super::slots::Part;
 use super::timer::Due;
 use super::{Effect, Machine};
 
@@ -17,11 +18,11 @@ impl Machine {
         for due in self.timers.due(now) {
             match due {
                 Due::Idle(run) => wanted.push(run),
-                Due::Stall => wanted.extend(&self.holders),
+                Due::Stall => wanted.extend(self.slots.holders(Part::TREE)),
                 Due::Timeout(_)
                 | Due::Again(_)
                 | Due::Wait(_)
-                | Due::Deadline
+                | Due::Deadline(_)
                 | Due::Reconsider => {}
             }
         }

@@ -1,67 +1,185 @@
-//! Slots: how many may run at once, in the whole tree and on one level.
+//! Slots: how many runs may hold one at once, in the whole tree, on one level, and below a run whose own values say less.
+//!
+//! ```text
+//!   the tree: at most 8            a, b, c, d and e count here
+//!    └─ a ─┬─ b                    below a: at most 2; b, c, d and e count here as well
+//!          └─ c ─┬─ d              below c: at most 1; d and e count here as well
+//!                └─ e
+//! ```
+
+use std::collections::BTreeSet;
+
+use super::run::RunIndex;
+
+/// A part of the tree that has caps: all of it, or what is strictly below one run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Part(u32);
+
+/// The innermost part in which a run is counted, and its depth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) part: Part,
+    pub(crate) depth: u32,
+}
 
 /// One slot. A value that travels with the run and comes back when it stops running; there is no way to copy it, so
 /// none can come back twice.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a lease that is dropped without being given back is a slot lost"]
 pub(crate) struct Lease {
-    depth: u32,
+    run: RunIndex,
+    place: Place,
 }
 
-/// The counters of one tree. Total and level are taken in one step, or not at all.
+/// The slots of one tree. A run is counted in each part around it. All of these are taken in one step, or none.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    total: u32,
-    per_level: Option<u32>,
-    live: u32,
+    parts: Vec<Counter>,
+    /// Parts in which as many runs hold a slot as may.
+    full: BTreeSet<Part>,
+}
+
+/// The slots of one part.
+#[derive(Debug)]
+struct Counter {
+    /// The part around this one.
+    around: Option<Part>,
+    caps: Caps,
+    holders: BTreeSet<RunIndex>,
     level: Vec<u32>,
 }
 
+/// How many runs of a part may hold a slot at once. Both are at least 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Caps {
+    pub(crate) total: u32,
+    pub(crate) per_level: Option<u32>,
+}
+
+impl Part {
+    /// All of the tree.
+    pub(crate) const TREE: Self = Self(0);
+}
+
 impl Slots {
-    /// Limits as configured; both at least 1.
-    pub(crate) fn new(total: u32, per_level: Option<u32>) -> Self {
-        Self { total, per_level, live: 0, level: Vec::new() }
+    /// The slots of a tree in which nothing runs.
+    pub(crate) fn new(caps: Caps) -> Self {
+        Self { parts: vec![Counter::new(None, caps)], full: BTreeSet::new() }
     }
 
-    /// Runs that hold a lease.
+    /// Adds a part with caps of its own within another.
+    pub(crate) fn add(&mut self, around: Part, caps: Caps) -> Part {
+        self.parts.push(Counter::new(Some(around), caps));
+        Part(u32::try_from(self.parts.len() - 1).expect("there are fewer parts than runs"))
+    }
+
+    /// The runs of a part that hold a slot.
+    pub(crate) fn holders(&self, part: Part) -> &BTreeSet<RunIndex> {
+        &self.counter(part).holders
+    }
+
+    /// The number of runs that hold a slot.
     pub(crate) fn live(&self) -> u32 {
-        self.live
+        self.counter(Part::TREE).live()
     }
 
-    /// Whether anybody could start on any level. False also while a debt is being paid: nobody starts while
-    /// `live >= total`.
+    /// Whether some run could start at some place. False also while a debt is being paid: nothing starts while as many
+    /// hold a slot as may.
     pub(crate) fn any_free(&self) -> bool {
-        self.live < self.total
+        !self.full.contains(&Part::TREE)
     }
 
-    /// Whether somebody could start on this level.
-    pub(crate) fn free_at(&self, depth: u32) -> bool {
-        let here = self.level.get(depth as usize).copied().unwrap_or(0);
-        self.any_free() && self.per_level.is_none_or(|cap| here < cap)
+    /// Whether a run could start on this level as far as the caps of this part alone say.
+    pub(crate) fn has_room(&self, place: Place) -> bool {
+        self.counter(place.part).has_room(place.depth)
+    }
+
+    /// Whether a run could start at this place.
+    pub(crate) fn free_at(&self, place: Place) -> bool {
+        self.and_around(place.part).all(|part| self.has_room(Place { part, ..place }))
+    }
+
+    /// The parts in which nothing can start, whatever its level.
+    pub(crate) fn full(&self) -> impl Iterator<Item = Part> {
+        self.full.iter().copied()
+    }
+
+    /// The part around this one; none around the tree.
+    pub(crate) fn around(&self, part: Part) -> Option<Part> {
+        self.counter(part).around
+    }
+
+    /// Whether a part is this one or lies within it.
+    pub(crate) fn is_within(&self, part: Part, outer: Part) -> bool {
+        self.and_around(part).any(|part| part == outer)
     }
 
     /// Takes a slot, where one is free.
-    pub(crate) fn take(&mut self, depth: u32) -> Option<Lease> {
-        self.free_at(depth).then(|| self.take_in_debt(depth))
+    pub(crate) fn take(&mut self, run: RunIndex, place: Place) -> Option<Lease> {
+        self.free_at(place).then(|| self.take_in_debt(run, place))
     }
 
     /// Takes a slot whether or not one is free: for a run that goes on because its wait ended without success. While
-    /// that puts the tree over its cap, nobody starts.
-    pub(crate) fn take_in_debt(&mut self, depth: u32) -> Lease {
-        let at = depth as usize;
-        if self.level.len() <= at {
-            self.level.resize(at + 1, 0);
-        }
-        self.level[at] += 1;
-        self.live += 1;
-        Lease { depth }
+    /// that puts a part over its cap, nothing starts there.
+    pub(crate) fn take_in_debt(&mut self, run: RunIndex, place: Place) -> Lease {
+        self.change(place, |counter, level| {
+            counter.level[level] += 1;
+            let is_new = counter.holders.insert(run);
+            assert!(is_new, "a run holds one slot");
+        });
+        Lease { run, place }
     }
 
     /// Takes a lease back.
     pub(crate) fn give_back(&mut self, lease: Lease) {
-        let Lease { depth } = lease;
-        self.level[depth as usize] -= 1;
-        self.live -= 1;
+        let Lease { run, place } = lease;
+        self.change(place, |counter, level| {
+            counter.level[level] -= 1;
+            counter.holders.remove(&run);
+        });
+    }
+
+    fn change(&mut self, place: Place, change: impl Fn(&mut Counter, usize)) {
+        let mut next = Some(place.part);
+        while let Some(part) = next {
+            let (counter, level) = (&mut self.parts[part.0 as usize], place.depth as usize);
+            if counter.level.len() <= level {
+                counter.level.resize(level + 1, 0);
+            }
+            change(counter, level);
+            match counter.has_slot() {
+                true => self.full.remove(&part),
+                false => self.full.insert(part),
+            };
+            next = counter.around;
+        }
+    }
+
+    fn counter(&self, part: Part) -> &Counter {
+        &self.parts[part.0 as usize]
+    }
+
+    fn and_around(&self, part: Part) -> impl Iterator<Item = Part> {
+        std::iter::successors(Some(part), |&part| self.around(part))
+    }
+}
+
+impl Counter {
+    fn new(around: Option<Part>, caps: Caps) -> Self {
+        Self { around, caps, holders: BTreeSet::new(), level: Vec::new() }
+    }
+
+    fn live(&self) -> u32 {
+        u32::try_from(self.holders.len()).expect("there are fewer runs than 2^32")
+    }
+
+    fn has_slot(&self) -> bool {
+        self.live() < self.caps.total
+    }
+
+    fn has_room(&self, depth: u32) -> bool {
+        let here = self.level.get(depth as usize).copied().unwrap_or(0);
+        self.has_slot() && self.caps.per_level.is_none_or(|cap| here < cap)
     }
 }
 
@@ -69,15 +187,23 @@ impl Slots {
 mod tests {
     use super::*;
 
+    fn slots(total: u32, per_level: Option<u32>) -> Slots {
+        Slots::new(Caps { total, per_level })
+    }
+
+    fn take(slots: &mut Slots, run: usize, part: Part, depth: u32) -> Option<Lease> {
+        slots.take(RunIndex::new(run), Place { part, depth })
+    }
+
     #[test]
     fn total_and_level_are_taken_in_one_step() {
-        let mut slots = Slots::new(3, Some(2));
-        let a = slots.take(1).expect("the first of two on level 1");
-        let b = slots.take(1).expect("the second of two on level 1");
-        assert_eq!(slots.take(1), None, "level 1 is full, the tree is not");
+        let mut slots = slots(3, Some(2));
+        let a = take(&mut slots, 1, Part::TREE, 1).expect("the first of two on level 1");
+        let b = take(&mut slots, 2, Part::TREE, 1).expect("the second of two on level 1");
+        assert_eq!(take(&mut slots, 3, Part::TREE, 1), None, "level 1 is full, the tree is not");
         assert_eq!(slots.live(), 2, "a refusal takes nothing");
-        let c = slots.take(2).expect("level 2 has room");
-        assert_eq!(slots.take(3), None, "the tree is full");
+        let c = take(&mut slots, 4, Part::TREE, 2).expect("level 2 has room");
+        assert_eq!(take(&mut slots, 5, Part::TREE, 3), None, "the tree is full");
         for lease in [a, b, c] {
             slots.give_back(lease);
         }
@@ -85,13 +211,34 @@ mod tests {
     }
 
     #[test]
-    fn nobody_starts_until_a_debt_is_paid() {
-        let mut slots = Slots::new(1, None);
-        let first = slots.take(1).expect("one is free");
-        let debt = slots.take_in_debt(1);
+    fn nothing_starts_until_a_debt_is_paid() {
+        let mut slots = slots(1, None);
+        let first = take(&mut slots, 1, Part::TREE, 1).expect("one is free");
+        let debt = slots.take_in_debt(RunIndex::new(2), Place { part: Part::TREE, depth: 1 });
         slots.give_back(first);
         assert!(!slots.any_free(), "one live at a cap of one");
         slots.give_back(debt);
         assert!(slots.any_free());
+    }
+
+    #[test]
+    fn a_part_is_bounded_by_its_own_caps_and_by_those_around_it() {
+        let mut slots = slots(4, None);
+        let outer = slots.add(Part::TREE, Caps { total: 2, per_level: None });
+        let inner = slots.add(outer, Caps { total: 2, per_level: Some(1) });
+        let a = take(&mut slots, 1, inner, 2).expect("level 2 of the inner part has room");
+        assert_eq!(take(&mut slots, 2, inner, 2), None, "and has none for a second");
+        let b = take(&mut slots, 3, inner, 3).expect("level 3 of it has room");
+        assert_eq!(take(&mut slots, 4, outer, 1), None, "both count in the outer part as well");
+        assert_eq!(slots.full().collect::<Vec<_>>(), [outer, inner]);
+        let c = take(&mut slots, 5, Part::TREE, 1).expect("the tree has room");
+        slots.give_back(a);
+        let d = take(&mut slots, 6, outer, 1).expect("the slot came back to both parts");
+        assert_eq!(slots.holders(outer).iter().map(|run| run.get()).collect::<Vec<_>>(), [3, 6]);
+        assert!(slots.is_within(inner, Part::TREE) && !slots.is_within(outer, inner));
+        for lease in [b, c, d] {
+            slots.give_back(lease);
+        }
+        assert_eq!((slots.live(), slots.full().count()), (0, 0));
     }
 }

@@ -1,7 +1,7 @@
 //! Parents that are blocked on their children without saying so.
 //!
 //! A parent that polls instead of waiting keeps its slot, and its children stand in line for that very slot. Where
-//! every holder is above somebody who stands in line, and none has given a sign of life for a while, the one that has
+//! every holder of a full part of the tree is above somebody who stands in line there, and none has given a sign of life for a while, the one that has
 //! been silent longest lends its slot as if it waited. Its next sign of life takes a slot again, in debt like a wait
 //! that has timed out. Its clock runs on: nobody has seen it wait.
 
@@ -11,14 +11,16 @@ use std::time::Duration;
 use offshoot_model::{EventKind, RunStatus, Timestamp};
 
 use super::run::{Phase, RunIndex};
+use super::slots::Part;
 use super::timer::Due;
 use super::{Effect, Machine};
 
 /// How long all holders must have been silent.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// Holders that are all parents.
+/// Holders of a part of the tree that are all parents.
 struct Silence {
+    part: Part,
     /// The one that has been silent longest.
     longest: RunIndex,
     /// When the last of them gave a sign of life.
@@ -38,8 +40,8 @@ impl Machine {
         if self.stall_looked_for.is_some() || self.paused || self.held {
             return;
         }
-        if let Some(silence) = self.silence() {
-            let at = silence.since.plus(SILENCE);
+        if let Some(since) = self.silences().map(|silence| silence.since).min() {
+            let at = since.plus(SILENCE);
             let at = if at > now { at } else { now.plus(SILENCE) };
             self.stall_looked_for = Some(at);
             self.timers.arm(at, Due::Stall);
@@ -49,49 +51,58 @@ impl Machine {
     /// The moment at which all may have been silent for long enough.
     pub(super) fn look_for_stall(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
         self.stall_looked_for = None;
-        let Some(Silence { longest, since }) = self.silence() else { return };
-        if since.plus(SILENCE) > now {
-            return;
-        }
-        let is_queued = |run: &RunIndex| self.runs[run.get()].status() == RunStatus::Queued;
-        let in_line: Vec<RunIndex> = self.queue.entries().filter(is_queued).collect();
-        let above: HashSet<RunIndex> =
-            in_line.iter().flat_map(|&run| self.ancestors(run)).collect();
-        if !self.holders.iter().all(|run| above.contains(run)) {
-            return;
-        }
-        // The deepest is served next, so it is for its sake.
-        if let Some(run) = in_line.into_iter().max_by_key(|run| self.runs[run.get()].depth) {
-            self.record(now, run, EventKind::StallLent, out);
-            self.lend_in_silence(now, longest, out);
+        let stalls = self.silences().filter(|silence| silence.since.plus(SILENCE) <= now);
+        let stalls: Vec<Silence> = stalls.collect();
+        for Silence { part, longest, .. } in stalls {
+            // One that was lent before may have been a slot of this part as well.
+            if self.slots.full().all(|full| full != part) {
+                continue;
+            }
+            let is_queued = |run: &RunIndex| {
+                let entry = &self.runs[run.get()];
+                entry.status() == RunStatus::Queued && self.slots.is_within(entry.place.part, part)
+            };
+            let in_line: Vec<RunIndex> = self.queue.entries().filter(is_queued).collect();
+            let above: HashSet<RunIndex> =
+                in_line.iter().flat_map(|&run| self.ancestors(run)).collect();
+            if !self.slots.holders(part).iter().all(|run| above.contains(run)) {
+                continue;
+            }
+            // The deepest is served next, so it is for its sake.
+            if let Some(run) = in_line.into_iter().max_by_key(|run| self.runs[run.get()].depth()) {
+                self.record(now, run, EventKind::StallLent, out);
+                self.lend_in_silence(now, longest, out);
+            }
         }
     }
 
     /// A run whose slot was lent in its silence has spoken: it goes on, in debt where no slot is free.
     pub(super) fn wake(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
         let entry = &self.runs[run.get()];
-        let depth = entry.depth;
+        let place = entry.place;
         let was_silent =
             entry.live().is_some_and(|live| live.phase == Phase::Lent && live.waits.is_empty());
         if was_silent {
             self.let_clock_rest(now, run);
-            let lease = self.slots.take_in_debt(depth);
+            let lease = self.slots.take_in_debt(run, place);
             self.hold_again(now, run, lease, out);
         }
     }
 
-    /// None where a slot is free, or where one of the holders has no child that lives.
-    fn silence(&self) -> Option<Silence> {
-        if self.slots.any_free() {
-            return None;
-        }
+    /// One for each part that is full, in which runs stand in line, and of which each holder has a child that lives.
+    fn silences(&self) -> impl Iterator<Item = Silence> {
+        let parts = self.slots.full().filter(|&part| self.queue.has_new(part));
+        parts.filter_map(|part| self.silence(part))
+    }
+
+    fn silence(&self, part: Part) -> Option<Silence> {
         let mut found: Option<(Timestamp, Silence)> = None;
         // The youngest first: those are rarely parents.
-        for &run in self.holders.iter().rev() {
+        for &run in self.slots.holders(part).iter().rev() {
             let live = self.runs[run.get()].live().filter(|live| live.live_children > 0)?;
             let sign = live.clock.last_sign();
             let (earliest, silence) =
-                found.get_or_insert((sign, Silence { longest: run, since: sign }));
+                found.get_or_insert((sign, Silence { part, longest: run, since: sign }));
             silence.since = silence.since.max(sign);
             if sign < *earliest {
                 (*earliest, silence.longest) = (sign, run);
@@ -100,7 +111,7 @@ impl Machine {
         found.map(|(_, silence)| silence)
     }
 
-    fn ancestors(&self, run: RunIndex) -> impl Iterator<Item = RunIndex> {
+    pub(super) fn ancestors(&self, run: RunIndex) -> impl Iterator<Item = RunIndex> {
         std::iter::successors(self.runs[run.get()].parent, |run| self.runs[run.get()].parent)
     }
 }

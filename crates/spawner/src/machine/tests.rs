@@ -12,6 +12,7 @@ mod recalls;
 mod retries;
 mod seed;
 mod stops;
+mod subtrees;
 mod turns;
 mod waits;
 mod world;
@@ -55,6 +56,9 @@ fn a_thousand_trees() {
         "retried",
         "lost",
         "stall_lent",
+        "held up below one",
+        "deadline of a part",
+        "panic after a report",
         "turn_ended",
         "letter",
         "delivered",

@@ -20,8 +20,8 @@ pub(crate) enum Due {
     Wait(WaitId),
     /// Holders may have been silent for too long.
     Stall,
-    /// The deadline of the whole tree.
-    Deadline,
+    /// The deadline of what is below a run, or of the whole tree.
+    Deadline(RunIndex),
     /// Breakers may be probed, rates may have room again.
     Reconsider,
 }

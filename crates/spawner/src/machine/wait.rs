@@ -131,12 +131,12 @@ impl Machine {
     pub(super) fn satisfy(&mut self, now: Timestamp, id: WaitId, out: &mut Vec<Effect>) {
         let Some(caller) = self.waits.caller(id) else { return };
         let run = &mut self.runs[caller.get()];
-        let depth = run.depth;
+        let place = run.place;
         let Some(live) = run.live_mut() else { return self.resolve(now, id, out) };
         match &mut live.phase {
             phase @ Phase::Lent => {
                 *phase = Phase::Returning { waits: vec![id] };
-                self.queue.push_returning(depth, caller);
+                self.queue.push_returning(&self.slots, place, caller);
             }
             Phase::Returning { waits } if waits.contains(&id) => {}
             Phase::Returning { waits } => waits.push(id),
@@ -166,7 +166,7 @@ impl Machine {
     fn go_on_without(&mut self, now: Timestamp, id: WaitId, out: &mut Vec<Effect>) {
         let Some(caller) = self.waits.caller(id) else { return };
         let run = &mut self.runs[caller.get()];
-        let depth = run.depth;
+        let place = run.place;
         let goes_on = run.live_mut().is_some_and(|live| {
             let is_last = live.waits.len() == 1;
             match &mut live.phase {
@@ -183,7 +183,7 @@ impl Machine {
             }
         });
         if goes_on {
-            let lease = self.slots.take_in_debt(depth);
+            let lease = self.slots.take_in_debt(caller, place);
             self.hold_again(now, caller, lease, out);
         }
     }

@@ -184,4 +184,5 @@ const RULES: Rules = Rules {
     breaker_failures: None,
     breaker_cooldown_seconds: None,
     deadline_seconds: None,
+    run_timeout_seconds: None,
 };

@@ -13,14 +13,11 @@
 //! From the first step after that everything is as in any other tree.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::Duration;
 
 use offshoot_config::OnInterrupt;
 use offshoot_model::{Ending, EventKind, Origin, Reason, Timestamp};
 
 use super::super::run::{Phase, Run, RunIndex};
-use super::super::timer::Due;
 use super::super::{Effect, Machine};
 use super::{About, Recall, Recalled, Waiting};
 
@@ -41,19 +38,13 @@ impl Recall {
     /// Decides about whatever was alive.
     pub(crate) fn reopen(self, now: Timestamp) -> Recalled {
         let Self { mut machine, mut about, ended, handed_over, names, .. } = self;
-        let Self { mut letters, held, held_since, last_at, .. } = self;
+        let Self { mut letters, last_at, .. } = self;
         // A clock that was set back would make later events earlier than those on record.
         let now = now.max(last_at);
         let mut effects = Vec::new();
         machine.record(now, RunIndex::ROOT, EventKind::Reopened, &mut effects);
         handed_over.into_iter().for_each(|run| machine.clean_up(run, &mut effects));
-        let terms = machine.runs[0].live().map(|root| Arc::clone(&root.terms));
-        if let Some(seconds) = terms.and_then(|terms| terms.deadline_seconds()) {
-            // The time in which nobody held the tree does not count.
-            let held = held + last_at.since(held_since);
-            let left = Duration::from_secs(seconds).saturating_sub(held);
-            machine.timers.arm(now.plus(left), Due::Deadline);
-        }
+        machine.deadlines.age.go_on(last_at, now);
         let fates = fates(&machine, &about);
         machine.interrupt(last_at);
         // Nothing of it runs, so whatever is stopped from here on is over, and is not started for its stop alone.
@@ -74,6 +65,7 @@ impl Recall {
             let reason = live.stopping.as_deref().cloned().unwrap_or(Reason::Interrupted);
             machine.finished(now, run, Ending::of(reason), &mut effects);
         }
+        machine.look_at_deadlines(now, &mut effects);
         let (mut waiting, mut ending) = (Vec::new(), Vec::new());
         for run in order {
             let About { admitted, mut continues, .. } =
@@ -176,7 +168,7 @@ impl Machine {
     pub(in crate::machine) fn claimed(&mut self, run: RunIndex) {
         let entry = &self.runs[run.get()];
         if self.unclaimed.remove(&run) {
-            self.queue.push(entry.depth, entry.parent, run);
+            self.queue.push(&self.slots, entry.place, entry.parent, run);
         }
     }
 

@@ -130,7 +130,7 @@ impl World {
     fn act_in_a_chain(&mut self, run: RunIndex, depth: u32) {
         let actor = self.actors.entry(run).or_default();
         actor.spawned += 1;
-        if actor.spawned > 1 || self.machine.runs[run.get()].depth >= depth {
+        if actor.spawned > 1 || self.machine.runs[run.get()].depth() >= depth {
             return self.finish(run);
         }
         self.spawn_from(run).expect("recursion is on and the depth is not reached");
@@ -148,10 +148,8 @@ impl World {
         if actor.over {
             return self.finish(run);
         }
-        match self.seed.below(28) {
-            0..=5 => {
-                self.spawn_from(run);
-            }
+        match self.seed.below(29) {
+            0..=5 => self.spawn_some(run),
             6..=11 => self.wait_somehow(run),
             12 => self.progress(run),
             13 if self.seed.one_in(4) => {
@@ -164,7 +162,7 @@ impl World {
             14 if self.seed.one_in(30) => self.answer_early(),
             15 if self.seed.one_in(10) => {
                 self.pause(true);
-                self.spawn_from(run);
+                self.spawn_some(run);
                 self.finish(run);
                 self.pause(false);
             }
@@ -189,6 +187,7 @@ impl World {
                 self.end_turn(run);
             }
             27 => self.finish_because(run, OVERLOADED),
+            28 => self.panic(run),
             _ => self.finish(run),
         }
     }

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use offshoot_model::{
-    Admitted, Cleanup, Event, EventKind, Origin, Reason, RootId, RunId, RunStatus, Timestamp, Usage,
+    Admitted, Cleanup, Ending, Event, EventKind, Origin, Reason, RootId, RunId, RunStatus,
+    Timestamp, Usage,
 };
 use offshoot_policy::budget::Unit;
 
 use super::super::{Effect, Machine, RunIndex, WaitId};
-use super::limits::Limits;
+use super::limits::{Limits, Own};
 
 /// The books that the test keeps beside the machine.
 pub(super) struct Ledger {
@@ -48,6 +49,10 @@ pub(super) struct Ledger {
     pub(super) most_holding: usize,
     /// The most that held one at any moment, those in debt included.
     pub(super) most_at_once: usize,
+    /// How old the tree was when each had its first child.
+    first_child: HashMap<RunId, Duration>,
+    /// What each had told of its use when its runtime panicked.
+    panicked: HashMap<RunId, u64>,
     /// What has happened, and how often.
     pub(super) seen: BTreeMap<&'static str, u32>,
 }
@@ -100,6 +105,8 @@ impl Ledger {
             deepest: 0,
             most_holding: 0,
             most_at_once: 0,
+            first_child: HashMap::new(),
+            panicked: HashMap::new(),
             seen: BTreeMap::new(),
         }
     }
@@ -111,7 +118,7 @@ impl Ledger {
                 assert_eq!(event.seq, self.seq + 1, "kept events are numbered without gaps");
                 self.seq = event.seq;
                 self.count_time(event);
-                self.recorded(event.run, &event.kind);
+                self.recorded(event.run, event.at, &event.kind);
                 self.last_at = event.at;
                 self.events.push(event.clone());
             }
@@ -150,7 +157,7 @@ impl Ledger {
         }
     }
 
-    fn recorded(&mut self, run: RunId, kind: &EventKind) {
+    fn recorded(&mut self, run: RunId, at: Timestamp, kind: &EventKind) {
         let is_over = self.ended.contains_key(&run);
         let is_delivery =
             matches!(kind, EventKind::Delivered { .. } | EventKind::Undelivered { .. });
@@ -175,6 +182,10 @@ impl Ledger {
                     self.spawns <= self.limits.max_spawns,
                     "agents spawn no more than the limit"
                 );
+                if let Some(parent) = admitted.parent {
+                    let age = self.alive.until(at);
+                    self.first_child.entry(parent).or_insert(age);
+                }
                 let before = self.admitted.insert(run, (**admitted).clone());
                 assert!(before.is_none(), "a run is admitted once");
             }
@@ -188,6 +199,7 @@ impl Ledger {
                     self.holding.iter().filter(|id| self.admitted[id].depth == depth).count();
                 let level_cap = self.limits.per_level.map_or(usize::MAX, |cap| cap as usize);
                 assert!(here < level_cap, "nobody starts on a full level");
+                self.assert_caps_above(run);
                 assert!(self.holding.insert(run), "a run starts once");
                 self.most_holding = self.most_holding.max(self.holding.len());
             }
@@ -221,6 +233,7 @@ impl Ledger {
             EventKind::Undelivered { .. } => self.give_up(run),
             EventKind::Used { usage, .. } => self.spend(run, usage),
             EventKind::Ended(ending) => {
+                self.assert_panic_is_counted(run, ending);
                 self.spend(run, &ending.usage);
                 if ending.usage.total().known().is_none() {
                     self.spend_all(run);
@@ -249,19 +262,75 @@ impl Ledger {
                 self.alive.begin(at);
                 self.held.values_mut().for_each(|held| held.end(self.last_at));
             }
-            EventKind::Stopping { reason } => self.assert_deadline(at, reason),
+            EventKind::Stopping { reason } => self.assert_deadline(run, at, reason),
             EventKind::Ended(ending) => {
                 self.held.remove(&run);
-                self.assert_deadline(at, &ending.reason);
+                self.assert_deadline(run, at, &ending.reason);
             }
             _ => {}
         }
     }
 
-    fn assert_deadline(&self, at: Timestamp, reason: &Reason) {
-        let deadline = Duration::from_secs(self.limits.deadline_seconds);
-        let is_early = *reason == Reason::Deadline && self.alive.until(at) < deadline;
-        assert!(!self.clock_is_true || !is_early, "time without a supervisor does not count");
+    /// What is stopped by a deadline is stopped by that of the tree, or by what an agent above it says.
+    fn assert_deadline(&mut self, run: RunId, at: Timestamp, reason: &Reason) {
+        if *reason != Reason::Deadline || !self.clock_is_true {
+            return;
+        }
+        let of_tree = Duration::from_secs(self.limits.deadline_seconds);
+        let is_of_tree = !of_tree.is_zero() && self.alive.until(at) >= of_tree;
+        let is_below = self.is_out_of_time(run, at);
+        assert!(is_of_tree || is_below, "time without a supervisor does not count");
+        *self.seen.entry("deadline of a part").or_default() += u32::from(!is_of_tree);
+    }
+
+    /// Whether an agent above this run says that what is below it has had its time.
+    fn is_out_of_time(&self, run: RunId, at: Timestamp) -> bool {
+        self.above(run).any(|above| {
+            let seconds = self.own(above).deadline_seconds;
+            let age = self.alive.until(at);
+            seconds.is_some_and(|seconds| {
+                age >= self.first_child[&above] + Duration::from_secs(seconds)
+            })
+        })
+    }
+
+    /// What the agent of a run says of what is below it.
+    fn own(&self, run: RunId) -> Own {
+        self.limits.own(self.admitted[&run].agent.as_str())
+    }
+
+    /// The runs above one, but for the root.
+    fn above(&self, run: RunId) -> impl Iterator<Item = RunId> {
+        let parent = |run: &RunId| self.admitted[run].parent;
+        std::iter::successors(parent(&run), parent).filter(|run| *run != self.root.run())
+    }
+
+    /// Nothing starts below an agent that says that too much runs there.
+    fn assert_caps_above(&self, run: RunId) {
+        let depth = self.admitted[&run].depth;
+        for above in self.above(run) {
+            let own = self.own(above);
+            let below = self.holding.iter().filter(|id| self.above(**id).any(|id| id == above));
+            let cap = |cap: Option<u32>| cap.map_or(usize::MAX, |cap| cap as usize);
+            assert!(below.clone().count() < cap(own.max_concurrent), "no start at a cap above");
+            let here = below.filter(|id| self.admitted[*id].depth == depth);
+            assert!(here.count() < cap(own.per_level), "no start on a level full for a run above");
+        }
+    }
+
+    /// The runtime of a run panics after it has told this.
+    pub(super) fn panics(&mut self, run: RunId, told: u64) {
+        self.panicked.insert(run, told);
+    }
+
+    /// What was told before a panic stays, as what it used at least.
+    fn assert_panic_is_counted(&mut self, run: RunId, ending: &Ending) {
+        let Some(told) = self.panicked.remove(&run) else { return };
+        let total = ending.usage.total();
+        assert!(total.lower_bound() >= told, "{total:?} after {told} were told");
+        let may_be_exact = told == 0 && self.limits.budget_tokens.is_none();
+        assert!(may_be_exact || total.known().is_none(), "{total:?} after a panic");
+        *self.seen.entry("panic after a report").or_default() += u32::from(told > 0);
     }
 
     /// Nobody works for longer than it may, before a crash and after it together.
@@ -365,6 +434,13 @@ impl Ledger {
             let holds = self.holding.contains(&machine.id(caller));
             assert!(!holds, "a_waiting_parent_lends_its_slot");
         }
+        for &run in self.holding.iter().filter(|run| !self.stopping.contains(run)) {
+            let is_late = self.clock_is_true && self.is_out_of_time(run, now);
+            assert!(!is_late, "it runs although the time of what is below one above it is over");
+        }
+        let in_parts = machine.slots.full().filter(|&part| machine.queue.has_new(part)).count();
+        let held_up = machine.slots.any_free() && in_parts > 0;
+        *self.seen.entry("held up below one").or_default() += u32::from(held_up);
         *self.seen.entry("held back").or_default() += u32::from(!machine.held_back.is_empty());
         self.assert_budgets(machine);
     }

@@ -1,12 +1,25 @@
 //! The limits of a tree, as the configuration of a test.
 
-use offshoot_config::{Config, Loader, OnInterrupt};
+use offshoot_config::{Config, Loader, OnInterrupt, Source, SourceKind};
 use offshoot_model::Cleanup;
 
 use super::seed::Seed;
 
+/// The agents that a session may name, each with limits of its own.
+pub(super) const AGENTS: [&str; 3] = ["a", "b", "c"];
+
+/// What one agent says of what is below it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Own {
+    pub(super) max_concurrent: Option<u32>,
+    pub(super) per_level: Option<u32>,
+    pub(super) deadline_seconds: Option<u64>,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
+    /// What [`AGENTS`] say.
+    pub(super) agents: [Own; 3],
     pub(super) max_concurrent: u32,
     pub(super) per_level: Option<u32>,
     pub(super) max_depth: u32,
@@ -29,6 +42,7 @@ pub(super) struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            agents: [Own::default(); 3],
             max_concurrent: 8,
             per_level: None,
             max_depth: 5,
@@ -50,7 +64,13 @@ impl Default for Limits {
 
 impl Limits {
     pub(super) fn random(dice: &mut Seed) -> Self {
+        let mut own = || Own {
+            max_concurrent: dice.one_in(2).then(|| 1 + dice.below(3) as u32),
+            per_level: dice.one_in(4).then(|| 1 + dice.below(2) as u32),
+            deadline_seconds: dice.one_in(4).then(|| 5 + dice.below(60)),
+        };
         Self {
+            agents: [own(), own(), own()],
             max_concurrent: 1 + dice.below(4) as u32,
             per_level: dice.one_in(3).then(|| 1 + dice.below(3) as u32),
             max_depth: 1 + dice.below(5) as u32,
@@ -67,6 +87,12 @@ impl Limits {
             on_interrupt: dice.pick(&[None, Some(OnInterrupt::Lost), Some(OnInterrupt::Rerun)]),
             resumes: dice.one_in(2),
         }
+    }
+
+    /// What an agent says of what is below it.
+    pub(super) fn own(&self, agent: &str) -> Own {
+        let mut said = AGENTS.into_iter().zip(self.agents);
+        said.find(|(id, _)| *id == agent).map(|(_, own)| own).unwrap_or_default()
     }
 
     pub(super) fn config(self) -> Config {
@@ -91,10 +117,24 @@ impl Limits {
         settings.extend(self.cleanup.map(|cleanup| ("cleanup", word(cleanup).to_owned())));
         let word = |fate: OnInterrupt| if fate == OnInterrupt::Lost { "lost" } else { "rerun" };
         settings.extend(self.on_interrupt.map(|fate| ("onInterrupt", word(fate).to_owned())));
+        let own = |settings: &mut String, (id, own): (&str, Own)| {
+            *settings += &format!("[[agents.list]]\nid = \"{id}\"\n[agents.list.subagents]\n");
+            let values = [
+                ("maxConcurrent", own.max_concurrent.map(u64::from)),
+                ("maxConcurrentPerLevel", own.per_level.map(u64::from)),
+                ("deadlineSeconds", own.deadline_seconds),
+            ];
+            for (key, value) in values {
+                *settings += &value.map(|value| format!("{key} = {value}\n")).unwrap_or_default();
+            }
+        };
+        let mut text = "[agents.defaults.subagents]\nallowAgents = [\"*\"]\n".to_owned();
+        AGENTS.into_iter().zip(self.agents).for_each(|agent| own(&mut text, agent));
+        let source = Source::new(SourceKind::User, "test.toml", text);
         let set = |loader: Loader, (key, value): (&str, String)| {
             loader.flag(format!("agents.defaults.subagents.{key}"), value, "test")
         };
-        let loader = settings.into_iter().fold(Loader::new(), set);
+        let loader = settings.into_iter().fold(Loader::new().file(source), set);
         loader.load().expect("the limits of a test are within bounds")
     }
 }

@@ -14,12 +14,12 @@ use offshoot_runtime::{RunEvent, Stop, WaitMode};
 use uuid::Uuid;
 
 use super::super::{
-    Effect, Input, Letter, Machine, NewWait, Opening, Reach, ReplyId, RunIndex, Spawn, TurnEnd,
-    WaitId,
+    Effect, Input, Letter, Machine, NewWait, Opening, Outcome, Reach, ReplyId, RunIndex, Spawn,
+    TurnEnd, WaitId,
 };
 use super::agents::{Actor, Behaviour};
 use super::invariants::Ledger;
-use super::limits::Limits;
+use super::limits::{AGENTS, Limits};
 use super::memory::{Memory, Said};
 use super::seed::Seed;
 use crate::names::Sessions;
@@ -125,11 +125,31 @@ impl World {
     }
 
     pub(super) fn try_spawn_piece(&mut self) -> Option<RunIndex> {
-        self.spawn(RunIndex::ROOT, Origin::Piece, SpawnRequest::default()).ok()
+        let request = self.some_request();
+        self.spawn(RunIndex::ROOT, Origin::Piece, request).ok()
     }
 
     pub(super) fn spawn_from(&mut self, caller: RunIndex) -> Option<RunIndex> {
         self.ask(caller).ok()
+    }
+
+    /// A child that runs this agent.
+    pub(super) fn spawn_agent(&mut self, caller: RunIndex, agent: &str) -> RunIndex {
+        self.spawn(caller, Origin::Agent, of_agent(agent)).expect("the child is admitted")
+    }
+
+    /// A child that runs whatever agent the seed says.
+    pub(super) fn spawn_some(&mut self, caller: RunIndex) {
+        let request = self.some_request();
+        let _ = self.spawn(caller, Origin::Agent, request);
+    }
+
+    fn some_request(&mut self) -> SpawnRequest {
+        let random = matches!(self.behaviour, Behaviour::Random);
+        match random && self.seed.one_in(2) {
+            true => of_agent(self.seed.pick(&AGENTS)),
+            false => SpawnRequest::default(),
+        }
     }
 
     pub(super) fn ask(&mut self, caller: RunIndex) -> Result<RunIndex, RefusalCode> {
@@ -138,7 +158,7 @@ impl World {
 
     /// Many pieces at once, which divide what the root has left.
     pub(super) fn fan_out(&mut self, many: u64) {
-        let mut requests = vec![SpawnRequest::default(); many as usize];
+        let mut requests: Vec<_> = (0..many).map(|_| self.some_request()).collect();
         self.divide(&mut requests);
         for request in requests {
             // Where nothing is left, some are refused.
@@ -258,6 +278,17 @@ impl World {
         self.stopping.retain(|&stopping| stopping != run);
         let ending = Ending { usage: tokens(actor.used), ..Ending::of(reason) };
         self.step(Input::Finished { run, outcome: Box::new(ending.into()) });
+    }
+
+    /// Its runtime panics: it says nothing more of what it has used.
+    pub(super) fn panic(&mut self, run: RunIndex) {
+        let actor = self.actors.remove(&run).expect("only what runs can end");
+        self.stopping.retain(|&stopping| stopping != run);
+        let message = "the runtime panicked: it broke".to_owned();
+        let ending = Ending::of(Reason::RuntimeError { message, retryable: false });
+        let outcome = Outcome { ending, usage: None, cost: None, retry_after: None };
+        self.ledger.panics(self.machine.id(run), actor.used);
+        self.step(Input::Finished { run, outcome: Box::new(outcome) });
     }
 
     pub(super) fn close(&mut self) {
@@ -472,6 +503,11 @@ impl World {
         let blocked = self.actors.get(&caller).is_none_or(|actor| !actor.waits.is_empty());
         assert!(blocked || self.holding().contains(&caller), "what goes on holds a slot");
     }
+}
+
+fn of_agent(agent: &str) -> SpawnRequest {
+    let agent = AgentId::parse(agent).expect("an id");
+    SpawnRequest { agent: Some(agent), ..SpawnRequest::default() }
 }
 
 fn tokens(count: u64) -> Usage {

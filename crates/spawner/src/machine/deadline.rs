@@ -1,0 +1,86 @@
+//! Deadlines: how long the whole tree may take, and what is below one agent, queueing included.
+//!
+//! What is below an agent begins with its first child. Time without a supervisor does not count.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use offshoot_model::{Reason, Timestamp};
+
+use super::run::RunIndex;
+use super::timer::Due;
+use super::{Effect, Machine};
+
+/// For how long a tree has been held by a supervisor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Age {
+    before: Duration,
+    since: Timestamp,
+}
+
+impl Age {
+    /// A supervisor takes the tree; the last one held it until `until`.
+    pub(super) fn go_on(&mut self, until: Timestamp, now: Timestamp) {
+        *self = Self { before: self.at(until), since: now };
+    }
+
+    fn at(&self, now: Timestamp) -> Duration {
+        self.before + now.since(self.since)
+    }
+}
+
+/// The deadlines of one tree, by the run whose subtree each bounds. That of the root bounds the root as well.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Deadlines {
+    pub(super) age: Age,
+    ends: BTreeMap<RunIndex, End>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct End {
+    /// How old the tree is then.
+    age: Duration,
+    has_passed: bool,
+}
+
+impl Machine {
+    /// What is below a run has so long from now on, and the whole tree where the run is its root.
+    pub(super) fn set_deadline(&mut self, now: Timestamp, run: RunIndex, seconds: u64) {
+        let time = Duration::from_secs(seconds);
+        let age = self.deadlines.age.at(now) + time;
+        self.deadlines.ends.insert(run, End { age, has_passed: false });
+        self.timers.arm(now.plus(time), Due::Deadline(run));
+    }
+
+    /// A deadline may have passed: everything below the run is stopped. It is looked at again if not.
+    pub(super) fn deadline(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
+        let age = self.deadlines.age.at(now);
+        let Some(end) = self.deadlines.ends.get_mut(&run) else { return };
+        let left = end.age.saturating_sub(age);
+        if !left.is_zero() {
+            return self.timers.arm(now.plus(left), Due::Deadline(run));
+        }
+        end.has_passed = true;
+        if run == RunIndex::ROOT {
+            return self.stop_for(now, &Reason::Deadline, out);
+        }
+        for run in self.subtree(run).into_iter().skip(1).rev() {
+            self.stop(now, run, Reason::Deadline, out);
+        }
+    }
+
+    /// Each deadline is looked at: a new supervisor holds the tree.
+    pub(super) fn look_at_deadlines(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
+        let runs: Vec<RunIndex> = self.deadlines.ends.keys().copied().collect();
+        for run in runs {
+            self.deadline(now, run, out);
+        }
+    }
+
+    /// Whether a run may have no child because the time for that is over.
+    pub(super) fn is_out_of_time(&self, run: RunIndex) -> bool {
+        let passed =
+            |run: &RunIndex| self.deadlines.ends.get(run).is_some_and(|end| end.has_passed);
+        std::iter::once(run).chain(self.ancestors(run)).any(|run| passed(&run))
+    }
+}
