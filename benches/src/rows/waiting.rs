@@ -1,4 +1,5 @@
-//! Whether a run costs more in a nested tree where more parents wait at the same time.
+//! Whether a run costs more in a nested tree where more parents wait at the same time, and below a parent that has waited for
+//! more children one after the other.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +19,7 @@ use crate::setting::Setting;
 
 pub(crate) const ROW: Row = Row {
     name: "waiting",
-    what: "one in-process agent in nested trees of three sizes whose parents all wait at once",
+    what: "one in-process agent in nested trees of three sizes whose parents all wait at once, and below a parent that waits for one after the other",
     measure,
 };
 
@@ -37,6 +38,8 @@ fn measure(setting: &Setting) -> Result<Outcome> {
             side("memory, large", Record::Memory, large),
             side("SQLite, small", Record::Sqlite, small),
             side("SQLite, large", Record::Sqlite, large),
+            Side::new("one by one, small", move || one_by_one(setting, small * WIDTH)),
+            Side::new("one by one, large", move || one_by_one(setting, large * WIDTH)),
         ],
     )?;
     let runs = [small, medium, large].map(|parents| parents * (WIDTH + 1));
@@ -44,6 +47,7 @@ fn measure(setting: &Setting) -> Result<Outcome> {
         .times("memory, medium", 1.3, "memory, small")
         .times("memory, large", 1.3, "memory, small")
         .times("SQLite, large", 1.3, "SQLite, small")
+        .times("one by one, large", 1.3, "one by one, small")
         .note(format!("small is {} runs, medium {}, large {}", runs[0], runs[1], runs[2]))
         .note("no child ends before every child has started, so that every parent waits by then"))
 }
@@ -62,6 +66,26 @@ fn ours(setting: &Setting, record: Record, parents: u64) -> Result<f64> {
     let engine = Engine::new(record, folder.path(), config(at_once)?, agent)?;
     let tree = engine.run(pieces(parents), Work::in_folder("/"), Strategy::Sum);
     per(runs, || runtime.block_on(tree))
+}
+
+/// One parent that asks for so many children, each after the end of the last.
+fn one_by_one(setting: &Setting, children: u64) -> Result<f64> {
+    let folder = setting.scratch()?;
+    let runtime = setting.runtime()?;
+    let agent = FnRuntime::new("one by one", move |launch, cx| async move {
+        if launch.depth > 1 {
+            return Finished::text("1");
+        }
+        for _ in 0..children {
+            let request = SpawnRequest { task: "measure below".into(), ..SpawnRequest::default() };
+            cx.host.spawn(request).await.expect("there is room for it");
+            cx.host.wait(WaitFor::default()).await.expect("its session lives");
+        }
+        Finished::text("1")
+    });
+    let engine = Engine::new(Record::Memory, folder.path(), config(8)?, agent)?;
+    let tree = engine.run(pieces(1), Work::in_folder("/"), Strategy::Sum);
+    per(children + 1, || runtime.block_on(tree))
 }
 
 async fn nested(launch: Launch, cx: RunContext, gate: &Gate) -> Finished {

@@ -467,7 +467,7 @@ impl Machine {
         if let Some(parent) = parent {
             self.runs[parent.get()].children.push(run);
             if let Some(parent) = self.runs[parent.get()].live_mut() {
-                parent.live_children += 1;
+                parent.live_children.insert(run);
             }
         }
         self.live += 1;

@@ -1,5 +1,6 @@
 //! Admission: policy is asked, and what it grants is reserved in the same step.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use offshoot_config::{CostKind, built_in};
@@ -177,7 +178,7 @@ impl Machine {
             started_at: (phase == Phase::Holder).then_some(at),
             phase,
             idle_armed: None,
-            live_children: 0,
+            live_children: BTreeSet::new(),
             waits: Vec::new(),
             watchers: Vec::new(),
             mail: None,
@@ -253,7 +254,7 @@ impl Machine {
             under: &live.under,
             grant: &live.grant,
             lineage: &live.lineage,
-            live_children: live.live_children,
+            live_children: u32::try_from(live.live_children.len()).expect("fewer than runs"),
             last_grant: live.last_grant.as_ref(),
         };
         let place = Place { part: entry.below, depth: entry.depth() + 1 };

@@ -138,7 +138,7 @@ impl Machine {
             Phase::Lent | Phase::Returning { .. } | Phase::Holder => {}
         }
         if let Some(parent) = parent.and_then(|parent| self.runs[parent.get()].live_mut()) {
-            parent.live_children -= 1;
+            parent.live_children.remove(&run);
         }
         if live.started_at.is_some() {
             self.probed(at, id, &live.agent, &live.under, &ending.reason);

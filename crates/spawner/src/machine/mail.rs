@@ -321,14 +321,14 @@ impl Machine {
 
     /// Children that live, and those whose results are held, in the order in which they were admitted.
     pub(super) fn children_to_hear_of(&self, run: RunIndex) -> Vec<RunIndex> {
-        let mail = self.runs[run.get()].live().and_then(|live| live.mail.as_ref());
-        let is_held = |child: RunIndex| mail.is_some_and(|mail| mail.results.contains_key(&child));
-        let lives = |child: RunIndex| self.runs[child.get()].live().is_some();
-        self.own_children(run)
-            .iter()
-            .copied()
-            .filter(|&child| lives(child) || is_held(child))
-            .collect()
+        let Some(live) = self.runs[run.get()].live() else { return Vec::new() };
+        let Some(&first) = self.own_children(run).first() else { return Vec::new() };
+        let held = live.mail.iter().flat_map(|mail| mail.results.range(first..));
+        let held = held.map(|(&child, _)| child);
+        let mut children: Vec<RunIndex> =
+            live.live_children.range(first..).copied().chain(held).collect();
+        children.sort_unstable();
+        children
     }
 
     fn undelivered(

@@ -1,5 +1,6 @@
 //! One run, as the machine sees it: little while it lives, next to nothing once it has ended.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,7 +69,7 @@ pub(crate) struct Live {
     /// When its silence is looked at next.
     pub(crate) idle_armed: Option<Timestamp>,
     /// Children that are not over.
-    pub(crate) live_children: u32,
+    pub(crate) live_children: BTreeSet<RunIndex>,
     /// Waits that this run has open.
     pub(crate) waits: Vec<WaitId>,
     /// Waits of others that this run's end may satisfy.

@@ -99,7 +99,7 @@ impl Machine {
         let mut found: Option<(Timestamp, Silence)> = None;
         // The youngest first: those are rarely parents.
         for &run in self.slots.holders(part).iter().rev() {
-            let live = self.runs[run.get()].live().filter(|live| live.live_children > 0)?;
+            let live = self.runs[run.get()].live().filter(|live| !live.live_children.is_empty())?;
             let sign = live.clock.last_sign();
             let (earliest, silence) =
                 found.get_or_insert((sign, Silence { part, longest: run, since: sign }));

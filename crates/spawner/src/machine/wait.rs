@@ -78,13 +78,14 @@ impl Machine {
     /// What a wait is for that names no run: the children of which its caller has not heard yet. Where it has heard of all,
     /// that is told again. A root that runs nothing itself is told with each wait of all that it has.
     fn unnamed(&self, caller: RunIndex) -> Vec<RunIndex> {
-        let unheard = self.children_to_hear_of(caller);
         let live = self.runs[caller.get()].live();
-        let is_told_of_ends = live.is_some_and(|live| live.phase != Phase::Holder);
-        match is_told_of_ends && !unheard.is_empty() {
-            true => unheard,
-            false => self.own_children(caller).to_vec(),
+        if live.is_some_and(|live| live.phase != Phase::Holder) {
+            let unheard = self.children_to_hear_of(caller);
+            if !unheard.is_empty() {
+                return unheard;
+            }
         }
+        self.own_children(caller).to_vec()
     }
 
     /// Opens a wait, or answers it at once. Its caller lends its slot meanwhile.

@@ -86,7 +86,7 @@ impl World {
                 // What holds pieces is not stopped by being asked; whoever takes it over decides anew.
                 let stopping = live.stopping.clone().filter(|_| live.phase != Phase::Holder);
                 Some((
-                    live.live_children,
+                    live.live_children.clone(),
                     live.earlier_children,
                     live.attempt,
                     live.faults,
