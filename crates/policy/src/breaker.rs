@@ -103,6 +103,13 @@ impl Breakers {
         self.by_agent.get_mut(agent).map_or(Gate::Closed, |breaker| breaker.start(run, now))
     }
 
+    /// Nothing runs any more: whoever was the probe has told nothing.
+    pub fn interrupt(&mut self) {
+        for breaker in self.by_agent.values_mut() {
+            breaker.interrupt();
+        }
+    }
+
     /// A run of this kind has ended. To be called for every run that was started.
     pub fn ended(
         &mut self,
@@ -143,6 +150,12 @@ impl Breaker {
             }
             (Gate::Probing { probe }, _) if probe == run => Gate::HalfOpen,
             (gate, _) => gate,
+        }
+    }
+
+    fn interrupt(&mut self) {
+        if let State::Open { probe, .. } = &mut self.state {
+            *probe = None;
         }
     }
 

@@ -293,7 +293,7 @@ impl Machine {
                     self.record(now, RunIndex::ROOT, EventKind::Merged(summary), out);
                 }
             }
-            Input::Claimed { run } => self.claimed(run),
+            Input::Claimed { run } => self.claimed(now, run),
             Input::Wait(wait) => self.wait(now, wait, out),
             Input::TurnEnded(end) => self.turn_ended(now, end, out),
             Input::Letter(letter) => self.letter(now, letter, out),

@@ -191,6 +191,7 @@ impl Machine {
             told: None,
             cost: facts.map_or(CostKind::Unknown, |facts| facts.cost),
             attempt: 1,
+            again_at: None,
             faults: 0,
             resumes: facts.is_some_and(|facts| facts.resumes),
             stopping: None,

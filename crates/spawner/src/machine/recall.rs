@@ -13,6 +13,7 @@ mod reopen;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use offshoot_config::Config;
 use offshoot_model::{
@@ -135,6 +136,9 @@ impl Recall {
         match kind {
             EventKind::Starting => {
                 if let Some(live) = live {
+                    // It was let start; it may have been a probe.
+                    let _ = self.machine.books.breakers.start(&live.agent, id, at);
+                    live.again_at = None;
                     live.started_at.get_or_insert(at);
                     live.clock.resume(at);
                 }
@@ -156,9 +160,10 @@ impl Recall {
                 self.machine.deadlines.age.go_on(before, at);
                 self.machine.interrupt(before);
             }
-            EventKind::Resumed { attempt, continues, after, wait_ms: _ } => {
+            EventKind::Resumed { attempt, continues, after, wait_ms } => {
                 if let Some(live) = live {
                     live.clock.pause(at);
+                    live.again_at = wait_ms.map(|wait| at.plus(Duration::from_millis(wait)));
                 }
                 self.machine.another_attempt(run, attempt, continues, after.is_some());
                 if let Some(letters) = self.letters.get_mut(&run) {
@@ -206,6 +211,12 @@ impl Recall {
                 self.machine.reached_nobody(run, delivery);
                 self.handed_over.push(run);
             }
+            EventKind::Reported { .. } => {
+                if let Some(live) = live {
+                    // It was kept, so it was allowed.
+                    let _ = live.reports.take(at);
+                }
+            }
             EventKind::Letter { text, .. } => {
                 self.letters.entry(run).or_default().all.push(text);
             }
@@ -217,11 +228,11 @@ impl Recall {
             EventKind::Removal { error } => {
                 self.machine.runs[run.get()].not_removed = error.is_some();
             }
+            EventKind::Refused { times: None, .. } => self.machine.refusal_recorded(run),
             EventKind::Admitted(_)
-            | EventKind::Refused { .. }
+            | EventKind::Refused { times: Some(_), .. }
             | EventKind::Started { .. }
             | EventKind::Progress { .. }
-            | EventKind::Reported { .. }
             | EventKind::BudgetNotice
             | EventKind::Overrun { .. }
             | EventKind::StallLent

@@ -12,7 +12,7 @@ const ONE_BY_ONE: u32 = 100;
 /// What one run was refused.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
-    recorded: u32,
+    pub(super) recorded: u32,
     /// The last refusal of each code that is not on record yet, and how many there were.
     counted: Vec<(Box<Refusal>, u64)>,
 }
@@ -26,16 +26,25 @@ impl Machine {
         refusal: &Refusal,
         out: &mut Vec<Effect>,
     ) {
-        let Some(live) = self.runs[caller.get()].live_mut() else { return };
-        let refusals = live.refusals.get_or_insert_default();
+        let Some(live) = self.runs[caller.get()].live() else { return };
+        let recorded = live.refusals.as_ref().map_or(0, |refusals| refusals.recorded);
         let refusal = Box::new(refusal.clone());
-        if refusals.recorded < ONE_BY_ONE {
-            refusals.recorded += 1;
+        if recorded < ONE_BY_ONE {
+            self.refusal_recorded(caller);
             return self.append(now, caller, EventKind::Refused { refusal, times: None }, out);
         }
+        let live = self.runs[caller.get()].live_mut().expect("it was looked at");
+        let refusals = live.refusals.get_or_insert_default();
         match refusals.counted.iter_mut().find(|(known, _)| known.code == refusal.code) {
             Some((known, times)) => (*known, *times) = (refusal, *times + 1),
             None => refusals.counted.push((refusal, 1)),
+        }
+    }
+
+    /// A refusal of a run is on record by itself, in a live step or as the record says.
+    pub(super) fn refusal_recorded(&mut self, caller: RunIndex) {
+        if let Some(live) = self.runs[caller.get()].live_mut() {
+            live.refusals.get_or_insert_default().recorded += 1;
         }
     }
 

@@ -16,14 +16,14 @@ const AT_ONCE: u32 = 100;
 
 /// How many reports of one run may still be kept. Stands for a bucket of [`AT_ONCE`] that fills by one in each
 /// [`EVERY`], by the moment at which it is full again.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Allowance {
     full_at: Timestamp,
 }
 
 impl Allowance {
     /// Whether one more may be kept at this moment.
-    fn take(&mut self, now: Timestamp) -> bool {
+    pub(super) fn take(&mut self, now: Timestamp) -> bool {
         let full_at = self.full_at.max(now).plus(EVERY);
         let has_room = full_at.since(now) <= EVERY * AT_ONCE;
         if has_room {

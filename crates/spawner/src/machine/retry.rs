@@ -60,7 +60,8 @@ impl Machine {
         let wait_ms = Some(wait.as_millis().try_into().unwrap_or(u64::MAX));
         self.record(now, run, EventKind::Resumed { attempt, continues, after, wait_ms }, out);
         out.push(Effect::Again { run, continues });
-        self.timers.arm(now.plus(wait), Due::Again(run));
+        let at = now.plus(wait);
+        self.timers.arm(at, Due::Again(run));
         true
     }
 

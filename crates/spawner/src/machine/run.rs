@@ -90,6 +90,8 @@ pub(crate) struct Live {
     pub(super) cost: CostKind,
     /// Which attempt this is, from 1.
     pub(super) attempt: u32,
+    /// When the wait before its next attempt is over.
+    pub(super) again_at: Option<Timestamp>,
     /// How many of its attempts ended by a fault of its runtime.
     pub(super) faults: u32,
     /// Whether its runtime can go on where an attempt ended.

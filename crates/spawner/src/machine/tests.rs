@@ -243,7 +243,7 @@ fn a_sign_that_was_only_marked_counts_from_its_moment() {
 
 #[test]
 fn refusals_in_a_loop_are_counted_and_recorded_with_the_next_event_and_the_end() {
-    let limits = Limits { max_spawns: 1, ..Limits::default() };
+    let limits = Limits { max_spawns: 1, resumes: true, ..Limits::default() };
     let mut world = World::new(14, limits, Behaviour::Quiet);
     let run = world.spawn_piece();
     let child = world.spawn_from(run).expect("one spawn is allowed");
@@ -262,9 +262,10 @@ fn refusals_in_a_loop_are_counted_and_recorded_with_the_next_event_and_the_end()
     assert_eq!(refused(&world), (100, 100), "the others are on record with the next event");
     world.use_tokens(run, 1);
     assert_eq!(refused(&world), (101, 1000));
+    world.crash();
     ask(&mut world, 500);
     world.finish(run);
-    assert_eq!(refused(&world), (102, 1500), "and with the end");
+    assert_eq!(refused(&world), (102, 1500), "and with the end, a new supervisor or not");
     world.finish(child);
     world.close();
     assert_proven(&world, 14);

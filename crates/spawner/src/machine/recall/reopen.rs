@@ -18,6 +18,7 @@ use offshoot_config::OnInterrupt;
 use offshoot_model::{Ending, EventKind, Origin, Reason, Timestamp};
 
 use super::super::run::{Phase, Run, RunIndex};
+use super::super::timer::Due;
 use super::super::{Effect, Machine};
 use super::{About, Recall, Recalled, Waiting};
 
@@ -95,7 +96,7 @@ impl Recall {
             match admitted.origin {
                 // Its owner has to say what it takes to run it.
                 Origin::Piece => drop(machine.unclaimed.insert(run)),
-                Origin::Root | Origin::Agent => machine.take_place(run),
+                Origin::Root | Origin::Agent => machine.line_up(now, run),
             }
             waiting.push(Waiting { run, admitted, continues, letters });
         }
@@ -142,6 +143,7 @@ pub(super) fn without_runtime(
 impl Machine {
     /// Nobody holds the tree any more: no clock of a run goes on.
     pub(super) fn interrupt(&mut self, at: Timestamp) {
+        self.books.breakers.interrupt();
         for live in self.runs.iter_mut().filter_map(Run::live_mut) {
             live.clock.pause(at);
         }
@@ -165,10 +167,18 @@ impl Machine {
     }
 
     /// A piece that was read back, and whose owner has said what it takes to run it, takes its place in line.
-    pub(in crate::machine) fn claimed(&mut self, run: RunIndex) {
-        let entry = &self.runs[run.get()];
+    pub(in crate::machine) fn claimed(&mut self, now: Timestamp, run: RunIndex) {
         if self.unclaimed.remove(&run) {
-            self.queue.push(&self.slots, entry.place, entry.parent, run);
+            self.line_up(now, run);
+        }
+    }
+
+    /// A run that was read back takes its place in line, after what is left of the wait before its next attempt.
+    fn line_up(&mut self, now: Timestamp, run: RunIndex) {
+        let again_at = self.runs[run.get()].live().and_then(|live| live.again_at);
+        match again_at.filter(|&at| at > now) {
+            Some(at) => self.timers.arm(at, Due::Again(run)),
+            None => self.take_place(run),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_model::{EventKind, Origin, Payload};
+use offshoot_model::{AgentId, EventKind, Origin, Payload};
 use offshoot_policy::RuntimeFacts;
 use offshoot_policy::budget::Unit;
 
@@ -94,10 +94,16 @@ impl World {
                     live.takes_turns,
                     live.resumes,
                     live.started_at.is_some() || live.attempt > 1,
+                    live.refusals.as_ref().map_or(0, |refusals| refusals.recorded),
+                    live.reports.clone(),
                     stopping,
                 ))
             };
             assert_eq!(of(read), of(was));
+        }
+        for agent in ["main", "a", "b", "c"].map(|agent| AgentId::parse(agent).expect("an id")) {
+            let gate = |machine: &Machine| machine.books.breakers.gate(&agent, self.now);
+            assert_eq!(gate(read), gate(&self.machine), "what fails again and again is left alone");
         }
         for run in &self.machine.runs {
             for unit in Unit::ALL {
