@@ -91,15 +91,20 @@ impl Host for AgentHost {
             if sender.send(message).is_err() {
                 return Ruling::End;
             }
-            let guard = GiveUp { id, sender: Some(sender) };
+            let guard = GiveUp { id, sender: Some(sender.clone()) };
             let waited = ruling.await;
             guard.answered();
             match waited {
                 Ok(Waited { ended, .. }) if ended.is_empty() => Ruling::Go(None),
                 Ok(Waited { ended, repeated, pending }) => {
                     let mut announced = shared.announced(ended, limit).await;
-                    for one in &mut announced {
+                    for one in &mut announced.announced {
                         one.repeated = repeated.contains(&one.envelope.run_id);
+                    }
+                    let children = announced.not_brought();
+                    if !children.is_empty() {
+                        // A supervisor that is gone keeps no results.
+                        let _ = sender.send(Message::NotBrought { run, children });
                     }
                     let mark = shared.clock.mint().as_uuid().simple().to_string();
                     let text = announce::results(&announced, pending.len(), &mark[20..]);

@@ -87,6 +87,8 @@ pub(crate) enum Input {
     Letter(Letter),
     /// A run gives a value a name.
     Keep { run: RunIndex, name: Arc<str>, value: VariableRef },
+    /// A turn of this run did not bring the results of these children: they cannot be read at the moment.
+    NotBrought { run: RunIndex, children: Vec<RunId> },
     /// Whoever waited has the answer.
     WaitTaken { id: WaitId },
     /// Whoever waited has gone, before the answer or when it came.
@@ -301,6 +303,7 @@ impl Machine {
                 self.record(now, run, EventKind::Kept { name, value }, out);
                 out.push(Effect::Kept { at: now });
             }
+            Input::NotBrought { run, children } => self.not_brought(now, run, &children, out),
             Input::WaitTaken { id } => self.wait_taken(id),
             Input::WaitDropped { id } => self.wait_dropped(now, id, out),
             Input::Cancel { run, reach, by } => self.cancel(now, run, reach, by, out),

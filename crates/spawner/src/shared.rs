@@ -13,8 +13,8 @@ use offshoot_store::{DataFolder, NewValue, Store, StoreError};
 
 use tokio::sync::Semaphore;
 
-use crate::agent::INLINE_BYTES;
-use crate::announce::Announced;
+use crate::agent::{INLINE_BYTES, chain};
+use crate::announce::{Announced, Announcement};
 use crate::clock::Clock;
 use crate::custom::Threads;
 use crate::doorkeeper::Doorkeeper;
@@ -171,24 +171,36 @@ impl Shared {
         self.store.put(NewValue::bytes(ValueKind::Text, bytes)).await.map(Payload::Stored)
     }
 
-    /// The results of runs that are over, for a prompt, each within so many bytes.
-    pub(crate) async fn announced(
-        self: &Arc<Self>,
-        runs: Vec<RunId>,
-        limit: u64,
-    ) -> Vec<Announced> {
+    /// The results of runs that are over, for a prompt, each within so many bytes. What cannot be read at the moment is
+    /// named, with the reason.
+    pub(crate) async fn announced(self: &Arc<Self>, runs: Vec<RunId>, limit: u64) -> Announcement {
         let shared = Arc::clone(self);
         let announced = move |run: RunId| {
-            let about = shared.store.admitted(shared.root, run).ok()??;
-            let ending = shared.store.ending(shared.root, run).ok()??;
+            let about = shared.store.admitted(shared.root, run)?;
+            let Some((about, ending)) = about.zip(shared.store.ending(shared.root, run)?) else {
+                return Ok(None);
+            };
             let output = ending.output.as_ref();
             let result =
-                output.map(|output| Excerpt::of(&*shared.store, output, limit)).transpose().ok()?;
+                output.map(|output| Excerpt::of(&*shared.store, output, limit)).transpose();
+            let result = result.map_err(|error| chain(&error));
             let Admitted { key, agent, depth, label, .. } = about;
             let envelope = Envelope::of(&ending, key, run, agent, depth);
-            Some(Announced { envelope, label, repeated: false, result })
+            Ok::<_, StoreError>(Some(Announced { envelope, label, repeated: false, result }))
         };
-        let load = move || runs.into_iter().filter_map(announced).collect();
+        let load = move || {
+            let mut announcement = Announcement::default();
+            for run in runs {
+                match announced(run) {
+                    Ok(Some(one)) => announcement.announced.push(one),
+                    Ok(None) => {
+                        announcement.unread.push((run, "it has no end on record".to_owned()))
+                    }
+                    Err(error) => announcement.unread.push((run, chain(&error))),
+                }
+            }
+            announcement
+        };
         tokio::task::spawn_blocking(load).await.expect("reading the record does not panic")
     }
 

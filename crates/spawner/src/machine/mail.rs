@@ -42,6 +42,15 @@ pub(super) struct Held {
     delivery: DeliveryId,
     /// Whether it was on its way before.
     pub(super) again: bool,
+    /// Whether the last turn that should have brought it could not read it. It comes with the next turn or wait, and is no
+    /// reason for a turn: it may never be readable again. A new supervisor does not know of it, and tries once more.
+    unreadable: bool,
+}
+
+impl Held {
+    fn again(delivery: DeliveryId) -> Self {
+        Self { delivery, again: true, unreadable: false }
+    }
 }
 
 /// A result on its way.
@@ -129,7 +138,9 @@ impl Machine {
         live.clock.sign(now);
         let mail = live.mail.get_or_insert_default();
         let has_letters = mail.letters > letters_taken;
-        if live.stopping.is_some() || (children.is_empty() && !has_letters) {
+        let is_news = |child: &RunIndex| mail.results.get(child).is_none_or(|it| !it.unreadable);
+        let has_news = has_letters || children.iter().any(is_news);
+        if live.stopping.is_some() || !has_news {
             mail.closed = true;
             return out.push(Effect::NoTurn { wait: id });
         }
@@ -159,7 +170,7 @@ impl Machine {
     /// Holds the result of a child that has ended for its parent; answers whether that is there.
     pub(super) fn remember_result(&mut self, child: RunIndex, key: &SessionKey) -> bool {
         let delivery = DeliveryId::new(key, self.id(child));
-        self.put_back(child, Held { delivery, again: false })
+        self.put_back(child, Held { delivery, again: false, unreadable: false })
     }
 
     fn put_back(&mut self, child: RunIndex, held: Held) -> bool {
@@ -192,7 +203,7 @@ impl Machine {
         let Some(mail) = self.mail_of_parent(child) else { return };
         if mail.results.remove(&child).is_none() {
             mail.told.retain(|told| told.child != child);
-            mail.results.insert(child, Held { delivery, again: true });
+            mail.results.insert(child, Held::again(delivery));
         }
     }
 
@@ -243,7 +254,7 @@ impl Machine {
     pub(super) fn tell_again(&mut self, run: RunIndex) {
         let Some(mail) = self.mail_mut(run) else { return };
         for Told { child, delivery, .. } in std::mem::take(&mut mail.told) {
-            mail.results.insert(child, Held { delivery, again: true });
+            mail.results.insert(child, Held::again(delivery));
         }
     }
 
@@ -270,6 +281,28 @@ impl Machine {
         }
     }
 
+    /// A turn did not bring the results of these children. One that the run has answered to meanwhile named them, and they
+    /// can be asked for.
+    pub(super) fn not_brought(
+        &mut self,
+        now: Timestamp,
+        run: RunIndex,
+        children: &[RunId],
+        out: &mut Vec<Effect>,
+    ) {
+        for child in children {
+            let child = self.find(*child);
+            let (Some(child), Some(mail)) = (child, self.mail_mut(run)) else { continue };
+            let is_it = |told: &mut Told| told.child == child && told.wait.is_none();
+            let Some(Told { delivery, .. }) = mail.told.extract_if(.., is_it).next() else {
+                continue;
+            };
+            let held = Held { unreadable: true, ..Held::again(delivery.clone()) };
+            mail.results.insert(child, held);
+            self.record(now, child, EventKind::Undelivered { delivery }, out);
+        }
+    }
+
     /// A run is over, and what was held for it reaches nobody. Where it was on its way before, the record says so already.
     pub(super) fn return_mail(
         &mut self,
@@ -277,7 +310,9 @@ impl Machine {
         mail: Option<Box<Mail>>,
         out: &mut Vec<Effect>,
     ) {
-        for (child, Held { delivery, again }) in mail.map(|mail| mail.results).unwrap_or_default() {
+        for (child, Held { delivery, again, .. }) in
+            mail.map(|mail| mail.results).unwrap_or_default()
+        {
             if !again {
                 self.undelivered(now, child, delivery, out);
             }
@@ -298,7 +333,7 @@ impl Machine {
         let (mut repeated, mut is_told) = (Vec::new(), false);
         for &child in ended {
             let held = self.mail_mut(to).and_then(|mail| mail.results.get(&child));
-            let Some(Held { delivery, again }) = held.cloned() else { continue };
+            let Some(Held { delivery, again, .. }) = held.cloned() else { continue };
             is_told = true;
             self.handed_over(child, (!is_turn).then_some(wait));
             self.record(now, child, EventKind::Delivered { delivery, redelivered: again }, out);
@@ -319,7 +354,8 @@ impl Machine {
         mail.is_some_and(|mail| mail.turn.take_if(|turn| *turn == wait).is_some())
     }
 
-    /// Children that live, and those whose results are held, in the order in which they were admitted.
+    /// Children that live, and those whose results are held, in the order in which they were admitted. Those of which the run
+    /// has heard are not looked at: one that asks for children again and again has many of them.
     pub(super) fn children_to_hear_of(&self, run: RunIndex) -> Vec<RunIndex> {
         let Some(live) = self.runs[run.get()].live() else { return Vec::new() };
         let Some(&first) = self.own_children(run).first() else { return Vec::new() };

@@ -61,6 +61,8 @@ pub(crate) enum Message {
     },
     /// Whoever waited has the answer.
     WaitTaken { id: WaitId },
+    /// A turn of this run did not bring the results of these children: they cannot be read at the moment.
+    NotBrought { run: RunIndex, children: Vec<RunId> },
     /// Whoever waited has gone, before the answer or with it.
     WaitDropped { id: WaitId },
     /// A run and what is below it are to stop.

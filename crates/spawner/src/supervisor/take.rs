@@ -100,6 +100,9 @@ impl Supervisor {
                 }
             }
             Message::WaitTaken { id } => self.step(Input::WaitTaken { id }, effects),
+            Message::NotBrought { run, children } => {
+                self.step(Input::NotBrought { run, children }, effects);
+            }
             Message::WaitDropped { id } => {
                 self.waits.remove(&id);
                 self.step(Input::WaitDropped { id }, effects);

@@ -2,12 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
-use offshoot_model::{EventKind, Payload, RunId, RunStatus};
+use offshoot_model::{Event, EventKind, Payload, RunId, RunStatus};
 use offshoot_runtime::{Finished, FnRuntime, NextTurn};
 use offshoot_spawner::{RootSpec, Session, Spawner};
+use offshoot_store::{MemoryStore, Store};
 use tokio::sync::mpsc;
 
 use crate::asking::{ask, config};
+use crate::intercept::Intercept;
 
 fn spawner(runtime: FnRuntime) -> Spawner {
     let settings =
@@ -60,6 +62,38 @@ async fn each_level_s_answer_contains_the_answers_below() {
     assert_eq!(delivered.len(), 3, "each result once");
     assert!(delivered[0].as_str().starts_with("announce:v1:agent:main:subagent:"), "{delivered:?}");
     assert_eq!(prompts.lock().expect("nobody writes any more").len(), 3);
+}
+
+#[tokio::test]
+async fn a_result_that_cannot_be_read_is_named_in_the_turn_that_should_bring_it() {
+    let runtime = FnRuntime::new("parent", |launch, mut cx| async move {
+        if launch.depth > 0 {
+            return Finished::text(launch.task.repeat(if &*launch.task == "large" {
+                2000
+            } else {
+                1
+            }));
+        }
+        for task in ["large", "small"] {
+            cx.host.spawn(ask(task)).await.expect("it may");
+        }
+        let mut answer = String::new();
+        while let NextTurn::Go(prompt) = cx.turns.ended(None).await {
+            answer.push_str(&prompt);
+        }
+        Finished::text(answer)
+    })
+    .with_turns();
+    let append = |inner: &MemoryStore, events: Vec<Event>| inner.append(events);
+    let store = Intercept::new(Arc::new(MemoryStore::new()), append).with_unreadable_values();
+    let builder = Spawner::builder().store(Arc::new(store)).runtime(runtime);
+    let mut session = root_of(&builder.build().expect("a spawner"), "go").await;
+    let envelope = session.answer().await.expect("an answer");
+    let Some(Payload::Text(heard)) = envelope.data else { panic!("a short text") };
+    for expected in ["2 sub-agents of yours have ended", "cannot be read at the moment", "small"] {
+        assert!(heard.contains(expected), "{expected} in\n{heard}");
+    }
+    session.ended().await.expect("a whole record");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Further turns, letters, results on their way, and parents that are silent instead of waiting.
 
-use offshoot_model::{CancelledBy, Reason, RunStatus};
+use offshoot_model::{CancelledBy, Event, EventKind, Reason, RunId, RunStatus};
 
 use super::super::{Reach, RunIndex};
 use super::agents::Behaviour;
@@ -19,6 +19,49 @@ fn family(world: &mut World) -> (RunIndex, RunIndex) {
     let parent = world.spawn_piece();
     let child = world.spawn_from(parent).expect("the parent may spawn");
     (parent, child)
+}
+
+#[test]
+fn a_result_that_cannot_be_read_stays_held_and_is_no_reason_for_a_turn() {
+    let deliveries = |world: &World, run: RunId| {
+        let of = |event: &Event| match event.kind {
+            EventKind::Delivered { redelivered, .. } if event.run == run => Some(redelivered),
+            _ => None,
+        };
+        world.ledger.events.iter().filter_map(of).collect::<Vec<_>>()
+    };
+    let mut world = World::new(40, Limits::default(), Behaviour::Quiet);
+    let (parent, child) = family(&mut world);
+    let id = world.id(child);
+    world.finish(child);
+    let turn = world.end_turn(parent);
+    assert!(world.is_answered(turn) && !world.actors[&parent].over, "the turn should bring it");
+    world.not_brought(parent, vec![id]);
+    let turn = world.end_turn(parent);
+    assert!(world.is_answered(turn) && world.actors[&parent].over, "there is nothing new");
+    assert_eq!(deliveries(&world, id), [false]);
+
+    // With something else to hear of it is tried again. So it is by a wait, and by a new supervisor.
+    let limits = Limits { resumes: true, ..Limits::default() };
+    let mut world = World::new(41, limits, Behaviour::Quiet);
+    let (parent, child) = family(&mut world);
+    let id = world.id(child);
+    world.finish(child);
+    for expected in [&[false][..], &[false, true]] {
+        let other = world.spawn_from(parent).expect("the parent may spawn");
+        world.finish(other);
+        world.end_turn(parent);
+        assert_eq!(deliveries(&world, id), expected);
+        world.not_brought(parent, vec![id]);
+    }
+    world.crash();
+    world.end_turn(parent);
+    assert_eq!(deliveries(&world, id), [false, true, true]);
+    world.not_brought(parent, vec![id]);
+    world.wait(parent);
+    assert_eq!(deliveries(&world, id), [false, true, true, true]);
+    world.not_brought(parent, vec![id]);
+    assert_eq!(times(&world, "undelivered"), 3, "a wait says itself what became of its answer");
 }
 
 #[test]

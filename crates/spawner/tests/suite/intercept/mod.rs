@@ -14,6 +14,8 @@ pub(crate) struct Intercept<A> {
     inner: Arc<MemoryStore>,
     append: A,
     before_put: Option<BeforePut>,
+    /// Whether no value can be read.
+    unreadable: bool,
 }
 
 /// What a value waits for.
@@ -21,11 +23,22 @@ pub(crate) type BeforePut = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync
 
 impl<A> Intercept<A> {
     pub(crate) fn new(inner: Arc<MemoryStore>, append: A) -> Self {
-        Self { inner, append, before_put: None }
+        Self { inner, append, before_put: None, unreadable: false }
     }
 
     pub(crate) fn before_put(self, before_put: BeforePut) -> Self {
         Self { before_put: Some(before_put), ..self }
+    }
+
+    pub(crate) fn with_unreadable_values(self) -> Self {
+        Self { unreadable: true, ..self }
+    }
+
+    fn check(&self, reference: &VariableRef) -> Result<(), StoreError> {
+        match self.unreadable {
+            true => Err(StoreError::Missing { hash: reference.hash }),
+            false => Ok(()),
+        }
     }
 }
 
@@ -52,11 +65,11 @@ where
     }
 
     fn read(&self, reference: &VariableRef) -> Result<Vec<u8>, StoreError> {
-        self.inner.read(reference)
+        self.check(reference).and_then(|()| self.inner.read(reference))
     }
 
     fn open(&self, reference: &VariableRef) -> Result<ValueReader, StoreError> {
-        self.inner.open(reference)
+        self.check(reference).and_then(|()| self.inner.open(reference))
     }
 
     fn verify(&self, reference: &VariableRef) -> Result<(), StoreError> {
