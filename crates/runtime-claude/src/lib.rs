@@ -38,6 +38,7 @@ mod options;
 mod outcome;
 mod parking;
 mod prompt;
+mod run_file;
 mod runtime;
 mod session;
 mod talk;

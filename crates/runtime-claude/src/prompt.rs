@@ -10,6 +10,8 @@ use offshoot_process::Identity;
 use offshoot_runtime::{Input, Launch, prompt};
 use serde_json::json;
 
+use crate::run_file;
+
 /// A piece of the input up to this size is part of the prompt; a larger one is a file beside it.
 const PIECE_BYTES: u64 = 128 * 1024;
 
@@ -22,8 +24,7 @@ pub(crate) fn first(launch: &Launch) -> io::Result<(String, Option<PathBuf>)> {
         text.push_str(&piece);
         return Ok((text, None));
     }
-    let path = launch.run_folder.join("piece");
-    copy(range, &path)?;
+    let path = copy(range, &launch.run_folder)?;
     text.push_str(&format!(
         "Piece of the input ({} bytes):\nRead {}\nThe file is the data itself.",
         range.length,
@@ -83,12 +84,10 @@ fn short_text(range: &InputRange) -> io::Result<Option<String>> {
     Ok(String::from_utf8(bytes).ok())
 }
 
-fn copy(range: &InputRange, path: &Path) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    io::copy(&mut open(range)?, &mut File::create(path)?)?;
-    Ok(())
+fn copy(range: &InputRange, run_folder: &Path) -> io::Result<PathBuf> {
+    let (mut file, path) = run_file::create(run_folder, "piece")?;
+    io::copy(&mut open(range)?, &mut file)?;
+    Ok(path)
 }
 
 fn open(range: &InputRange) -> io::Result<io::Take<File>> {
@@ -99,6 +98,8 @@ fn open(range: &InputRange) -> io::Result<io::Take<File>> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
@@ -107,6 +108,24 @@ mod tests {
         let process = Identity { pid: 7, start_time: 0x1_0000_0abc };
         assert_eq!(message_id(run, process, 1), "01a1fff5-d773-7553-bf45-00000abc0001");
         assert_eq!(message_id(run, process, 300), "01a1fff5-d773-7553-bf45-00000abc012c");
+    }
+
+    #[test]
+    fn a_piece_is_written_beside_a_link_and_not_through_it() {
+        let folder = tempfile::tempdir().expect("a folder for the test");
+        let (input, outside) = (folder.path().join("input"), folder.path().join("outside"));
+        std::fs::write(&input, [0xff; 100]).expect("there is room");
+        std::fs::write(&outside, "not theirs").expect("there is room");
+        let run = folder.path().join("run");
+        std::fs::create_dir(&run).expect("there is room");
+        // An agent can write into the folder of its run, and an attempt may follow it.
+        std::os::unix::fs::symlink(&outside, run.join("piece")).expect("there is room");
+        let range = InputRange { path: Arc::new(input), offset: 10, length: 50, hash: None };
+        let path = copy(&range, &run).expect("it can be written");
+        assert_eq!(path, run.join("piece"));
+        assert_eq!(std::fs::read_to_string(&outside).expect("it is there"), "not theirs");
+        assert_eq!(std::fs::read(&path).expect("it is there"), [0xff; 50]);
+        assert!(!std::fs::symlink_metadata(&path).expect("it is there").is_symlink());
     }
 
     #[test]

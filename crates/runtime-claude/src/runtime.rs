@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +31,7 @@ use crate::parking::Parked;
 use crate::session::{self, Ear, Thread};
 use crate::talk::Talk;
 use crate::tools::{OWN_SERVER, permits_server};
-use crate::{ClaudeOptions, OwnServer, prompt};
+use crate::{ClaudeOptions, OwnServer, prompt, run_file};
 
 /// How much of standard error is kept for the explanation of a failure.
 const DIAGNOSTIC_BYTES: usize = 8 * 1024;
@@ -331,14 +330,7 @@ fn servers(launch: &Launch, options: &ClaudeOptions) -> BTreeMap<String, Value> 
 
 /// A file in the run's own folder that only its owner can read.
 fn write(launch: &Launch, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
-    fs::create_dir_all(&launch.run_folder)?;
-    let path = launch.run_folder.join(name);
-    // Of an earlier attempt, perhaps: the mode is that of its making.
-    match fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+    let (mut file, path) = run_file::create(&launch.run_folder, name)?;
     file.write_all(bytes)?;
     Ok(path)
 }
