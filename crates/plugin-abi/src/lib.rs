@@ -24,6 +24,10 @@
 //!
 //! Authors of plugins use the SDK, which keeps these promises for them.
 //!
+//! What 1.x promises in Rust is what stands here without a feature. The feature `wire` has the documents as types of the
+//! contract, which is 0.x: it is for the SDK and the host, and changes with the contract. The documents themselves are part of
+//! the promise.
+//!
 //! ```
 //! use offshoot_plugin_abi::AbiError;
 //!
@@ -39,6 +43,7 @@ mod merge;
 mod plugin;
 mod run_host;
 mod runtime;
+#[cfg(feature = "wire")]
 pub mod wire;
 
 pub use error::AbiError;
@@ -54,7 +59,7 @@ pub use async_ffi;
 use abi_stable::std_types::{RResult, RString};
 use async_ffi::FfiFuture;
 
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "wire"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
 

@@ -3,7 +3,7 @@
 mod documents;
 mod reference;
 
-/// Version 1.0, as it was published. A change here would break every plugin that is out there: what is new goes into the
+/// Version 1.0, as it was published. A change in a table would break every plugin that is out there: what is new goes into the
 /// JSON, or behind the last prefix field under a higher minor version, with a file of its own beside this one.
 const FROZEN: &str = include_str!("1.0.md");
 

@@ -39,6 +39,18 @@ promises stands at its definition in `crates/plugin-abi`; how a plugin is writte
 
 All functions have the C calling convention, all structs the C representation of a 64-bit machine. Objects
 (`Host`, `Run` …) are a table of functions and a box; the first argument of each of their functions is the box.
+
+## What is promised
+
+The layouts on this page stay for all of 1.x, and so do the documents of JSON in `crates/plugin-abi/tests/wire`; a test compares
+both with what is written today. Of `abi_stable` and `async-ffi`, whose types are building blocks below, it takes the versions named there.
+
+The number of the interface is a constant, `VERSION`. The version of the crate `offshoot-plugin-abi` is another number: a loader
+finds it in each layout and asks that it is of the same major version, so it stays 1.x.
+
+In Rust 1.x promises what the crate has without a feature. Its feature `wire`, which writes and reads the documents, takes types of
+`offshoot-model` and `offshoot-runtime`: these are 0.x, and may change with any version of the workspace. It is for the SDK
+and the host, which are built from the same.
 ";
 
 const BLOCKS: &str = "
