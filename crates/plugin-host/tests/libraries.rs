@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-use offshoot_model::{JsonText, Reason, Refusal, RefusalCode, RunId, RunStatus, SpawnRequest};
+use offshoot_model::{JsonText, Reason, RunStatus};
 use offshoot_plugin_host::{
     Checked, Extent, LogLine, Plugin, PluginError, Surroundings, Trier, shutdown_all, try_out,
 };
 use offshoot_process::{Options, Processes};
 use offshoot_runtime::{
-    Finished, Host, Launch, Merge, MergeInput, MergeValue, Output, RunContext, RunEvent, RunHost,
-    Runtime, StopHandle, WaitAnswer, WaitFor, check_contract,
+    Finished, Launch, Merge, MergeInput, MergeValue, Output, RunEvent, RunHost, Runtime,
+    check_contract,
 };
+use offshoot_test_support::Listener;
 
 /// Longer than anything takes.
 const FAR: Duration = Duration::from_secs(20);
@@ -68,30 +68,8 @@ fn launch(task: &str) -> Launch {
     Launch::bare(task)
 }
 
-#[derive(Clone, Default)]
-struct Listener(Arc<Mutex<Vec<RunEvent>>>);
-
-impl Host for Listener {
-    fn hear(&self, event: RunEvent) {
-        self.0.lock().expect("nobody panics").push(event);
-    }
-
-    fn spawn(&self, _request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
-        Box::pin(async { Err(Refusal::new(RefusalCode::RecursionDisabled, "none here")) })
-    }
-
-    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
-        Box::pin(async { Ok(WaitAnswer::default()) })
-    }
-}
-
 async fn run(runtime: &dyn Runtime, task: &str) -> (Finished, Vec<RunEvent>) {
-    let listener = Listener::default();
-    let (_handle, stop) = StopHandle::new();
-    let cx = RunContext::new(RunHost::new(listener.clone()), stop);
-    let finished = runtime.start(launch(task), cx).await;
-    let events = listener.0.lock().expect("nobody panics").clone();
-    (finished, events)
+    offshoot_test_support::run(runtime, launch(task)).await
 }
 
 #[tokio::test]

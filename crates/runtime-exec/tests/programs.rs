@@ -4,17 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-use offshoot_model::{
-    AgentId, Grant, InputRange, Reason, Refusal, RefusalCode, RootId, RunId, SessionKey,
-    SpawnRequest, ValueKind,
-};
+use offshoot_model::{InputRange, Reason, RootId, RunId, ValueKind};
 use offshoot_process::{Options, Processes};
 use offshoot_runtime::{
-    Finished, Host, Input, Launch, Output, OutputFormat, RunContext, RunEvent, RunHost, Runtime,
-    Stop, StopHandle, WaitAnswer, WaitFor, check_contract,
+    Finished, Input, Launch, Output, OutputFormat, RunContext, RunEvent, RunHost, Runtime, Stop,
+    StopHandle, check_contract,
 };
 use offshoot_runtime_exec::{ExecOptions, ExecRuntime};
+use offshoot_test_support::{Listener, run};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -44,27 +41,13 @@ impl Place {
     fn launch(&self, command: &[&str]) -> Launch {
         let run = RunId::from_uuid(Uuid::now_v7());
         Launch {
-            continues: false,
             run,
             root: RootId::new(run),
-            key: SessionKey::parse("agent:main:subagent:x").expect("a key"),
-            agent: AgentId::main(),
-            depth: 1,
-            task: "the task".into(),
-            context: Vec::new(),
-            context_manifest: None,
-            input: Input::Prompt,
             command: Some(command.iter().map(ToString::to_string).collect()),
-            ok_exit: Arc::from([]),
-            output: OutputFormat::Text,
             working_folder: Arc::new(self.folder.path().to_owned()),
             run_folder: self.folder.path().join("runs").join(run.to_string()),
             spool_folder: Arc::new(self.folder.path().join("spool")),
-            model: None,
-            thinking: None,
-            system_prompt: None,
-            grant: Arc::new(Grant::unbounded()),
-            pass: None,
+            ..Launch::bare("the task")
         }
     }
 
@@ -73,8 +56,7 @@ impl Place {
     }
 
     async fn run(&self, launch: Launch) -> Finished {
-        let (_handle, stop) = StopHandle::new();
-        self.exec.start(launch, RunContext::new(RunHost::new(Deaf), stop)).await
+        run(&self.exec, launch).await.0
     }
 
     async fn says(&self, launch: Launch) -> String {
@@ -83,21 +65,6 @@ impl Place {
             (Reason::Completed { .. }, Output::Text(text)) => text.to_string(),
             other => panic!("{other:?}"),
         }
-    }
-}
-
-struct Deaf;
-
-impl Host for Deaf {
-    fn hear(&self, _event: RunEvent) {}
-
-    fn spawn(&self, _request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
-        let refusal = Refusal::new(RefusalCode::RecursionDisabled, "no children in this test");
-        Box::pin(async { Err(refusal) })
-    }
-
-    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
-        Box::pin(async { Ok(WaitAnswer::default()) })
     }
 }
 
@@ -132,7 +99,7 @@ async fn a_program_knows_who_it_is_and_no_secret() {
     let place = Place::new();
     let launch =
         place.shell("echo $OFFSHOOT_SESSION_KEY $OFFSHOOT_DEPTH $OFFSHOOT_RUN_ID ${SECRET-none}");
-    let expected = format!("agent:main:subagent:x 1 {} none", launch.run);
+    let expected = format!("agent:main:subagent:test 1 {} none", launch.run);
     assert_eq!(place.says(launch).await, expected);
 }
 
@@ -212,7 +179,11 @@ async fn a_command_can_be_wrapped() {
 async fn one_that_is_stopped_is_no_success_whatever_it_says() {
     let place = Place::new();
     let (handle, stop) = StopHandle::new();
-    let host = RunHost::new(StopOnStart(handle));
+    let host = RunHost::new(Listener::at(move |event| {
+        if let RunEvent::Started(_) = event {
+            handle.stop(Stop::Soft { grace: Duration::from_secs(10) });
+        }
+    }));
     let launch = place.shell("trap 'exit 0' TERM; while :; do sleep 60 & wait; done");
     let finished = place.exec.start(launch, RunContext::new(host, stop)).await;
     assert_eq!(finished.reason.code(), "cancelled");
@@ -230,7 +201,7 @@ async fn what_a_program_prints_shows_that_it_lives() {
         fifo(&go);
         let (tx, mut heard) = tokio::sync::mpsc::unbounded_channel();
         let (_handle, stop) = StopHandle::new();
-        let cx = RunContext::new(RunHost::new(Listener(tx)), stop);
+        let cx = RunContext::new(passes_on(tx), stop);
         let run = place.exec.start(place.shell(&format!("GO={}; {script}", go.display())), cx);
         let write = async {
             assert!(matches!(heard.recv().await, Some(RunEvent::Started(_))));
@@ -250,45 +221,17 @@ async fn a_program_that_is_soon_done_gives_no_sign() {
     let place = Place::new();
     let (tx, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let (_handle, stop) = StopHandle::new();
-    let cx = RunContext::new(RunHost::new(Listener(tx)), stop);
+    let cx = RunContext::new(passes_on(tx), stop);
     place.exec.start(place.shell("echo out; echo err >&2"), cx).await;
     assert!(matches!(heard.recv().await, Some(RunEvent::Started(_))));
     assert_eq!(heard.recv().await, None);
 }
 
 /// Passes on what it hears. A test asks for a few events and no more.
-struct Listener(tokio::sync::mpsc::UnboundedSender<RunEvent>);
-
-impl Host for Listener {
-    fn hear(&self, event: RunEvent) {
-        self.0.send(event).expect("the test listens to the end");
-    }
-
-    fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
-        Deaf.spawn(request)
-    }
-
-    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
-        Deaf.wait(wait)
-    }
-}
-
-struct StopOnStart(StopHandle);
-
-impl Host for StopOnStart {
-    fn hear(&self, event: RunEvent) {
-        if let RunEvent::Started(_) = event {
-            self.0.stop(Stop::Soft { grace: Duration::from_secs(10) });
-        }
-    }
-
-    fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
-        Deaf.spawn(request)
-    }
-
-    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
-        Deaf.wait(wait)
-    }
+fn passes_on(to: tokio::sync::mpsc::UnboundedSender<RunEvent>) -> RunHost {
+    RunHost::new(Listener::at(move |event| {
+        to.send(event.clone()).expect("the test listens to the end");
+    }))
 }
 
 fn fifo(path: &Path) {

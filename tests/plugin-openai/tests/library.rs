@@ -2,20 +2,17 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_fake_model_api::{Condition, FakeModelApi, Reply, Rule, Script};
 use offshoot_plugin_host::{Checked, Plugin, Surroundings, shutdown_all};
-use offshoot_plugin_sdk::model::{
-    AgentId, Grant, Refusal, RefusalCode, RootId, RunId, SessionKey, SpawnRequest,
-};
+use offshoot_plugin_sdk::model::Grant;
 use offshoot_plugin_sdk::{
-    BoxFuture, FutureExt, Host, Input, JsonText, Launch, Output, OutputFormat, RunContext,
-    RunEvent, RunHost, Runtime, StopHandle, WaitAnswer, WaitFor, check_contract,
+    JsonText, Launch, Output, RunContext, RunHost, Runtime, StopHandle, check_contract,
 };
+use offshoot_test_support::Listener;
 use serde_json::json;
-use uuid::Uuid;
 
 /// The library that cargo has built for this test, in a folder that nobody else can write.
 fn library() -> (tempfile::TempDir, PathBuf) {
@@ -28,47 +25,8 @@ fn library() -> (tempfile::TempDir, PathBuf) {
 }
 
 fn launch(task: &str) -> Launch {
-    let run = RunId::from_uuid(Uuid::nil());
-    Launch {
-        continues: false,
-        run,
-        root: RootId::new(run),
-        key: SessionKey::parse("agent:main:subagent:x").expect("a key"),
-        agent: AgentId::main(),
-        depth: 1,
-        task: task.into(),
-        context: Vec::new(),
-        context_manifest: None,
-        input: Input::Prompt,
-        command: None,
-        ok_exit: Arc::from([]),
-        output: OutputFormat::Text,
-        working_folder: Arc::new("/".into()),
-        run_folder: "/nonexistent".into(),
-        spool_folder: Arc::new("/nonexistent".into()),
-        model: None,
-        thinking: None,
-        system_prompt: None,
-        grant: Arc::new(Grant { max_depth: 3, ..Grant::unbounded() }),
-        pass: None,
-    }
-}
-
-#[derive(Clone, Default)]
-struct Listener(Arc<Mutex<Vec<String>>>);
-
-impl Host for Listener {
-    fn hear(&self, _event: RunEvent) {}
-
-    fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
-        self.0.lock().expect("nobody panics").push(request.task.to_string());
-        let refusal = Refusal::new(RefusalCode::DepthLimit, "no deeper");
-        std::future::ready(Err(refusal)).boxed()
-    }
-
-    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
-        std::future::ready(Ok(WaitAnswer::default())).boxed()
-    }
+    let grant = Grant { max_depth: 3, ..Grant::unbounded() };
+    Launch { grant: Arc::new(grant), ..Launch::bare(task) }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -80,7 +38,7 @@ async fn every_runtime_passes_the_contract() {
             Reply::call("sessions_spawn", json!({"task": "child"})),
         )
         .and(Condition::Step(1)),
-        Rule::when(Condition::Result("depth_limit".into()), Reply::text("refused")),
+        Rule::when(Condition::Result("recursion_disabled".into()), Reply::text("refused")),
         Rule::always(Reply::text("Grüße")),
     ]))
     .expect("a free port");
@@ -106,7 +64,7 @@ async fn every_runtime_passes_the_contract() {
     let cx = RunContext::new(RunHost::new(listener.clone()), StopHandle::new().1);
     let finished = runtime.start(launch("spawn"), cx).await;
     assert_eq!(finished.output, Output::Text("refused".into()));
-    assert_eq!(*listener.0.lock().expect("nobody panics"), ["child"]);
+    assert_eq!(&*listener.asked()[0].task, "child");
     assert_eq!(finished.usage.expect("it is told").total().known(), Some(30));
     assert!(shutdown_all(Duration::from_secs(5)).await.is_empty());
 }

@@ -1,14 +1,12 @@
 //! The plugins of this workspace as libraries, and what a test gives them.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
-use offshoot_model::{JsonText, Refusal, RefusalCode, RootId, RunId, SpawnRequest};
+use offshoot_model::{JsonText, RootId, RunId};
 use offshoot_plugin_host::{Checked, Plugin, Surroundings};
-use offshoot_runtime::{
-    Finished, Host, Launch, RunContext, RunEvent, RunHost, Runtime, StopHandle, WaitAnswer, WaitFor,
-};
+use offshoot_runtime::Launch;
+pub use offshoot_test_support::{Listener, run};
 use uuid::Uuid;
 
 /// A plugin's library, loaded from a folder that nobody else can write.
@@ -54,44 +52,6 @@ pub fn launch(folder: &Path, task: &str, command: &[&str]) -> Launch {
         spool_folder: Arc::new(folder.to_owned()),
         ..Launch::bare(task)
     }
-}
-
-/// What a run told.
-#[derive(Clone, Default)]
-pub struct Listener(Arc<Mutex<Vec<RunEvent>>>);
-
-impl Listener {
-    /// So far.
-    ///
-    /// # Panics
-    /// Where a listener has panicked.
-    pub fn heard(&self) -> Vec<RunEvent> {
-        self.0.lock().expect("no listener panics").clone()
-    }
-}
-
-impl Host for Listener {
-    fn hear(&self, event: RunEvent) {
-        self.0.lock().expect("no listener panics").push(event);
-    }
-
-    fn spawn(&self, _request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
-        let refusal = Refusal::new(RefusalCode::RecursionDisabled, "no children in this test");
-        Box::pin(async { Err(refusal) })
-    }
-
-    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
-        Box::pin(async { Ok(WaitAnswer::default()) })
-    }
-}
-
-/// Runs to the end, with nobody who stops it.
-pub async fn run(runtime: &dyn Runtime, launch: Launch) -> (Finished, Vec<RunEvent>) {
-    let listener = Listener::default();
-    let (_handle, stop) = StopHandle::new();
-    let cx = RunContext::new(RunHost::new(listener.clone()), stop);
-    let finished = runtime.start(launch, cx).await;
-    (finished, listener.heard())
 }
 
 /// A folder for the test.

@@ -3,6 +3,7 @@
 mod control_group;
 mod disk;
 mod gone;
+mod listener;
 mod package;
 mod programs;
 mod release;
@@ -13,6 +14,7 @@ mod target;
 pub use control_group::control_group;
 pub use disk::Disk;
 pub use gone::Watched;
+pub use listener::{Listener, run};
 pub use package::{bubblewrap, installed};
 pub use programs::{fake_agent, offshoot, offshoot_at_home, plugin_library, workspace_plugin};
 pub use release::release_build;

@@ -1,17 +1,14 @@
 //! What both test programs share: a place to run in, and somebody who listens.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
-use offshoot_model::{
-    AgentId, Grant, Refusal, RefusalCode, RootId, RunId, SessionKey, SpawnRequest,
-};
+use offshoot_model::{RootId, RunId};
 use offshoot_process::{Options, Processes};
 use offshoot_runtime::{
-    Finished, Host, Input, Launch, OutputFormat, RunContext, RunEvent, RunHost, Runtime,
-    StopHandle, StopSignal, UsageProbe, WaitAnswer, WaitFor,
+    Finished, Launch, RunContext, RunEvent, RunHost, Runtime, StopHandle, StopSignal, UsageProbe,
 };
 use offshoot_runtime_claude::{ClaudeOptions, ClaudeRuntime};
+use offshoot_test_support::Listener;
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -35,27 +32,12 @@ impl Place {
     pub(crate) fn launch(&self, task: &str) -> Launch {
         let run = RunId::from_uuid(Uuid::now_v7());
         Launch {
-            continues: false,
             run,
             root: RootId::new(run),
-            key: SessionKey::parse("agent:main:subagent:x").expect("a key"),
-            agent: AgentId::main(),
-            depth: 1,
-            task: task.into(),
-            context: Vec::new(),
-            context_manifest: None,
-            input: Input::Prompt,
-            command: None,
-            ok_exit: Arc::from([]),
-            output: OutputFormat::Text,
             working_folder: Arc::new(self.folder.path().join("project")),
             run_folder: self.folder.path().join("runs").join(run.to_string()),
             spool_folder: Arc::new(self.folder.path().join("spool")),
-            model: None,
-            thinking: None,
-            system_prompt: None,
-            grant: Arc::new(Grant::unbounded()),
-            pass: None,
+            ..Launch::bare(task)
         }
     }
 
@@ -91,33 +73,10 @@ impl Place {
         probe: &UsageProbe,
         at: impl Fn(&RunEvent) + Send + Sync + 'static,
     ) -> (Finished, Vec<RunEvent>) {
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let listener = Listener { heard: Arc::clone(&heard), at: Box::new(at) };
-        let host = RunHost::new(listener);
+        let listener = Listener::at(at);
+        let host = RunHost::new(listener.clone());
         let cx = RunContext { usage: probe.requests(), ..RunContext::new(host, stop) };
         let finished = self.claude.start(launch, cx).await;
-        let events = heard.lock().expect("no listener panics").clone();
-        (finished, events)
-    }
-}
-
-struct Listener {
-    heard: Arc<Mutex<Vec<RunEvent>>>,
-    at: Box<dyn Fn(&RunEvent) + Send + Sync>,
-}
-
-impl Host for Listener {
-    fn hear(&self, event: RunEvent) {
-        (self.at)(&event);
-        self.heard.lock().expect("no listener panics").push(event);
-    }
-
-    fn spawn(&self, _request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
-        let refusal = Refusal::new(RefusalCode::RecursionDisabled, "no children in this test");
-        Box::pin(async { Err(refusal) })
-    }
-
-    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
-        Box::pin(async { Ok(WaitAnswer::default()) })
+        (finished, listener.heard())
     }
 }

@@ -11,8 +11,8 @@ use offshoot_model::{
     SpawnRequest,
 };
 use offshoot_runtime::{
-    Finished, Host, Input, Launch, LetterBox, OutputFormat, Ruling, RunContext, RunEvent, RunHost,
-    Runtime, StopHandle, StopSignal, Turns, WaitAnswer, WaitFor,
+    Finished, Host, Launch, LetterBox, Ruling, RunContext, RunEvent, RunHost, Runtime, StopHandle,
+    StopSignal, Turns, WaitAnswer, WaitFor,
 };
 use offshoot_runtime_openai::{OpenAiOptions, OpenAiRuntime, Retries};
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -167,29 +167,7 @@ pub(crate) fn run_id(number: usize) -> RunId {
 /// A launch without room for children.
 pub(crate) fn launch(task: &str) -> Launch {
     let run = RunId::from_uuid(Uuid::now_v7());
-    Launch {
-        continues: false,
-        run,
-        root: RootId::new(run),
-        key: SessionKey::parse("agent:main:subagent:x").expect("a key"),
-        agent: AgentId::main(),
-        depth: 1,
-        task: task.into(),
-        context: Vec::new(),
-        context_manifest: None,
-        input: Input::Prompt,
-        command: None,
-        ok_exit: Arc::from([]),
-        output: OutputFormat::Text,
-        working_folder: Arc::new("/".into()),
-        run_folder: "/nonexistent".into(),
-        spool_folder: Arc::new("/nonexistent".into()),
-        model: None,
-        thinking: None,
-        system_prompt: None,
-        grant: Arc::new(Grant { max_depth: 1, ..Grant::unbounded() }),
-        pass: None,
-    }
+    Launch { run, root: RootId::new(run), ..Launch::bare(task) }
 }
 
 /// One with room.
