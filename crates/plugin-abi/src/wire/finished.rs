@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use abi_stable::std_types::RVec;
 use offshoot_model::{Cost, JsonText, Reason, Usage, ValueKind};
@@ -35,6 +36,9 @@ pub fn encode(finished: &Finished) -> Result<Outcome, AbiError> {
         diagnostics: finished.diagnostics.clone(),
         usage: finished.usage,
         cost: finished.cost,
+        retry_after_ms: finished
+            .retry_after
+            .map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
     };
     Ok(Outcome { head_json: to_json(&head, "outcome")?.into(), body: RVec::from(body) })
 }
@@ -63,8 +67,9 @@ pub fn decode(outcome: Outcome) -> Result<Finished, AbiError> {
         Word::Known(Body::Bytes) | Word::Other(_) => Output::Bytes(outcome.body.as_slice().into()),
         Word::Known(Body::File { path, kind }) => Output::File { path, kind },
     };
-    let Head { reason, diagnostics, usage, cost, .. } = head;
-    Ok(Finished { output, diagnostics, usage, cost, ..Finished::of(reason) })
+    let Head { reason, diagnostics, usage, cost, retry_after_ms, .. } = head;
+    let retry_after = retry_after_ms.map(Duration::from_millis);
+    Ok(Finished { reason, output, diagnostics, usage, cost, retry_after })
 }
 
 #[derive(Serialize, Deserialize)]
@@ -83,6 +88,9 @@ struct Head {
     usage: Option<Usage>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cost: Option<Cost>,
+    /// When it may be tried again, where whoever refused it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<u64>,
 }
 
 /// What the body is.

@@ -210,6 +210,12 @@ fn runs(files: &mut Files) {
         files.both_ways(name, finished(completed(), output), head, read);
     }
 
+    let busy = Reason::RuntimeError { message: "busy".into(), retryable: true };
+    let retry_after = Some(Duration::from_millis(1500));
+    let later = Finished { retry_after, ..finished(busy, Output::None) };
+    let read = |head: &str| finished::decode(outcome(head, ""));
+    files.both_ways("outcome-retry", later, head, read);
+
     let message = || "m".to_owned();
     let cancelled = |by| Reason::Cancelled { by };
     let reasons = vec![
