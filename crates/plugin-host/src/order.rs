@@ -1,15 +1,22 @@
-//! The order of what a run tells, whatever its plugin does: it starts once, before all else, and is silent after its end.
+//! The order of what a run tells, whatever its plugin does: it starts once, before all else, what it used never becomes less, and it is
+//! silent after its end.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
-use offshoot_model::{Refusal, RunId, SpawnRequest};
-use offshoot_runtime::{Host, Ruling, RunEvent, RunHost, WaitAnswer, WaitFor};
+use offshoot_model::{Cost, Refusal, RunId, SpawnRequest, TokenCount, Usage};
+use offshoot_runtime::{Finished, Host, Ruling, RunEvent, RunHost, WaitAnswer, WaitFor};
 
 /// Stands before the host of a run.
 pub(crate) struct InOrder {
     host: RunHost,
-    stage: Mutex<Stage>,
+    told: Mutex<Told>,
+}
+
+struct Told {
+    stage: Stage,
+    /// What it had used, where it said so.
+    used: Option<(Usage, Cost)>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -22,27 +29,64 @@ enum Stage {
 impl InOrder {
     /// What is given to the run, as its host.
     pub(crate) fn of(host: RunHost) -> Arc<Self> {
-        Arc::new(Self { host, stage: Mutex::new(Stage::NotStarted) })
+        Arc::new(Self { host, told: Mutex::new(Told { stage: Stage::NotStarted, used: None }) })
     }
 
-    /// The run is over: what still comes is not heard.
-    pub(crate) fn over(&self) {
-        *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = Stage::Over;
+    /// The run is over: what still comes is not heard. What it says last of its use is not less than what it told before.
+    pub(crate) fn over(&self, finished: Finished) -> Finished {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.stage = Stage::Over;
+        let Some((usage, cost)) = told.used else { return finished };
+        Finished {
+            usage: finished.usage.map(|last| usage_since(usage, last)),
+            cost: finished.cost.map(|last| cost_since(cost, last)),
+            ..finished
+        }
     }
+}
+
+/// A usage that is told after another one. A plugin that tells what each call used, instead of the sum, would have its run
+/// spend more than its budget.
+fn usage_since(before: Usage, now: Usage) -> Usage {
+    let larger = |before: TokenCount, now: TokenCount| {
+        if now.lower_bound() < before.lower_bound() { before } else { now }
+    };
+    Usage {
+        input: larger(before.input, now.input),
+        output: larger(before.output, now.output),
+        cache_read: larger(before.cache_read, now.cache_read),
+        cache_write: larger(before.cache_write, now.cache_write),
+    }
+}
+
+/// The same of a cost.
+fn cost_since(before: Cost, now: Cost) -> Cost {
+    let sum = |cost: Cost| cost.known_usd + cost.estimated_usd;
+    if sum(now) < sum(before) { before } else { now }
 }
 
 impl Host for InOrder {
     fn hear(&self, event: RunEvent) {
         // Held while the event is told, because two threads of a plugin may tell at once and the order must be one.
-        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
-        match (*stage, &event) {
-            (Stage::NotStarted, RunEvent::Started(_)) => *stage = Stage::Started,
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        match (told.stage, &event) {
+            (Stage::NotStarted, RunEvent::Started(_)) => told.stage = Stage::Started,
             (Stage::NotStarted, _) => {
-                *stage = Stage::Started;
+                told.stage = Stage::Started;
                 self.host.started(None);
             }
             (Stage::Started, RunEvent::Started(_)) | (Stage::Over, _) => return,
             (Stage::Started, _) => {}
+        }
+        let event = match (event, told.used) {
+            (RunEvent::Used { usage, cost }, Some((usage_before, cost_before))) => RunEvent::Used {
+                usage: usage_since(usage_before, usage),
+                cost: cost_since(cost_before, cost),
+            },
+            (event, _) => event,
+        };
+        if let RunEvent::Used { usage, cost } = event {
+            told.used = Some((usage, cost));
         }
         self.host.tell(event);
     }
@@ -73,7 +117,7 @@ impl Host for InOrder {
 
 #[cfg(test)]
 mod tests {
-    use offshoot_model::RefusalCode;
+    use offshoot_model::{MicroUsd, RefusalCode};
 
     use super::*;
 
@@ -100,7 +144,7 @@ mod tests {
             let order = InOrder::of(RunHost::new(Heard(Arc::clone(&heard))));
             let host = RunHost::from(Arc::clone(&order));
             told.iter().cloned().for_each(|event| host.tell(event));
-            order.over();
+            order.over(Finished::text(""));
             host.progress("after its end");
             assert_eq!(*heard.lock().expect("nobody panics"), expected);
         };
@@ -112,5 +156,29 @@ mod tests {
             &[line.clone(), started.clone(), started.clone(), line.clone()],
             &[started, line.clone(), line],
         );
+    }
+
+    #[test]
+    fn what_was_used_never_becomes_less() {
+        let tokens = |tokens| Usage { input: TokenCount::Known(tokens), ..Usage::default() };
+        let usd = |micros| Cost::known(MicroUsd::from_micros(micros));
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let order = InOrder::of(RunHost::new(Heard(Arc::clone(&heard))));
+        let host = RunHost::from(Arc::clone(&order));
+        let told = [
+            (tokens(5), usd(5)),
+            (tokens(3), usd(9)),
+            (Usage::UNKNOWN, usd(1)),
+            (tokens(6), usd(9)),
+        ];
+        told.into_iter().for_each(|(usage, cost)| host.used(usage, cost));
+        let half = Usage { input: TokenCount::Known(5), ..Usage::UNKNOWN };
+        let expected =
+            [(tokens(5), usd(5)), (tokens(5), usd(9)), (half, usd(9)), (tokens(6), usd(9))];
+        let used = expected.map(|(usage, cost)| RunEvent::Used { usage, cost });
+        assert_eq!(heard.lock().expect("nobody panics")[1..], used);
+        let last = Finished { usage: Some(tokens(2)), cost: Some(usd(10)), ..Finished::text("") };
+        let last = order.over(last);
+        assert_eq!((last.usage, last.cost), (Some(tokens(6)), Some(usd(10))));
     }
 }

@@ -68,8 +68,7 @@ impl Runtime for PluginRuntime {
         let run = carry(&self.runtime, launch, cx, self.abilities.turns, linger, log);
         async move {
             let finished = run.await;
-            order.over();
-            finished
+            order.over(finished)
         }
         .boxed()
     }
@@ -180,13 +179,42 @@ impl Drive {
 fn read(outcome: Result<RResult<Outcome, AbiError>, Box<dyn Any + Send>>) -> Finished {
     match outcome {
         Ok(RResult::ROk(outcome)) => {
-            finished::decode(outcome).unwrap_or_else(|error| failed(&error))
+            let finished = finished::decode(outcome).unwrap_or_else(|error| failed(&error));
+            Finished { reason: as_it_may_say(finished.reason), ..finished }
         }
         Ok(RResult::RErr(error)) => failed(&error),
         Err(panic) => {
             let message = format!("it panicked: {}", panic_text(&*panic));
             Finished::of(Reason::PluginPanic { message })
         }
+    }
+}
+
+/// A reason as a run may give it. What only the supervisor can know is no end of a run that came back by itself.
+fn as_it_may_say(reason: Reason) -> Reason {
+    match reason {
+        Reason::Timeout { .. }
+        | Reason::Idle { .. }
+        | Reason::Deadline
+        | Reason::PiecesFailed { .. }
+        | Reason::Interrupted
+        | Reason::ClientGone => {
+            let said = "the plugin says of its run what only the supervisor can know";
+            let message = format!("{said}: {reason}");
+            Reason::RuntimeError { message, retryable: false }
+        }
+        Reason::Completed { .. }
+        | Reason::ExitCode { .. }
+        | Reason::Signal { .. }
+        | Reason::CannotStart { .. }
+        | Reason::NoRoom { .. }
+        | Reason::RuntimeError { .. }
+        | Reason::PluginPanic { .. }
+        | Reason::TurnLimit
+        | Reason::Budget { .. }
+        | Reason::OutputLimit { .. }
+        | Reason::Cancelled { .. }
+        | Reason::NotRecorded { .. } => reason,
     }
 }
 

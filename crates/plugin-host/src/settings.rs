@@ -49,5 +49,10 @@ mod tests {
         let wrong = json(r#"{"level":"high","in":{"a":1}}"#);
         check(problems(&schema, &wrong), &["/level: \"high\" is not", "/in/a: 1 is not"]);
         problems(&json(r#"{"type":"nothing"}"#), &json("{}")).expect_err("no schema");
+        // A schema that only leads back to itself says nothing, and a pattern that takes for ever is given up.
+        check(problems(&json(r##"{"$ref":"#"}"##), &json("{}")), &[]);
+        let slow = json(r#"{"properties":{"a":{"pattern":"^(a|a)*(?=b)$"}}}"#);
+        let long = json(&format!(r#"{{"a":"{}"}}"#, "a".repeat(64)));
+        check(problems(&slow, &long), &["/a: "]);
     }
 }

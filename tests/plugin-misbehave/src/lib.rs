@@ -7,6 +7,7 @@
 //! | `late` | answers, and goes on telling afterwards |
 //! | `twice` | says twice that it has started |
 //! | `silent` | never says that it has started |
+//! | `interrupted`, `client gone`, `deadline`, `timeout`, `idle`, `pieces` | says that it ended so, which it cannot know |
 //! | `no file` | answers with a file that is not there |
 //! | `deaf` | never ends, whoever asks it to |
 //! | `block` | never ends, and blocks its thread |
@@ -170,6 +171,12 @@ async fn run(launch: Launch, host: RunHost) -> Finished {
             let output = Output::File { path, kind: ValueKind::Text };
             return Finished { output, ..Finished::of(Reason::Completed { exit_code: None }) };
         }
+        "interrupted" => return Finished::of(Reason::Interrupted),
+        "client gone" => return Finished::of(Reason::ClientGone),
+        "deadline" => return Finished::of(Reason::Deadline),
+        "timeout" => return Finished::of(Reason::Timeout { seconds: 1 }),
+        "idle" => return Finished::of(Reason::Idle { seconds: 1 }),
+        "pieces" => return Finished::of(Reason::PiecesFailed { failed: 1, total: 2 }),
         "deaf" => pending().await,
         "block" => loop {
             thread::park();

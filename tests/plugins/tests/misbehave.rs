@@ -45,6 +45,13 @@ async fn nothing_of_it_reaches_the_tree() {
         let starts = events.iter().filter(|event| matches!(event, RunEvent::Started(_))).count();
         assert!(starts <= 1, "{task}: {events:?}");
     }
+    for task in ["interrupted", "client gone", "deadline", "timeout", "idle", "pieces"] {
+        let (finished, _) = run(task).await;
+        let Reason::RuntimeError { message, retryable: false } = &finished.reason else {
+            panic!("{task}: {}", finished.reason)
+        };
+        assert!(message.contains("what only the supervisor can know"), "{message}");
+    }
     let (finished, _) = run("no file").await;
     assert!(matches!(finished.output, Output::File { .. }), "the store finds out");
 
