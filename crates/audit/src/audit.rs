@@ -2,7 +2,7 @@
 
 mod child;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use offshoot_model::{
@@ -13,7 +13,7 @@ use offshoot_model::{
 use crate::budget::Books;
 use crate::delivery::{self, Handed};
 use crate::faults::{self, Breakers};
-use crate::findings::Deliveries;
+use crate::findings::{Busy, Deliveries};
 use crate::run::{self, Run, State};
 use crate::slots::Holders;
 use crate::spawns::Spawns;
@@ -41,6 +41,8 @@ pub struct Audit {
     /// Runs that have to be asked to stop before anything else is recorded of them, and why.
     doomed: HashMap<RunId, (Rule, &'static str)>,
     deliveries: Deliveries,
+    /// What runs did while they waited.
+    busy: BTreeMap<RunId, Busy>,
     breaches: Vec<Breach>,
 }
 
@@ -96,7 +98,7 @@ impl Audit {
     /// What came of it.
     pub fn finish(mut self) -> Findings {
         self.check_all_handed_over();
-        let mut endings = std::collections::BTreeMap::new();
+        let mut endings = BTreeMap::new();
         let mut unfinished = 0;
         let mut deepest = 0;
         for run in self.runs.values() {
@@ -122,6 +124,7 @@ impl Audit {
             endings,
             unfinished,
             deliveries: self.deliveries,
+            busy_waiting: self.busy.into_values().collect(),
             budgets: root.map(|root| self.books.accounts(root)).unwrap_or_default(),
             clock_set_back: self.clock_set_back,
             not_recorded: if unsaid { vec!["limits"] } else { Vec::new() },
@@ -338,6 +341,22 @@ impl Audit {
                 None
             }
             (EventKind::Returned, _) => misplaced("without having lent its slot"),
+            (EventKind::BusyWaiting { .. }, State::Queued | State::Holder | State::Interrupted) => {
+                misplaced("while nothing of it ran")
+            }
+            (EventKind::BusyWaiting { cpu_ms, wait_ms }, _) => {
+                self.busy
+                    .entry(event.run)
+                    .or_insert_with(|| Busy::of(event.run))
+                    .add(*cpu_ms, *wait_ms);
+                let is_over = time::has_worked(run, *cpu_ms, event.at);
+                let holds = says_all(run.rules.as_deref()) && self.clock_set_back == 0;
+                if is_over && holds {
+                    self.doom_one(event.run, (Rule::Time, "its time was used up in waits"));
+                }
+                let at_rest = u128::from(*cpu_ms) * 10 <= u128::from(*wait_ms);
+                at_rest.then(|| (Rule::Time, "is said to have worked, and was at rest".to_owned()))
+            }
             (EventKind::Stopping { .. }, _) if run.stopping.is_some() => misplaced("twice"),
             (EventKind::Stopping { reason }, _) => {
                 run.stopping = Some((**reason).clone());

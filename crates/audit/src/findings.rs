@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use offshoot_model::{RootId, Rules, RunStatus};
+use offshoot_model::{RootId, Rules, RunId, RunStatus};
 use serde::Serialize;
 
 use crate::Breach;
@@ -36,6 +36,8 @@ pub struct Findings {
     pub unfinished: u64,
     /// Results that reached a parent.
     pub deliveries: Deliveries,
+    /// Runs whose processes worked while they waited, with their slots lent.
+    pub busy_waiting: Vec<Busy>,
     /// Where the budget of the root stands, in each unit that it is bounded in.
     pub budgets: Vec<Account>,
     /// How often the clock of the machine was set back between two events.
@@ -56,6 +58,32 @@ pub struct Deliveries {
     pub repeated: u64,
     /// Results that reached nobody, because the parent was over or had stopped waiting.
     pub to_nobody: u64,
+}
+
+/// What the processes of a run did while it waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Busy {
+    /// The run.
+    pub run: RunId,
+    /// How often that was recorded.
+    pub times: u64,
+    /// CPU time, in milliseconds.
+    pub cpu_ms: u64,
+    /// How long it waited meanwhile, in milliseconds.
+    pub wait_ms: u64,
+}
+
+impl Busy {
+    pub(crate) const fn of(run: RunId) -> Self {
+        Self { run, times: 0, cpu_ms: 0, wait_ms: 0 }
+    }
+
+    pub(crate) const fn add(&mut self, cpu_ms: u64, wait_ms: u64) {
+        self.times += 1;
+        self.cpu_ms = self.cpu_ms.saturating_add(cpu_ms);
+        self.wait_ms = self.wait_ms.saturating_add(wait_ms);
+    }
 }
 
 /// Where a budget stands: `used + overrun + reserved + free = granted + deficit`.

@@ -44,4 +44,4 @@ mod time;
 
 pub use audit::Audit;
 pub use breach::{Breach, Rule};
-pub use findings::{Account, Deliveries, Findings, Unit};
+pub use findings::{Account, Busy, Deliveries, Findings, Unit};

@@ -20,14 +20,16 @@ pub(crate) struct Clock {
     started: Option<Timestamp>,
     /// Since when it has a slot.
     since: Option<Timestamp>,
-    /// How long it had one before.
+    /// How long it had one before, with what it did while it waited.
     held: Duration,
+    /// What it did while it waited.
+    worked: Duration,
 }
 
 impl Clock {
     /// It starts, and nothing of an earlier attempt counts.
     pub(crate) fn start(&mut self, at: Timestamp) {
-        *self = Self { started: Some(at), since: Some(at), held: Duration::ZERO };
+        *self = Self { started: Some(at), since: Some(at), ..Self::default() };
     }
 
     /// It lends its slot.
@@ -47,8 +49,16 @@ impl Clock {
     }
 
     fn held(&self, at: Timestamp) -> Duration {
-        self.held + self.since.map_or(Duration::ZERO, |since| at.since(since))
+        self.held.saturating_add(self.since.map_or(Duration::ZERO, |since| at.since(since)))
     }
+}
+
+/// A run has worked while it waited, which counts against its time. Answers whether that is over.
+pub(crate) fn has_worked(run: &mut Run, cpu_ms: u64, at: Timestamp) -> bool {
+    let (limit, worked) = (run.admitted.grant.run_timeout_seconds, Duration::from_millis(cpu_ms));
+    run.clock.held = run.clock.held.saturating_add(worked);
+    run.clock.worked = run.clock.worked.saturating_add(worked);
+    limit > 0 && run.clock.held(at) >= Duration::from_secs(limit)
 }
 
 /// In words how a run went on after its time without being asked to stop.
@@ -75,7 +85,7 @@ pub(crate) fn too_early(run: &Run, reason: &Reason, at: Option<Timestamp>) -> Op
     }
     // A later attempt has what an earlier one has left.
     let since = run.clock.started.filter(|_| run.attempt == 1)?;
-    let passed = at?.since(since);
+    let passed = at?.since(since).saturating_add(run.clock.worked);
     (passed + ROUNDED < Duration::from_secs(seconds)).then(|| {
         format!("was stopped after {} seconds, and has {seconds} of {what}", passed.as_secs())
     })

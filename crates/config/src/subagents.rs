@@ -24,8 +24,8 @@ section! {
         /// Levels below the root, which is depth 0.
         pub max_depth: Option<Valued<MaxDepth>> = "maxDepth",
             built_in built_in::MAX_DEPTH, bound count();
-        /// Running agents at all depths; the rest queue. The root's value counts the whole tree, that of an agent deeper in
-        /// it what is below that agent.
+        /// Running agents at all depths that are not blocked in a wait; the rest queue. The root's value counts the whole tree,
+        /// that of an agent deeper in it what is below that agent.
         pub max_concurrent: Option<Valued<NonZeroU32>> = "maxConcurrent",
             built_in built_in::MAX_CONCURRENT, bound count();
         /// Running agents at each depth, counted like `maxConcurrent`.
@@ -52,7 +52,7 @@ section! {
         pub model: Option<Valued<ModelChoice>> = "model";
         /// How hard sub-agents think, in the words of their runtime; unset inherits.
         pub thinking: Option<Valued<String>> = "thinking", such_as "low";
-        /// Seconds a run may take, starting and running; 0 is no limit.
+        /// Seconds a run may take, starting and running, and of CPU time while it waits; 0 is no limit.
         pub run_timeout_seconds: Option<Valued<u64>> = "runTimeoutSeconds",
             built_in built_in::RUN_TIMEOUT_SECONDS, bound zero_is_endless();
         /// Seconds without any sign of life while running; 0 is no limit.

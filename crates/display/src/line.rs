@@ -121,6 +121,7 @@ fn detail(kind: &EventKind) -> String {
             neutral::line(text).into_owned()
         }
         EventKind::Used { usage, cost } => used(usage, cost).unwrap_or_default(),
+        EventKind::BusyWaiting { cpu_ms, wait_ms } => number::busy(*cpu_ms, *wait_ms),
         EventKind::Stopping { reason } => neutral::line(&reason.to_string()).into_owned(),
         EventKind::BudgetNotice => "four fifths of its budget are used".to_owned(),
         EventKind::Overrun { tokens, micro_usd } => format!(

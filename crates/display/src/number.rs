@@ -38,6 +38,12 @@ pub fn duration(time: Duration) -> String {
     }
 }
 
+/// `worked for 12.3 s of CPU time while it waited for 1 min`, of milliseconds.
+pub fn busy(cpu_ms: u64, wait_ms: u64) -> String {
+    let [cpu, wait] = [cpu_ms, wait_ms].map(|ms| duration(Duration::from_millis(ms)));
+    format!("worked for {cpu} of CPU time while it waited for {wait}")
+}
+
 /// `512 B`, `1.5 MiB`. Never rounded up.
 pub fn bytes(size: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];

@@ -47,6 +47,10 @@ fn kinds() -> Value {
                 json!({ "usage": { "$ref": "#/$defs/usage" }, "cost": { "$ref": "#/$defs/cost" } }),
             ),
         ),
+        (
+            "busy_waiting",
+            object(&["cpu_ms", "wait_ms"], json!({ "cpu_ms": count(), "wait_ms": count() })),
+        ),
         ("stopping", object(&["reason"], json!({ "reason": { "$ref": "#/$defs/reason" } }))),
         (
             "overrun",

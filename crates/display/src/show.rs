@@ -73,6 +73,9 @@ impl Show {
                 (self.reports, self.report) = (self.reports + 1, Some(Arc::clone(text)));
             }
             EventKind::Stopping { reason } => self.stopping = Some((**reason).clone()),
+            EventKind::BusyWaiting { cpu_ms, wait_ms } => {
+                self.note(number::busy(*cpu_ms, *wait_ms));
+            }
             EventKind::Ended(ending) => self.ending = Some(ending.clone()),
             EventKind::BudgetNotice => self.note("four fifths of its budget were used"),
             EventKind::Overrun { tokens, micro_usd } => self.note(format!(

@@ -73,6 +73,14 @@ pub enum EventKind {
     Waiting,
     /// It has its slot back.
     Returned,
+    /// Its processes worked while it waited, for more than a tenth of that time. This CPU time counts as if it had held a slot
+    /// for so long.
+    BusyWaiting {
+        /// What they used, in milliseconds.
+        cpu_ms: u64,
+        /// How long it waited, in milliseconds.
+        wait_ms: u64,
+    },
     /// It was asked to stop.
     Stopping {
         /// What its ending will say, unless it ends by itself first.
@@ -428,6 +436,7 @@ names! {
     Self::Used { .. } => "used",
     Self::Waiting => "waiting",
     Self::Returned => "returned",
+    Self::BusyWaiting { .. } => "busy_waiting",
     Self::Stopping { .. } => "stopping",
     Self::BudgetNotice => "budget_notice",
     Self::Overrun { .. } => "overrun",

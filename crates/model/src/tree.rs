@@ -160,6 +160,7 @@ impl Tree {
             EventKind::Removal { error } => node.not_removed = error.clone(),
             EventKind::Admitted(_)
             | EventKind::Refused { .. }
+            | EventKind::BusyWaiting { .. }
             | EventKind::Stopping { .. }
             | EventKind::BudgetNotice
             | EventKind::Overrun { .. }

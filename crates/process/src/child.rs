@@ -9,7 +9,7 @@ use crate::capture::Reader;
 use crate::group::Group;
 use crate::input::Input;
 use crate::stop::{Ladder, Move};
-use crate::{Finished, Identity, StopSignal};
+use crate::{CpuClock, Finished, Identity, StopSignal};
 
 /// A running child. Dropped, with or without its wait, it is killed with its whole group; a thread reaps it then.
 #[derive(Debug)]
@@ -24,6 +24,11 @@ impl Child {
     /// Which process it is. Its number is its group's too.
     pub fn identity(&self) -> Identity {
         self.group.identity()
+    }
+
+    /// The CPU time of it and of everything that it starts.
+    pub fn cpu(&self) -> CpuClock {
+        self.group.cpu()
     }
 
     /// The pipe into it, once, where it was started with [`Stdin::Pipe`](crate::Stdin::Pipe). Dropping the pipe closes

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::io::unix::AsyncFd;
 use tokio::task::spawn_blocking;
 
+use crate::cpu::CpuClock;
 use crate::processes::Inner;
 use crate::reaper::Burial;
 use crate::remains::{self, Ended};
@@ -21,6 +22,7 @@ pub(crate) struct Group {
     identity: Identity,
     /// The element of the mark that is this child's alone.
     mark: String,
+    cpu: CpuClock,
     /// The leader. None once the group has been settled.
     exit: Option<AsyncFd<OwnedFd>>,
 }
@@ -33,11 +35,16 @@ impl Group {
         mark: String,
         exit: AsyncFd<OwnedFd>,
     ) -> Self {
-        Self { inner, process, identity, mark, exit: Some(exit) }
+        let cpu = CpuClock::new(&inner, identity, mark.clone());
+        Self { inner, process, identity, mark, cpu, exit: Some(exit) }
     }
 
     pub(crate) fn identity(&self) -> Identity {
         self.identity
+    }
+
+    pub(crate) fn cpu(&self) -> CpuClock {
+        self.cpu.clone()
     }
 
     pub(crate) fn end_limit(&self) -> std::time::Duration {
@@ -66,6 +73,7 @@ impl Group {
 
     /// Ends what the leader has left, and then reaps it. It must have ended.
     pub(crate) async fn end(mut self) -> Ended {
+        self.cpu.ends();
         self.process.kill_group();
         let ended = match self.inner.settle(self.identity) {
             Some(exit) if self.inner.adopts() || !self.process.group_exists() => Ended::alone(exit),

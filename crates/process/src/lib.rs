@@ -56,6 +56,7 @@
 mod capture;
 mod cgroup;
 mod child;
+mod cpu;
 mod error;
 mod finished;
 mod group;
@@ -77,6 +78,7 @@ mod watch;
 
 pub use cgroup::has_control_group;
 pub use child::Child;
+pub use cpu::CpuClock;
 pub use error::{KeeperError, ProcessesError, ProgramError, StartError};
 pub use finished::{Exit, Finished, Kept, Output, Stray};
 pub use identity::Identity;

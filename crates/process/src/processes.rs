@@ -117,6 +117,8 @@ struct State {
     starting: usize,
     /// Children so far, for their marks.
     serial: u64,
+    /// CPU time of orphans that were reaped while the leader of their session lived, in ticks, by that leader.
+    reaped: HashMap<u32, u64>,
     /// Children that are nobody's program and were found to belong to no run. They are not looked at again. True for
     /// those which nobody else will reap.
     strangers: HashMap<u32, bool>,
@@ -244,6 +246,7 @@ impl Inner {
             landlord.ended(leader);
         }
         state.live.remove(&leader.pid);
+        state.reaped.remove(&leader.pid);
         let leader = ProcessId::new(leader.pid).expect("it has been signalled before");
         let exit = leader.reap().ok().flatten().unwrap_or(Exit::Lost);
         self.ended.notify_one();

@@ -126,7 +126,7 @@ impl ClaudeRuntime {
         let (first, files) = prepare(&launch, options)
             .map_err(|error| cannot_start(format!("its files: {error}")))?;
         let _secret = Secret(files.servers.clone());
-        let RunContext { host, stop, turns, usage } = cx;
+        let RunContext { host, stop, turns, usage, cpu } = cx;
         let mut usage = usage.listen();
         let mut thread = Thread { talk: Talk::new(own_server), turns };
         let (mut session, mut prompt) = (Session::New, first.clone());
@@ -146,6 +146,8 @@ impl ClaudeRuntime {
                 Err(reason) if session == Session::New => return Err(reason),
                 Err(reason) => return Ok(thread.talk.broken_off(reason)),
             };
+            let clock = child.cpu();
+            cpu.measures(move || clock.read());
             let identity @ Identity { pid, start_time } = child.identity();
             let boot = boot_id().map(BootId::from_u128);
             host.started(Some(ProcessIdentity::new(pid, start_time).of_boot(boot)));

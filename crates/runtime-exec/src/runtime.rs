@@ -134,6 +134,8 @@ impl ExecRuntime {
             true => Reason::NoRoom { message: chain(&error) },
             false => cannot_start(&error),
         })?;
+        let clock = child.cpu();
+        cx.cpu.measures(move || clock.read());
         let Identity { pid, start_time } = child.identity();
         let boot = boot_id().map(BootId::from_u128);
         cx.host.started(Some(ProcessIdentity::new(pid, start_time).of_boot(boot)));

@@ -33,6 +33,7 @@
 mod closure;
 #[cfg(feature = "conformance")]
 pub mod contract;
+mod cpu_meter;
 mod finished;
 mod host;
 mod launch;
@@ -48,6 +49,7 @@ mod usage_request;
 pub use closure::FnRuntime;
 #[cfg(feature = "conformance")]
 pub use contract::{Violation, check as check_contract};
+pub use cpu_meter::CpuMeter;
 pub use finished::{Finished, Output};
 pub use host::{Host, RunEvent, RunHost, WaitAnswer, WaitFor, WaitMode};
 pub use launch::{ContextFile, Input, Launch, OutputFormat};
@@ -87,13 +89,16 @@ pub struct RunContext {
     pub turns: Turns,
     /// Requests for what it has used up to now.
     pub usage: UsageRequests,
+    /// Told of each process that it starts, so that the engine can see whether it works while it waits.
+    pub cpu: CpuMeter,
 }
 
 impl RunContext {
     /// The context of a run to which nobody writes letters.
     pub fn new(host: RunHost, stop: StopSignal) -> Self {
         let turns = Turns::new(host.clone(), LetterBox::default());
-        Self { host, stop, turns, usage: UsageProbe::default().requests() }
+        let usage = UsageProbe::default().requests();
+        Self { host, stop, turns, usage, cpu: CpuMeter::default() }
     }
 }
 

@@ -16,6 +16,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::announce;
+use crate::cpu_watch::CpuWatch;
 use crate::custom::Threads;
 use crate::follow::{News, Onlooker};
 use crate::host::{spawn, wait_for, write};
@@ -55,6 +56,8 @@ pub struct Asking {
     pub inline_bytes: u64,
     /// Asks what it has used up to now.
     pub(crate) usage: UsageProbe,
+    /// What it does while it waits.
+    pub(crate) cpu: CpuWatch,
 }
 
 /// A child that was admitted.
@@ -297,7 +300,8 @@ impl Agents {
     pub async fn wait(&self, caller: RunId, wait: WaitFor) -> Result<WaitAnswer, Refusal> {
         let asking = self.session(caller).await?;
         let sender = self.sender.upgrade().ok_or_else(over)?;
-        wait_for(Arc::clone(&self.shared), sender, asking.index, wait).await.ok_or_else(over)
+        let Asking { index, cpu, .. } = asking;
+        wait_for(Arc::clone(&self.shared), sender, index, cpu, wait).await.ok_or_else(over)
     }
 
     /// Notes how it goes, for the parent and for people. The note stays on record; of a run that makes many notes in a

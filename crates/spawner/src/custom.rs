@@ -18,6 +18,7 @@ use offshoot_store::Store;
 use tokio::sync::mpsc;
 
 use crate::agents::Agents;
+use crate::cpu_watch::CpuWatch;
 use crate::host::AgentHost;
 use crate::machine::RunIndex;
 use crate::shared::Shared;
@@ -83,6 +84,8 @@ impl CustomJob {
             inline_bytes: u64::MAX,
             sender: sender.clone(),
             signs: Signs::default(),
+            // A merge has no process.
+            cpu: CpuWatch::default(),
         };
         let (store, threads) = (Arc::clone(&shared.store), shared.merging.clone());
         let begun = Self::begin(custom, store, threads, RunHost::new(RootHost(root)));

@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::agent::keep;
 use crate::announce;
+use crate::cpu_watch::CpuWatch;
 use crate::machine::{RunIndex, WaitId};
 use crate::resolve::Unresolved;
 use crate::shared::Shared;
@@ -26,6 +27,7 @@ pub(crate) struct AgentHost {
     pub(crate) inline_bytes: u64,
     pub(crate) sender: mpsc::UnboundedSender<Message>,
     pub(crate) signs: Signs,
+    pub(crate) cpu: CpuWatch,
 }
 
 impl Host for AgentHost {
@@ -68,7 +70,8 @@ impl Host for AgentHost {
     }
 
     fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
-        let answer = wait_for(Arc::clone(&self.shared), self.sender.clone(), self.run, wait);
+        let (shared, sender, cpu) = (&self.shared, &self.sender, self.cpu.clone());
+        let answer = wait_for(Arc::clone(shared), sender.clone(), self.run, cpu, wait);
         async { answer.await.ok_or_else(tree_over) }.boxed()
     }
 
@@ -78,7 +81,7 @@ impl Host for AgentHost {
         letters_taken: u32,
     ) -> BoxFuture<'static, Ruling> {
         let (shared, sender) = (Arc::clone(&self.shared), self.sender.clone());
-        let (run, limit) = (self.run, self.inline_bytes);
+        let (run, limit, cpu) = (self.run, self.inline_bytes, self.cpu.clone());
         async move {
             // An answer that cannot be kept is missing from the history; the turn is over all the same.
             let answer = match answer {
@@ -88,12 +91,16 @@ impl Host for AgentHost {
             let (reply, ruling) = oneshot::channel();
             let id = shared.mint_wait();
             let message = Message::TurnEnded { id, run, answer, letters_taken, reply };
+            let open = cpu.open(&shared, &sender, run);
             if sender.send(message).is_err() {
                 return Ruling::End;
             }
             let guard = GiveUp { id, sender: Some(sender.clone()) };
             let waited = ruling.await;
             guard.answered();
+            if let Some(open) = open {
+                open.close().await;
+            }
             match waited {
                 Ok(Waited { ended, .. }) if ended.is_empty() => Ruling::Go(None),
                 Ok(Waited { ended, repeated, pending }) => {
@@ -138,16 +145,21 @@ pub(crate) async fn wait_for(
     shared: Arc<Shared>,
     sender: mpsc::UnboundedSender<Message>,
     caller: RunIndex,
+    cpu: CpuWatch,
     wait: WaitFor,
 ) -> Option<WaitAnswer> {
     let (reply, answer) = oneshot::channel();
     let id = shared.mint_wait();
+    let open = cpu.open(&shared, &sender, caller);
     sender.send(Message::Wait { id, caller, wait, reply }).ok()?;
     let guard = GiveUp { id, sender: Some(sender) };
     let Ok(Waited { ended, mut pending, repeated: _ }) = answer.await else {
         guard.answered();
         return None;
     };
+    if let Some(open) = open {
+        open.close().await;
+    }
     let (ended, unread) = shared.envelopes(ended).await;
     // What cannot be read at the moment has not been told: it comes with another wait.
     match unread.is_empty() {

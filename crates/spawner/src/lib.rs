@@ -41,6 +41,7 @@ mod agent;
 mod agents;
 mod announce;
 mod clock;
+mod cpu_watch;
 mod custom;
 mod doorkeeper;
 mod error;

@@ -13,6 +13,7 @@
 
 mod admission;
 mod budget;
+mod busy;
 mod deadline;
 mod end;
 mod mail;
@@ -46,6 +47,7 @@ use offshoot_model::{
 use offshoot_policy::{Books, RuntimeFacts, Terms};
 use offshoot_runtime::{RunEvent, Stop};
 
+use crate::cpu_watch::Busy;
 use crate::root_kind::RootKind;
 
 pub(crate) use end::Outcome;
@@ -89,6 +91,8 @@ pub(crate) enum Input {
     Keep { run: RunIndex, name: Arc<str>, value: VariableRef },
     /// A turn of this run did not bring the results of these children: they cannot be read at the moment.
     NotBrought { run: RunIndex, children: Vec<RunId> },
+    /// The processes of a run used this while it waited.
+    Busy { run: RunIndex, busy: Busy },
     /// Whoever waited has the answer.
     WaitTaken { id: WaitId },
     /// Whoever waited has gone, before the answer or when it came.
@@ -304,6 +308,7 @@ impl Machine {
                 out.push(Effect::Kept { at: now });
             }
             Input::NotBrought { run, children } => self.not_brought(now, run, &children, out),
+            Input::Busy { run, busy } => self.busy(now, run, busy, out),
             Input::WaitTaken { id } => self.wait_taken(id),
             Input::WaitDropped { id } => self.wait_dropped(now, id, out),
             Input::Cancel { run, reach, by } => self.cancel(now, run, reach, by, out),

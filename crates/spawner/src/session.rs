@@ -15,6 +15,7 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use crate::agent::INLINE_BYTES;
 use crate::agents::Agents;
 use crate::announce;
+use crate::cpu_watch::CpuWatch;
 use crate::error::SpawnerError;
 use crate::fan::{Fan, FanAnswer, FanOut};
 use crate::follow::{EventStream, News};
@@ -95,7 +96,9 @@ impl Session {
 
     /// Waits for children.
     pub async fn wait(&self, wait: WaitFor) -> Result<WaitAnswer, SpawnerError> {
-        let wait = wait_for(Arc::clone(&self.shared), self.sender.clone(), RunIndex::ROOT, wait);
+        // It has no process of ours.
+        let (shared, cpu) = (Arc::clone(&self.shared), CpuWatch::default());
+        let wait = wait_for(shared, self.sender.clone(), RunIndex::ROOT, cpu, wait);
         let mut state = self.state.clone();
         tokio::select! {
             biased;

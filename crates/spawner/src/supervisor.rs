@@ -28,6 +28,7 @@ use offshoot_store::{RootLock, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinSet};
 
+use crate::cpu_watch::CpuWatch;
 use crate::follow::News;
 use crate::host::AgentHost;
 use crate::machine::{Effect, Input, Machine, ReplyId, RunIndex, WaitId};
@@ -287,10 +288,17 @@ impl Supervisor {
     }
 
     /// The host of one run: it knows who speaks, so no argument has to say it.
-    fn host(&self, run: RunIndex, agent: AgentId, inline_bytes: u64, signs: Signs) -> RunHost {
+    fn host(
+        &self,
+        run: RunIndex,
+        agent: AgentId,
+        inline_bytes: u64,
+        signs: Signs,
+        cpu: CpuWatch,
+    ) -> RunHost {
         let shared = Arc::clone(&self.shared);
         let sender = self.sender.clone();
         let id = self.machine.id(run);
-        RunHost::new(AgentHost { shared, run, id, agent, inline_bytes, sender, signs })
+        RunHost::new(AgentHost { shared, run, id, agent, inline_bytes, sender, signs, cpu })
     }
 }

@@ -32,6 +32,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> io::Result<ExitCode> 
                 File::open(fifo)?.read_to_end(&mut Vec::new())?;
             }
             "silent" => {}
+            "burn" => burn(number(args.next())?)?,
             "print" => line(io::stdout(), text(args.next())?.as_bytes())?,
             "complain" => line(io::stderr(), text(args.next())?.as_bytes())?,
             "pid" => line(io::stdout(), std::process::id().to_string().as_bytes())?,
@@ -116,6 +117,23 @@ fn ignore_term(rest: impl Iterator<Item = OsString>) -> io::Error {
     #[expect(clippy::disallowed_methods, reason = "an agent under test, not a part of the product")]
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", "trap '' TERM; exec \"$@\"", "sh"]).arg(own).args(rest).exec()
+}
+
+/// Works until this process has used so many milliseconds of CPU time.
+fn burn(milliseconds: u64) -> io::Result<()> {
+    let used = || {
+        let line = std::fs::read_to_string("/proc/self/stat")?;
+        let numbers = line.rsplit(')').next().unwrap_or_default().split_ascii_whitespace();
+        // Fields 14 and 15, in hundredths of a second; what follows the name begins with field 3.
+        Ok::<u64, io::Error>(
+            numbers.skip(14 - 3).take(2).filter_map(|n| n.parse::<u64>().ok()).sum(),
+        )
+    };
+    let end = used()? + milliseconds / 10;
+    while used()? < end {
+        std::hint::black_box((0..100_000u64).fold(0, |sum, n| sum ^ n));
+    }
+    Ok(())
 }
 
 fn hang() -> ! {

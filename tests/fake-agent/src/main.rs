@@ -10,6 +10,7 @@
 //! | `exit N`, `signal N` | ends |
 //! | `hang`, `block-on FIFO` | waits for ever; until somebody has written the fifo |
 //! | `silent` | nothing |
+//! | `burn N` | works for N milliseconds of CPU time |
 //! | `print TEXT`, `complain TEXT` | a line to stdout, to stderr |
 //! | `pid` | its number and a newline |
 //! | `flood N`, `flood-stderr N` | N bytes in lines of 64 |

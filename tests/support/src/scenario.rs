@@ -154,6 +154,7 @@ fn delegating(script: &mut Script, parent: RunId) {
     let second = script.child(parent, "scout", Some("red\u{1b}[31malert\u{7}\u{9b}2J"));
     script.say(parent, EventKind::Waiting);
     script.say(parent, EventKind::StallLent);
+    script.say(parent, EventKind::BusyWaiting { cpu_ms: 12_340, wait_ms: 60_100 });
     script.say(parent, EventKind::StrayEnded { pid: 4711, name: "redis\u{1b}[2J".into() });
     let (pid, found) = (4712, KeeperFault::Stopped);
     script.say(parent, EventKind::KeeperFailed { pid, found, error: None });

@@ -171,6 +171,45 @@ fn time_is_counted_again() {
 }
 
 #[test]
+fn what_a_run_does_while_it_waits_counts_against_its_time() {
+    let works = |cpu_ms: u64, wait_ms: u64, stopped: bool| {
+        move |told: &mut Told| {
+            told.child(1, 0, 0, "b", 1);
+            told.grant(1).run_timeout_seconds = 100;
+            told.starts(1, 10);
+            told.at(1, 20, EventKind::Waiting);
+            told.at(1, 40, EventKind::Returned);
+            told.at(1, 40, EventKind::BusyWaiting { cpu_ms, wait_ms });
+            if stopped {
+                let reason = Box::new(Reason::Timeout { seconds: 100 });
+                told.at(1, 40, EventKind::Stopping { reason });
+            } else {
+                told.at(1, 41, EventKind::Reported { text: "on".into() });
+            }
+            told.ends(1, 41, if stopped { Reason::Timeout { seconds: 100 } } else { DONE });
+        }
+    };
+    tell("it has time left", said(), works(60_000, 20_000, false), &[]);
+    tell("its time is over", said(), works(90_000, 20_000, true), &[]);
+    tell("it goes on all the same", said(), works(90_000, 20_000, false), &[Rule::Time]);
+    tell("by an older version", Rules::default(), works(90_000, 20_000, false), &[]);
+    tell("its time is not over", said(), works(60_000, 20_000, true), &[Rule::Time]);
+    tell("it was at rest", said(), works(2_000, 20_000, false), &[Rule::Time]);
+    let before = |told: &mut Told| {
+        told.child(1, 0, 0, "b", 1);
+        told.at(1, 1, EventKind::BusyWaiting { cpu_ms: 900, wait_ms: 1_000 });
+    };
+    tell("nothing of it ran", said(), before, &[Rule::States]);
+    let mut told = Told::of(said());
+    works(60_000, 20_000, false)(&mut told);
+    let busy = Audit::of(&told.events).busy_waiting;
+    assert_eq!(
+        busy.iter().map(|busy| (busy.times, busy.cpu_ms, busy.wait_ms)).collect::<Vec<_>>(),
+        [(1, 60_000, 20_000)]
+    );
+}
+
+#[test]
 fn nothing_begins_after_the_deadline() {
     let rules = Rules { deadline_seconds: Some(100), ..Rules::default() };
     let later = |second: u64, reopened: Option<u64>| {

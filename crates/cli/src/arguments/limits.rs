@@ -10,11 +10,11 @@ use super::CleanupArgument;
 #[serde(rename_all = "camelCase", default)]
 #[command(next_help_heading = "Limits (they override the configuration, within its bounds)")]
 pub(crate) struct LimitArguments {
-    /// Agents that run at once, at all depths; the rest queue
+    /// Agents that run at once, at all depths, and are not blocked in a wait; the rest queue
     #[arg(long, value_name = "N")]
     pub(crate) max_concurrent: Option<String>,
 
-    /// Seconds an agent may run; 0 is no limit
+    /// Seconds an agent may run, with the CPU time that it uses while it waits; 0 is no limit
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<String>,
 

@@ -4,8 +4,8 @@ mod signature;
 
 use std::path::Path;
 
-use offshoot_audit::{Account, Audit, Deliveries, Findings, Unit};
-use offshoot_display::number::count;
+use offshoot_audit::{Account, Audit, Busy, Deliveries, Findings, Unit};
+use offshoot_display::number::{busy, count};
 use offshoot_model::{ContentHash, RootId, Rules};
 use offshoot_store::{ChainHead, StoreError};
 use serde::Serialize;
@@ -186,6 +186,9 @@ fn print(audited: &Audited, root: RootId, cx: &Invocation) -> Result<(), Failure
     row("endings", endings.collect::<Vec<_>>().join(", "));
     let Deliveries { results, repeated, to_nobody } = findings.deliveries;
     row("deliveries", format!("{results}, {repeated} repeated, {to_nobody} to nobody"));
+    for Busy { run, cpu_ms, wait_ms, .. } in &findings.busy_waiting {
+        row("busy waiting", format!("{run} {}", busy(*cpu_ms, *wait_ms)));
+    }
     for account in &findings.budgets {
         row("budget", budget(account));
     }

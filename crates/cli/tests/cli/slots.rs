@@ -203,3 +203,68 @@ fn no_more_run_at_once_than_there_are_open_files_for() {
     let peak = audit["findings"]["peakConcurrency"].as_u64().expect("a number");
     assert!((2..=16).contains(&peak), "{peak} at once: {audit}");
 }
+
+/// Asks for a child that ends when the fifo is written, and opens a wait for it. With one slot the child runs as soon as that is
+/// open.
+const WAITS: &str = r#"mkfifo runs over
+    child=$("$OFFSHOOT" spawn x -- sh -c 'echo > runs; cat over')
+    "$OFFSHOOT" -q wait $child > /dev/null & waiter=$!
+    cat runs > /dev/null
+    "#;
+
+#[test]
+fn what_works_while_it_waits_is_on_record_and_its_time_counts() {
+    let rows = [
+        ("beside its wait", "\"$FAKE\" burn 400; echo > over; wait $waiter", true),
+        (
+            "in a process that has left it",
+            "( \"$FAKE\" burn 400; echo > over ) & wait $waiter",
+            true,
+        ),
+        (
+            "in an orphan of another session",
+            "( setsid sh -c '\"$0\" burn 400; echo > over; sleep 1000; :' \"$FAKE\" & ); wait $waiter",
+            true,
+        ),
+        (
+            "and gives its wait up",
+            "\"$FAKE\" burn 400; kill $waiter; echo > over; \"$OFFSHOOT\" wait $child",
+            true,
+        ),
+        ("and ends while it waits", "\"$FAKE\" burn 400", true),
+        (
+            "and waits in pieces",
+            "for n in 1 2 3 4 5 6 7 8; do
+                \"$OFFSHOOT\" -q wait $child --timeout 0 2>/dev/null; \"$FAKE\" burn 75
+            done; echo > over; wait $waiter",
+            true,
+        ),
+        ("not at all", "sleep 0.4; echo > over; wait $waiter", false),
+    ];
+    let check = |(what, script, expected): (&str, &str, bool)| {
+        let place = Place::new();
+        let script = format!("{WAITS}{script}");
+        place.file("c.toml", "[agents.defaults.subagents]\nonParentEnd = \"cascade\"\n");
+        let options = ["--config", "c.toml", "--max-concurrent", "1"];
+        place.tree(&options, &script).expect_code(0);
+        let root = place.run(&["list", "--json"]).expect_code(0).json()[0]["runId"].clone();
+        let root = root.as_str().expect("an id");
+        let busy = |text: &str| text.contains("of CPU time while it waited");
+        for command in [["show", root], ["audit", root], ["events", root]] {
+            let said = place.run(&command).expect_code(0);
+            assert_eq!(busy(said.stdout()), expected, "{what}: {command:?}: {}", said.stdout());
+        }
+    };
+    let times_out = || {
+        let place = Place::new();
+        let script = format!("{WAITS} \"$FAKE\" burn 1200; echo > over; wait $waiter; sleep 1000");
+        place.tree(&["--max-concurrent", "1", "--timeout", "1"], &script);
+        let root = place.run(&["list", "--json"]).expect_code(0).json()[0].clone();
+        assert_eq!(root["status"], "timed_out", "{root}");
+        place.run(&["audit", root["runId"].as_str().expect("an id")]).expect_code(0);
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(times_out);
+        rows.into_iter().for_each(|row| drop(scope.spawn(move || check(row))));
+    });
+}

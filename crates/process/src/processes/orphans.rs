@@ -25,6 +25,11 @@ impl Inner {
         !state.live.contains_key(&orphan.get()) && reap_stray(&mut state, orphan)
     }
 
+    /// The CPU time, in ticks, of orphans of this leader's session that were reaped while it lived.
+    pub(crate) fn reaped_ticks(&self, leader: u32) -> u64 {
+        self.state().reaped.get(&leader).copied().unwrap_or(0)
+    }
+
     /// A process that came to us, carries no mark and stands in no session of ours. It is ended with the last run; and by
     /// the keeper, if we are killed before.
     pub(crate) fn remember_stray(&self, stray: Identity) {
@@ -150,7 +155,12 @@ fn reap_stray(state: &mut State, stray: ProcessId) -> bool {
         // Before its number is free, as with leaders.
         let _ = keeper.remove(Identity { pid: stray.get(), start_time });
     }
+    // A zombie still says what it has used; nothing does afterwards.
+    let used = stat(stray.get()).ok().filter(|used| state.live.contains_key(&used.session));
     let reaped = matches!(stray.reap(), Ok(Some(_)));
+    if let Some(used) = used.filter(|_| reaped) {
+        *state.reaped.entry(used.session).or_default() += used.ticks;
+    }
     if reaped {
         state.strays.remove(&stray.get());
     }

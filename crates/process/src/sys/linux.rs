@@ -9,8 +9,8 @@ pub(crate) use cgroup::{ControlGroups, control_group, process_namespace, wait_un
 pub(crate) use open_files::OpenFiles;
 pub use proc::boot_id;
 pub(crate) use proc::{
-    ChildList, Stat, all_processes, child_numbers, environment_has, environment_value, has_open,
-    ignores_broken_pipes, name, own_threads, stat,
+    ChildList, ProcessFolder, Stat, all_processes, child_numbers, environment_has,
+    environment_value, has_open, ignores_broken_pipes, name, own_threads, stat,
 };
 pub(crate) use spawn::{Image, spawn};
 

@@ -1,8 +1,11 @@
 //! How programs end.
 
-use offshoot_process::{Exit, MARK_VARIABLE};
+use std::time::Duration;
 
-use super::{LIST_DESCRIPTORS, agent, inherited, run, shell, text};
+use offshoot_process::{Capture, Exit, Keep, MARK_VARIABLE, Program, Stop, StopHandle, Tap};
+use offshoot_test_support::fake_agent;
+
+use super::{LIST_DESCRIPTORS, agent, inherited, processes, run, shell, text, within};
 
 #[tokio::test]
 async fn the_exit_is_what_the_system_says() {
@@ -51,4 +54,45 @@ async fn a_program_leads_a_group_and_ignores_no_signal() {
 async fn a_program_inherits_no_descriptor() {
     let finished = run(shell(LIST_DESCRIPTORS)).await;
     assert_eq!(text(&finished.stdout), inherited());
+}
+
+#[tokio::test]
+async fn the_time_that_a_program_uses_is_that_of_all_that_it_starts() {
+    let agent_path = fake_agent().display();
+    let rows = [
+        ("by itself", format!("exec {agent_path} burn 100 print done hang"), true),
+        // Orphans do not come to this process, so it dies unseen.
+        ("by a child", format!("{agent_path} burn 100 print done hang & wait"), false),
+        (
+            "by a child that has ended",
+            format!("{agent_path} burn 100; echo done; exec sleep 1000"),
+            true,
+        ),
+    ];
+    for (what, script, stays) in rows {
+        let (tx, rx) = tokio::sync::oneshot::channel();
+        let mut tx = Some(tx);
+        let tap: Tap = Box::new(move |_: &[u8]| {
+            tx.take().map(|tx| tx.send(()));
+        });
+        let stdout = Capture { keep: Keep::Nothing, tap: Some(tap) };
+        let child = processes().spawn(Program { stdout, ..shell(&script) });
+        let child = child.expect("the shell is there");
+        let clock = child.cpu();
+        assert!(clock.read() < Duration::from_millis(100), "{what}");
+        let (handle, stop) = StopHandle::new();
+        let finished = within(async {
+            let wait = child.wait(stop);
+            let stop = async {
+                rx.await.expect("it prints");
+                let used = clock.read();
+                assert!(used >= Duration::from_millis(100), "{what}: {used:?}");
+                handle.stop(Stop::Firm);
+            };
+            tokio::join!(wait, stop).0
+        });
+        assert_eq!(finished.await.exit, Exit::Signal(9));
+        let used = clock.read();
+        assert!(!stays || used >= Duration::from_millis(100), "{what}, when it is over: {used:?}");
+    }
 }

@@ -15,6 +15,7 @@ use super::report::Allowance;
 use super::run::{Live, Phase, Run, RunClock, RunIndex};
 use super::slots::{Part, Place};
 use super::{Effect, Machine, Opening, Spawn, caps};
+use crate::cpu_watch::Busy;
 
 /// A run that is being put into the tree.
 pub(super) struct Entrant<'a> {
@@ -174,6 +175,7 @@ impl Machine {
             grant: Arc::clone(grant),
             last_grant: None,
             clock: RunClock::default(),
+            small_work: Busy::default(),
             // What only holds pieces has no slot to wait for.
             started_at: (phase == Phase::Holder).then_some(at),
             phase,

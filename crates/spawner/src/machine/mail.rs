@@ -222,6 +222,7 @@ impl Machine {
             | EventKind::Progress { .. }
             | EventKind::Waiting
             | EventKind::Returned
+            | EventKind::BusyWaiting { .. }
             | EventKind::Stopping { .. }
             | EventKind::BudgetNotice
             | EventKind::Overrun { .. }

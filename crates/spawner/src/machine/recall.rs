@@ -190,6 +190,7 @@ impl Recall {
                 let more = BudgetGrant { tokens: Some(tokens), usd: Some(usd) };
                 self.machine.books.ledger.raise(id, more);
             }
+            EventKind::BusyWaiting { cpu_ms, wait_ms: _ } => self.machine.has_worked(run, cpu_ms),
             EventKind::Stopping { reason } => {
                 if let Some(live) = live {
                     live.stopping = Some(reason);

@@ -15,6 +15,7 @@ use super::refusals::Refusals;
 use super::report::Allowance;
 use super::slots::{Lease, Part, Place};
 use super::wait::WaitId;
+use crate::cpu_watch::Busy;
 
 /// The place of a run in its tree's list. Small, because queues hold many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,6 +65,8 @@ pub(crate) struct Live {
     pub(crate) last_grant: Option<Arc<Grant>>,
     pub(crate) phase: Phase,
     pub(crate) clock: RunClock,
+    /// What it used in waits too little to be recorded by itself.
+    pub(super) small_work: Busy,
     /// When it got its first slot.
     pub(crate) started_at: Option<Timestamp>,
     /// When its silence is looked at next.
@@ -228,8 +231,19 @@ impl RunClock {
     /// It holds none.
     pub(crate) fn pause(&mut self, now: Timestamp) {
         if let Some(since) = self.since.take() {
-            self.used += now.since(since);
+            self.used = self.used.saturating_add(now.since(since));
         }
+    }
+
+    /// It has worked without a slot.
+    pub(crate) fn spend(&mut self, time: Duration) {
+        self.used = self.used.saturating_add(time);
+    }
+
+    /// Whether a limit of so many seconds is over, with or without a slot.
+    pub(crate) fn is_over(&self, now: Timestamp, seconds: u64) -> bool {
+        let held = self.since.map_or(Duration::ZERO, |since| now.since(since));
+        seconds > 0 && self.used.saturating_add(held) >= Duration::from_secs(seconds)
     }
 
     /// It gave a sign of life.

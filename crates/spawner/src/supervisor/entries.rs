@@ -6,6 +6,7 @@ use offshoot_runtime::{LetterBox, StopHandle, UsageProbe};
 use tokio::sync::mpsc;
 
 use super::message::{FanEvent, FanId, Prepared};
+use crate::cpu_watch::CpuWatch;
 use crate::machine::RunIndex;
 use crate::mind::Mind;
 use crate::signs::Signs;
@@ -32,6 +33,8 @@ pub(super) struct Entry {
     pub(super) signs: Signs,
     /// Asks what it has used up to now.
     pub(super) usage: UsageProbe,
+    /// What it does while it waits.
+    pub(super) cpu: CpuWatch,
     /// What was chosen for it, for those below it; most runs have none.
     pub(super) mind: Option<Arc<Mind>>,
 }
@@ -81,7 +84,7 @@ impl Entry {
         let prepared = self.spare.take().expect("whoever may have another attempt has a spare");
         self.launch = Some(Box::new(Prepared { continues, ..*prepared }));
         (self.stop, self.post) = (None, Post::default());
-        self.usage = UsageProbe::default();
+        (self.usage, self.cpu) = (UsageProbe::default(), CpuWatch::default());
     }
 
     /// These are the first that it reads.

@@ -13,6 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use super::Counts;
 use crate::agents::Asking;
+use crate::cpu_watch::Busy;
 use crate::machine::{Outcome, Reach, RunIndex, WaitId};
 use crate::names::Kept;
 use crate::work::Work;
@@ -59,6 +60,8 @@ pub(crate) enum Message {
         value: VariableRef,
         reply: oneshot::Sender<Result<Kept, Refusal>>,
     },
+    /// The processes of a run used this while it waited.
+    Busy { run: RunIndex, busy: Busy },
     /// Whoever waited has the answer.
     WaitTaken { id: WaitId },
     /// A turn of this run did not bring the results of these children: they cannot be read at the moment.

@@ -229,20 +229,24 @@ impl Supervisor {
         }
         let (stop, signal) = StopHandle::new();
         entry.stop = Some(stop);
-        let signs = entry.signs.clone();
-        let host = self.host(run, session.agent.clone(), session.inline_bytes, signs);
+        let (signs, cpu) = (entry.signs.clone(), entry.cpu.clone());
+        let inline_bytes = session.inline_bytes;
+        let host = self.host(run, session.agent.clone(), inline_bytes, signs, cpu.clone());
         let letters = LetterBox::default();
         let turns = Turns::new(host.clone(), letters.clone());
         let entry = self.runs.get_mut(run).expect("it was there a moment ago");
         entry.post.open(letters);
         let probe = UsageProbe::default();
-        let cx = RunContext { host, stop: signal, turns, usage: probe.requests() };
+        let cx =
+            RunContext { host, stop: signal, turns, usage: probe.requests(), cpu: cpu.meter() };
         entry.usage = probe;
         let shared = Arc::clone(&self.shared);
         let task = Task { run, sender: self.sender.clone(), outcome: None };
         self.agents.spawn(async move {
             let mut task = task;
-            task.outcome = Some(agent::run(shared, id, session, prepared, cx).await);
+            let outcome = agent::run(Arc::clone(&shared), id, session, prepared, cx).await;
+            cpu.settle(&shared, &task.sender, run).await;
+            task.outcome = Some(outcome);
         });
     }
 

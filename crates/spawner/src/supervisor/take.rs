@@ -99,6 +99,7 @@ impl Supervisor {
                     None => drop(reply.send(Err(over()))),
                 }
             }
+            Message::Busy { run, busy } => self.step(Input::Busy { run, busy }, effects),
             Message::WaitTaken { id } => self.step(Input::WaitTaken { id }, effects),
             Message::NotBrought { run, children } => {
                 self.step(Input::NotBrought { run, children }, effects);
@@ -142,7 +143,8 @@ impl Supervisor {
                     let Session { key, agent, depth, grant, inline_bytes, may_retry: _ } = session;
                     let entry = self.runs.get(index);
                     let usage = entry.map(|entry| entry.usage.clone()).unwrap_or_default();
-                    Asking { index, key, agent, depth, grant, inline_bytes, usage }
+                    let cpu = entry.map(|entry| entry.cpu.clone()).unwrap_or_default();
+                    Asking { index, key, agent, depth, grant, inline_bytes, usage, cpu }
                 });
                 // Whoever asked may have gone.
                 let _ = reply.send(asking);

@@ -164,6 +164,8 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
         (usage(), cost()).prop_map(|(usage, cost)| EventKind::Used { usage, cost }),
         Just(EventKind::Waiting),
         Just(EventKind::Returned),
+        (any::<u64>(), any::<u64>())
+            .prop_map(|(cpu_ms, wait_ms)| EventKind::BusyWaiting { cpu_ms, wait_ms }),
         reason().prop_map(|reason| EventKind::Stopping { reason: Box::new(reason) }),
         Just(EventKind::BudgetNotice),
         (any::<u64>(), any::<u64>())

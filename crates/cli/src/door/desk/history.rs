@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use offshoot_display::number;
 use offshoot_door::{CallError, CallerKind, EntryKind, History, HistoryEntry, HistoryPage};
 use offshoot_model::{
     Admitted, Ending, Event, EventKind, Payload, Refusal, RootId, RunId, SessionKey, VariableRef,
@@ -123,6 +124,9 @@ fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, 
         EventKind::Starting => own(EntryKind::Event, "has a slot and starts".to_owned()),
         EventKind::Started { .. } => own(EntryKind::Event, "runs".to_owned()),
         EventKind::Returned => own(EntryKind::Event, "goes on".to_owned()),
+        EventKind::BusyWaiting { cpu_ms, wait_ms } => {
+            own(EntryKind::Event, number::busy(*cpu_ms, *wait_ms))
+        }
         EventKind::Stopping { reason } => {
             own(EntryKind::Event, format!("was asked to stop: {reason}"))
         }

@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
 
 use memchr::memmem;
+use rustix::fs::{Dir, Mode, OFlags, open, openat};
 
 use super::ProcessId;
 
@@ -20,18 +22,60 @@ pub(crate) struct Stat {
     /// Of a group that was made outside of our world of processes it is 0, as with the session.
     pub(crate) group: u32,
     pub(crate) session: u32,
+    /// CPU time in clock ticks: its own, and that of its children that have ended and were waited for.
+    pub(crate) ticks: u64,
     /// Clock ticks since boot. With the number it names a process for good.
     pub(crate) start_time: u64,
 }
 
 /// Reads a process's line.
 pub(crate) fn stat(pid: u32) -> io::Result<Stat> {
+    read_stat(File::open(format!("/proc/{pid}/stat"))?)
+}
+
+fn read_stat(mut file: File) -> io::Result<Stat> {
     // The name in it is at most 64 bytes and the 50 numbers at most 20 digits each.
     let mut line = [0; 1536];
-    let length = File::open(format!("/proc/{pid}/stat"))?.read(&mut line)?;
-    parse_stat(&line[..length]).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::InvalidData, format!("/proc/{pid}/stat has another form"))
-    })
+    let length = file.read(&mut line)?;
+    parse_stat(&line[..length])
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a `stat` has another form"))
+}
+
+/// A process by its folder in `/proc`. It stays with the process: where that is gone, nothing can be read, even when its
+/// number is used again.
+#[derive(Debug)]
+pub(crate) struct ProcessFolder(OwnedFd);
+
+impl ProcessFolder {
+    pub(crate) fn open(pid: u32) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self(open(format!("/proc/{pid}"), flags, Mode::empty())?))
+    }
+
+    pub(crate) fn stat(&self) -> io::Result<Stat> {
+        read_stat(self.file("stat")?)
+    }
+
+    /// Its children. One that begins or ends meanwhile may be left out.
+    pub(crate) fn children(&self) -> io::Result<Vec<u32>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let threads = Dir::new(openat(&self.0, "task", flags, Mode::empty())?)?;
+        let mut children = Vec::new();
+        for thread in threads {
+            let thread = thread?;
+            let Ok(name) = thread.file_name().to_str() else { continue };
+            // A thread that has ended has no children.
+            let Ok(list) = self.file(&format!("task/{name}/children")) else { continue };
+            // One that ends while it is read has handed them to another.
+            let _ = ChildList(list).for_each(|child| children.push(child));
+        }
+        Ok(children)
+    }
+
+    fn file(&self, path: &str) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        Ok(File::from(openat(&self.0, path, flags, Mode::empty())?))
+    }
 }
 
 /// The number by which the kernel names the time since it was started: with it a process's number and start time name that
@@ -58,10 +102,15 @@ fn parse_stat(line: &[u8]) -> Option<Stat> {
     let parent = fields.next()?.parse().ok()?;
     let group = fields.next()?.parse().ok()?;
     let session = fields.next()?.parse().ok()?;
-    // `starttime` is field 22 of the line; the next is field 7.
-    let start_time = fields.nth(22 - 7)?.parse().ok()?;
+    // `utime`, `stime`, `cutime` and `cstime` are fields 14 to 17 of the line; the next is field 7.
+    let mut ticks = 0u64;
+    for place in [14 - 7, 0, 0, 0] {
+        ticks = ticks.saturating_add(fields.nth(place)?.parse().ok()?);
+    }
+    // `starttime` is field 22.
+    let start_time = fields.nth(22 - 18)?.parse().ok()?;
     let (zombie, stopped) = (matches!(state, "Z" | "X"), matches!(state, "T" | "t"));
-    Some(Stat { zombie, stopped, parent, group, session, start_time })
+    Some(Stat { zombie, stopped, parent, group, session, ticks, start_time })
 }
 
 /// Whether one of the variables of a process is `name=` with `part` in its value. The environment is the one the
@@ -167,7 +216,10 @@ mod tests {
     fn a_line_is_read_whatever_the_name_says() {
         let tail = "1 2 3 34816 5 4194560 6 7 8 9 10 11 12 13 20 0 1 0 987654 2646016 245";
         let check = |line: &str, expected: Option<(bool, u64)>| {
-            let found = parse_stat(line.as_bytes()).map(|stat| (stat.zombie, stat.start_time));
+            let found = parse_stat(line.as_bytes()).map(|stat| {
+                assert_eq!(stat.ticks, 10 + 11 + 12 + 13, "{line}");
+                (stat.zombie, stat.start_time)
+            });
             assert_eq!(found, expected, "{line}");
         };
         check(&format!("42 (true) S {tail}"), Some((false, 987_654)));

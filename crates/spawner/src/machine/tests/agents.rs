@@ -148,7 +148,7 @@ impl World {
         if actor.over {
             return self.finish(run);
         }
-        match self.seed.below(29) {
+        match self.seed.below(30) {
             0..=5 => self.spawn_some(run),
             6..=11 => self.wait_somehow(run),
             12 if self.seed.one_in(2) => self.report(run),
@@ -186,6 +186,10 @@ impl World {
             }
             23..=24 => {
                 self.end_turn(run);
+            }
+            29 => {
+                let (cpu, wait) = (self.seed.below(2_000), self.seed.below(20_000));
+                self.works(run, cpu, wait);
             }
             27 => self.finish_because(run, OVERLOADED),
             28 => self.panic(run),

@@ -74,6 +74,10 @@ impl Stretch {
         self.since = None;
     }
 
+    fn add(&mut self, time: Duration) {
+        self.before += time;
+    }
+
     fn until(&self, at: Timestamp) -> Duration {
         self.before + self.since.map_or(Duration::ZERO, |since| at.since(since))
     }
@@ -261,6 +265,9 @@ impl Ledger {
                 self.alive.end(self.last_at);
                 self.alive.begin(at);
                 self.held.values_mut().for_each(|held| held.end(self.last_at));
+            }
+            EventKind::BusyWaiting { cpu_ms, .. } => {
+                self.held.entry(run).or_default().add(Duration::from_millis(*cpu_ms));
             }
             EventKind::Stopping { reason } => self.assert_deadline(run, at, reason),
             EventKind::Ended(ending) => {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use offshoot_model::{CancelledBy, Reason};
+use offshoot_model::{CancelledBy, EventKind, Reason};
 use offshoot_runtime::WaitMode;
 
 use super::super::{Reach, RunIndex, WaitId};
@@ -179,4 +179,57 @@ fn a_wait_that_names_no_run_is_for_those_that_its_caller_has_not_heard_of() {
     world.finish(third);
     assert!(world.is_answered(wait));
     assert_eq!(unnamed(&world), ids(&world, &[first, second, third]), "asking again repeats all");
+}
+
+#[test]
+fn a_run_that_works_while_it_waits_has_less_time() {
+    // Readings of CPU and wait in milliseconds, what of the CPU is recorded, and what is left of ten seconds.
+    let rows: &[(&[(u64, u64)], u64)] = &[
+        (&[(0, 5_000)], 0),
+        (&[(500, 5_000)], 0),
+        (&[(510, 5_000)], 510),
+        (&[(5_000, 1_000)], 5_000),
+        // Too little to speak of, and split up.
+        (&[(100, 200)], 0),
+        (&[(100, 200), (100, 200), (100, 200), (100, 200)], 300),
+        (&[(100, 200), (0, 5_000), (200, 400)], 0),
+        (&[(400, 1_000), (600, 1_000)], 1_000),
+    ];
+    for (readings, recorded) in rows {
+        let limits = Limits { run_timeout_seconds: 10, max_concurrent: 1, ..Limits::default() };
+        let mut world = World::new(92, limits, Behaviour::Quiet);
+        let parent = world.spawn_piece();
+        let child = world.spawn_from(parent).expect("it may spawn");
+        world.wait(parent);
+        world.finish(child);
+        for (cpu, wait) in *readings {
+            world.works(parent, *cpu, *wait);
+        }
+        let kinds = world.record.iter().map(|event| &event.kind);
+        let worked = kinds.filter_map(|kind| match kind {
+            EventKind::BusyWaiting { cpu_ms, .. } => Some(*cpu_ms),
+            _ => None,
+        });
+        assert_eq!(worked.sum::<u64>(), *recorded, "{readings:?}");
+        // It holds after a crash as well.
+        world.die(Duration::from_secs(1_000));
+        while world.claim() {}
+        world.advance(10_000 - recorded - 1);
+        assert!(world.asked_to_stop().is_empty(), "{readings:?}");
+        world.advance(1);
+        assert_eq!(world.asked_to_stop(), [parent], "{readings:?}");
+    }
+}
+
+#[test]
+fn a_run_that_has_worked_for_all_its_time_is_stopped_also_while_another_wait_is_open() {
+    let limits = Limits { run_timeout_seconds: 10, ..Limits::default() };
+    let mut world = World::new(93, limits, Behaviour::Quiet);
+    let parent = world.spawn_piece();
+    world.spawn_from(parent).expect("it may spawn");
+    world.wait(parent);
+    world.works(parent, 9_999, 60_000);
+    assert!(world.asked_to_stop().is_empty());
+    world.works(parent, 250, 300);
+    assert_eq!(world.asked_to_stop(), [parent]);
 }

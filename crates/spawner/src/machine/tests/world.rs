@@ -22,6 +22,7 @@ use super::invariants::Ledger;
 use super::limits::{AGENTS, Limits};
 use super::memory::{Memory, Said};
 use super::seed::Seed;
+use crate::cpu_watch::Busy;
 use crate::names::Sessions;
 
 pub(super) struct World {
@@ -224,6 +225,12 @@ impl World {
         }
         self.step(Input::Wait(NewWait { id, caller, runs, mode, until }));
         id
+    }
+
+    /// A wait of a run has closed, in which its processes used so many milliseconds of so many.
+    pub(super) fn works(&mut self, run: RunIndex, cpu: u64, wait: u64) {
+        let [cpu, wait] = [cpu, wait].map(Duration::from_millis);
+        self.step(Input::Busy { run, busy: Busy { cpu, wait } });
     }
 
     /// A turn of a run is over, and it has taken every letter that was handed to it.

@@ -1,0 +1,100 @@
+//! The CPU time of a child and of everything that it has started.
+//!
+//! ```text
+//!   leader ── its children, theirs …                     each by its folder in /proc
+//!   orphans of its session, or with its mark             children of this process by now
+//!   orphans that were reaped meanwhile                   counted when they were
+//! ```
+//!
+//! A process that has ended counts where its parent has waited for it. One whose parent ignores its end counts no more; that
+//! is the kernel's doing, and only a control group would tell.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use crate::processes::Inner;
+use crate::sys::{ProcessFolder, Stat, environment_has};
+use crate::{Identity, MARK_VARIABLE};
+
+/// The length of a clock tick in `/proc`: a hundredth of a second, which is part of the kernel's interface on every
+/// architecture that this crate is built for.
+const TICK: Duration = Duration::from_millis(10);
+
+/// How much CPU time a child has used, together with what it has started. Cheap to clone; it does not keep the child.
+#[derive(Clone, Debug)]
+pub struct CpuClock(Arc<Clocked>);
+
+#[derive(Debug)]
+struct Clocked {
+    inner: Weak<Inner>,
+    leader: Identity,
+    /// The element of the mark that is this child's alone.
+    mark: String,
+    /// Whether anybody has read it: most children end unread.
+    is_read: AtomicBool,
+    /// What it had used when it ended, in ticks.
+    last: OnceLock<u64>,
+}
+
+impl CpuClock {
+    pub(crate) fn new(inner: &Arc<Inner>, leader: Identity, mark: String) -> Self {
+        Self(Arc::new(Clocked {
+            inner: Arc::downgrade(inner),
+            leader,
+            mark,
+            is_read: AtomicBool::new(false),
+            last: OnceLock::new(),
+        }))
+    }
+
+    /// What was used until now, or until its end. To a hundredth of a second; blocks for some microseconds for each process.
+    pub fn read(&self) -> Duration {
+        self.0.is_read.store(true, Ordering::Relaxed);
+        let ticks = self.0.last.get().copied().unwrap_or_else(|| self.0.ticks());
+        TICK * u32::try_from(ticks).unwrap_or(u32::MAX)
+    }
+
+    /// The leader has ended and is not yet reaped.
+    pub(crate) fn ends(&self) {
+        if self.0.is_read.load(Ordering::Relaxed) {
+            self.0.last.get_or_init(|| self.0.ticks());
+        }
+    }
+}
+
+impl Clocked {
+    fn ticks(&self) -> u64 {
+        let (mut ticks, mut open) = (0u64, Vec::new());
+        if let Some(inner) = self.inner.upgrade() {
+            ticks = inner.reaped_ticks(self.leader.pid);
+            for orphan in inner.orphans().map(|orphans| orphans.pids).unwrap_or_default() {
+                open.extend(look(orphan, |stat| self.is_ours(orphan, stat)));
+            }
+        }
+        let start_time = self.leader.start_time;
+        open.extend(look(self.leader.pid, |stat| stat.start_time == start_time));
+        while let Some((pid, folder, stat)) = open.pop() {
+            ticks = ticks.saturating_add(stat.ticks);
+            for child in folder.children().unwrap_or_default() {
+                open.extend(look(child, |stat| stat.parent == pid));
+            }
+        }
+        ticks
+    }
+
+    /// Whether an orphan was started by this child.
+    fn is_ours(&self, orphan: u32, stat: &Stat) -> bool {
+        let leader = self.leader.pid;
+        stat.parent == std::process::id()
+            && (stat.session == leader
+                || stat.group == leader
+                || environment_has(orphan, MARK_VARIABLE, &self.mark) == Some(true))
+    }
+}
+
+fn look(pid: u32, is_wanted: impl FnOnce(&Stat) -> bool) -> Option<(u32, ProcessFolder, Stat)> {
+    let folder = ProcessFolder::open(pid).ok()?;
+    let stat = folder.stat().ok().filter(is_wanted)?;
+    Some((pid, folder, stat))
+}

@@ -1,0 +1,267 @@
+//! The CPU time that the processes of a run use while the run waits.
+//!
+//! ```text
+//!   first wait opens ──▶ reading      a wait closes ──▶ reading ──▶ the difference, to the supervisor
+//! ```
+//!
+//! A run that waits lends its slot, and its time limit rests. So what it does meanwhile is measured: once when its first wait
+//! opens and once when one closes, never in between. The answer of the wait is held back until that is known, so that what
+//! the run does with the answer is not in it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use offshoot_model::Timestamp;
+use offshoot_runtime::CpuMeter;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+
+use crate::machine::RunIndex;
+use crate::shared::Shared;
+use crate::supervisor::Message;
+
+/// The watch over one attempt of a run. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CpuWatch(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    meter: CpuMeter,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Waits of the run that are open.
+    open: u32,
+    /// Counts the times at which the last open wait closed.
+    round: u64,
+    /// The last reading of this round; none before the first.
+    last: Option<Reading>,
+    /// Whether a reading is being made. There is one at a time: what happens during it is in the next one.
+    is_reading: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    at: Timestamp,
+    cpu: Duration,
+}
+
+/// What the processes of a run used while the run waited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Busy {
+    pub(crate) cpu: Duration,
+    pub(crate) wait: Duration,
+}
+
+impl Reading {
+    fn since(self, before: Self) -> Busy {
+        Busy { cpu: self.cpu.saturating_sub(before.cpu), wait: self.at.since(before.at) }
+    }
+}
+
+impl CpuWatch {
+    /// The side of the runtime.
+    pub(crate) fn meter(&self) -> CpuMeter {
+        self.0.meter.clone()
+    }
+
+    /// A wait of the run opens; none where there is nothing to measure.
+    pub(crate) fn open(
+        &self,
+        shared: &Arc<Shared>,
+        sender: &mpsc::UnboundedSender<Message>,
+        run: RunIndex,
+    ) -> Option<OpenWait> {
+        if self.0.meter.is_empty() {
+            return None;
+        }
+        if self.state().opens() {
+            let (watch, shared) = (self.clone(), Arc::clone(shared));
+            spawn_blocking(move || watch.begin(&shared));
+        }
+        let (shared, sender) = (Arc::clone(shared), sender.clone());
+        Some(OpenWait { watch: self.clone(), shared, sender, run, is_closed: false })
+    }
+
+    /// The run is over: waits that are open, or whose reading is being made, are measured up to now.
+    pub(crate) async fn settle(
+        &self,
+        shared: &Arc<Shared>,
+        sender: &mpsc::UnboundedSender<Message>,
+        run: RunIndex,
+    ) {
+        // Whoever reads at this moment finds nothing to compare with, and tells nothing.
+        let Some(before) = self.state().last.take() else { return };
+        let (watch, shared) = (self.clone(), Arc::clone(shared));
+        let now = spawn_blocking(move || watch.reading(&shared)).await.ok().flatten();
+        tell(sender, run, now.map(|now| now.since(before)));
+    }
+
+    /// The first reading of a round.
+    fn begin(&self, shared: &Shared) {
+        loop {
+            let round = self.state().round;
+            let reading = self.reading(shared);
+            if self.state().begun(round, reading) {
+                return;
+            }
+        }
+    }
+
+    /// A further reading; the supervisor is told what was used since the one before.
+    fn read(&self, shared: &Shared, sender: &mpsc::UnboundedSender<Message>, run: RunIndex) {
+        let reading = self.reading(shared);
+        // Told before anybody else can look, so that the end of the run is not told first.
+        let mut state = self.state();
+        tell(sender, run, state.has_read(reading));
+    }
+
+    fn reading(&self, shared: &Shared) -> Option<Reading> {
+        Some(Reading { cpu: self.0.meter.read()?, at: shared.clock.now() })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Answers whether a first reading has to be made.
+    fn opens(&mut self) -> bool {
+        self.open += 1;
+        let is_first = self.open == 1 && !self.is_reading;
+        self.is_reading |= is_first;
+        is_first
+    }
+
+    /// Takes the first reading of this round. False where the round is over and another has begun.
+    fn begun(&mut self, round: u64, reading: Option<Reading>) -> bool {
+        let is_late = self.open > 0 && self.round != round;
+        if !is_late {
+            self.is_reading = false;
+            self.last = reading.filter(|_| self.open > 0);
+        }
+        !is_late
+    }
+
+    /// Answers whether a reading has to be made.
+    fn closes(&mut self) -> bool {
+        let reads = self.last.is_some() && !self.is_reading;
+        self.is_reading |= reads;
+        self.open -= 1;
+        if self.open == 0 {
+            self.round += 1;
+            // A reading that is being made needs the one before.
+            self.last.take_if(|_| !self.is_reading);
+        }
+        reads
+    }
+
+    fn has_read(&mut self, reading: Option<Reading>) -> Option<Busy> {
+        self.is_reading = false;
+        let before = self.last.take();
+        self.last = reading.filter(|_| self.open > 0);
+        Some(reading?.since(before?))
+    }
+}
+
+/// An open wait of a run. Dropped, it closes as well.
+pub(crate) struct OpenWait {
+    watch: CpuWatch,
+    shared: Arc<Shared>,
+    sender: mpsc::UnboundedSender<Message>,
+    run: RunIndex,
+    is_closed: bool,
+}
+
+impl OpenWait {
+    /// The wait closes. The supervisor is told before this answers, and also where nothing waits for that.
+    pub(crate) async fn close(mut self) {
+        if let Some(read) = self.reader() {
+            // A panic in it is told by its thread; there is nothing to measure then.
+            let _ = spawn_blocking(read).await;
+        }
+    }
+
+    /// What reads and tells, where that has to be done; for once.
+    fn reader(&mut self) -> Option<impl FnOnce() + Send + 'static> {
+        let is_first = !std::mem::replace(&mut self.is_closed, true);
+        let reads = is_first && self.watch.state().closes();
+        let (watch, shared) = (self.watch.clone(), Arc::clone(&self.shared));
+        let (sender, run) = (self.sender.clone(), self.run);
+        reads.then_some(move || watch.read(&shared, &sender, run))
+    }
+}
+
+impl Drop for OpenWait {
+    fn drop(&mut self) {
+        let Some(read) = self.reader() else { return };
+        match Handle::try_current() {
+            Ok(handle) => drop(handle.spawn_blocking(read)),
+            // A thread outside of the runtime may block.
+            Err(_) => read(),
+        }
+    }
+}
+
+/// Tells the supervisor what a run used.
+fn tell(sender: &mpsc::UnboundedSender<Message>, run: RunIndex, busy: Option<Busy>) {
+    if let Some(busy) = busy.filter(|busy| !busy.cpu.is_zero()) {
+        // A supervisor that is gone has no run to hold to anything.
+        let _ = sender.send(Message::Busy { run, busy });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(at: u64, cpu: u64) -> Option<Reading> {
+        let at = Timestamp::from_micros(at * 1_000_000);
+        Some(Reading { at, cpu: Duration::from_secs(cpu) })
+    }
+
+    fn busy(cpu: u64, wait: u64) -> Option<Busy> {
+        Some(Busy { cpu: Duration::from_secs(cpu), wait: Duration::from_secs(wait) })
+    }
+
+    #[test]
+    fn each_close_tells_what_was_used_since_the_reading_before() {
+        let mut state = State::default();
+        assert!(state.opens(), "the first wait");
+        assert!(!state.opens(), "another one meanwhile");
+        assert!(state.begun(0, reading(10, 1)));
+        assert!(state.closes());
+        assert_eq!(state.has_read(reading(20, 6)), busy(5, 10), "one is still open");
+        assert!(state.closes());
+        assert_eq!(state.has_read(reading(30, 8)), busy(2, 10));
+        // What is used between two waits is not of interest.
+        assert!(state.opens());
+        assert!(state.begun(1, reading(100, 50)));
+        assert!(state.closes());
+        assert!(state.last.take().is_some(), "its run is over before that is read");
+        assert_eq!(state.has_read(reading(101, 51)), None);
+    }
+
+    #[test]
+    fn waits_that_close_during_a_reading_are_in_it() {
+        let mut state = State::default();
+        assert!(state.opens() && !state.opens());
+        assert!(state.begun(0, reading(10, 1)));
+        assert!(state.closes());
+        assert!(!state.closes(), "it is being read");
+        assert_eq!(state.has_read(reading(20, 6)), busy(5, 10));
+        assert!(state.last.is_none(), "none is open");
+        // One that is over before the first reading is not measured, and the next one has a reading of its own.
+        assert!(state.opens());
+        assert!(!state.closes());
+        assert!(!state.opens(), "it is being read");
+        assert!(!state.begun(1, reading(30, 7)), "that was another round");
+        assert!(state.begun(2, reading(40, 9)));
+        assert!(state.closes());
+        assert_eq!(state.has_read(reading(41, 9)), busy(0, 1));
+    }
+}

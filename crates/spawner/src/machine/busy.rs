@@ -1,0 +1,75 @@
+//! Runs that work while they wait.
+//!
+//! A wait lends the slot of its run, and the time limit of the run rests. Nothing keeps the run from working meanwhile, and
+//! its slot cannot be taken back: with a single slot its children would never end. So the CPU time that it used counts against
+//! its time limit instead, and stands on record.
+
+use std::time::Duration;
+
+use offshoot_model::{EventKind, Reason, Timestamp};
+
+use super::run::{Phase, RunIndex};
+use super::timer::Due;
+use super::{Effect, Machine};
+use crate::cpu_watch::Busy;
+
+/// A run that uses less than this part of the time in which it waits is at rest.
+const AT_REST: u32 = 10;
+
+/// What a run uses for less than this is put together with its next wait: a program of its own that ends, or starts another
+/// wait, is no work. Split into many short waits, work is found all the same.
+const GRAIN: Duration = Duration::from_millis(250);
+
+impl Busy {
+    const fn is_at_rest(self) -> bool {
+        self.cpu.as_millis() * AT_REST as u128 <= self.wait.as_millis()
+    }
+}
+
+impl Machine {
+    /// A wait of a run has closed, and this is what its processes used meanwhile.
+    pub(super) fn busy(
+        &mut self,
+        now: Timestamp,
+        run: RunIndex,
+        busy: Busy,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(live) = self.runs[run.get()].live_mut() else { return };
+        // A reading of an earlier attempt.
+        if matches!(live.phase, Phase::Queued | Phase::Holder) {
+            return;
+        }
+        let small = std::mem::take(&mut live.small_work);
+        let busy = Busy { cpu: small.cpu + busy.cpu, wait: small.wait + busy.wait };
+        if busy.is_at_rest() {
+            return;
+        }
+        if busy.cpu < GRAIN {
+            live.small_work = busy;
+            return;
+        }
+        let [cpu_ms, wait_ms] = [busy.cpu, busy.wait].map(|time| time.as_millis() as u64);
+        self.record(now, run, EventKind::BusyWaiting { cpu_ms, wait_ms }, out);
+        self.has_worked(run, cpu_ms);
+        let live = self.runs[run.get()].live().expect("it was looked at");
+        let seconds = live.grant.run_timeout_seconds;
+        if live.clock.is_over(now, seconds) {
+            self.stop(now, run, Reason::Timeout { seconds }, out);
+        }
+    }
+
+    /// What a run did while it waited counts against its time limit, in a live step or as the record says.
+    pub(super) fn has_worked(&mut self, run: RunIndex, cpu_ms: u64) {
+        let Some(live) = self.runs[run.get()].live_mut() else { return };
+        let seconds = live.grant.run_timeout_seconds;
+        if let Some(at) = live.clock.timeout_at(seconds) {
+            self.timers.disarm(at, Due::Timeout(run));
+        }
+        live.clock.spend(Duration::from_millis(cpu_ms));
+        let holds = matches!(live.phase, Phase::Holding { .. });
+        if let Some(at) = live.clock.timeout_at(seconds).filter(|_| holds) {
+            self.timers.arm(at, Due::Timeout(run));
+        }
+    }
+}
