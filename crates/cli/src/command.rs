@@ -1,7 +1,7 @@
 //! The commands: one file for each, as in [`arguments`](crate::arguments).
 
 mod agents;
-mod audit;
+pub(crate) mod audit;
 mod budget;
 mod cancel;
 mod completions;

@@ -7,6 +7,7 @@ use offshoot_session_key::AgentId;
 use serde_json::Value;
 
 use crate::agent::AgentDefinition;
+use crate::audit::AuditSettings;
 use crate::built_in;
 use crate::document::Document;
 use crate::field::{Field, Listing, Unset};
@@ -124,6 +125,11 @@ impl Config {
     /// Where plugins are looked for, and their settings.
     pub fn plugins(&self) -> &PluginSettings {
         &self.inner.document.plugins
+    }
+
+    /// What is kept of each tree elsewhere than in its record.
+    pub fn audit(&self) -> &AuditSettings {
+        &self.inner.document.audit
     }
 
     /// What models cost, by name.

@@ -4,6 +4,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use crate::agent::{AgentDefinition, AgentList};
+use crate::audit::AuditSettings;
 use crate::field::{Field, Listing, Row};
 use crate::node::Node;
 use crate::origin::Valued;
@@ -26,6 +27,8 @@ section! {
         pub(crate) runtimes: IndexMap<String, RuntimeSettings> = "runtimes";
         /// Where plugins are looked for, and their settings.
         pub(crate) plugins: PluginSettings = "plugins";
+        /// What is kept of each tree elsewhere than in its record.
+        pub(crate) audit: AuditSettings = "audit";
         /// Dollars per million tokens, by model.
         pub(crate) prices: IndexMap<String, Price> = "prices";
         /// Bounds for the subagents' keys of every layer from this one on; only in the system or user file.

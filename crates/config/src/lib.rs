@@ -86,6 +86,7 @@
 //! typed only after the merge, when the place of a wrong one is gone.
 
 mod agent;
+mod audit;
 pub mod built_in;
 mod ceiling;
 mod config;
@@ -112,6 +113,7 @@ mod subagents;
 mod template;
 
 pub use agent::AgentDefinition;
+pub use audit::AuditSettings;
 pub use config::Config;
 pub use loader::{Ignored, Loader};
 pub use origin::{Origin, Valued};
@@ -121,8 +123,8 @@ pub use problem::{ConfigErrors, Place, Problem, ProblemKind};
 pub use runtime::RuntimeSettings;
 pub use schema::schema;
 pub use setting::{
-    AllowAgents, Cleanup, Command, CostKind, Date, Fraction, FreeForm, MaxChildren, MaxDepth,
-    ModelChoice, OnInterrupt, OnParentEnd, Park, PreferredSubagents, ToolList,
+    AllowAgents, Cleanup, Command, CostKind, Date, Fraction, FreeForm, HeadsTarget, MaxChildren,
+    MaxDepth, ModelChoice, OnInterrupt, OnParentEnd, Park, PreferredSubagents, ToolList,
 };
 pub use source::{Format, Source, SourceKind};
 pub use subagents::{BreakerSettings, BudgetSettings, RetrySettings, SubagentSettings};

@@ -49,6 +49,7 @@ impl Template {
             "defaults" => Some("\n[agents.defaults]\n"),
             "subagents" => Some("\n[agents.defaults.subagents]\n"),
             "plugins" => Some("\n[plugins]\n"),
+            "audit" => Some("\n[audit]\n"),
             _ => None,
         };
         if !self.nested {

@@ -7,12 +7,14 @@ use offshoot_model::ContentHash;
 
 /// Prove the record of a tree, and count again what it was held to
 ///
-/// The hash chain is recomputed first. Then slots, depth, spawns, rights, budgets, endings and deliveries
-/// are counted again from the events alone, by code that shares nothing with what ran the tree. Exits 1 on any breach.
+/// The hash chain is recomputed first. Then slots, depths, spawns and their rates, agents, cycles, rights, budgets, times, breakers,
+/// attempts, endings and deliveries are counted again from the events alone, by code that shares nothing with what ran the tree. Exits 1
+/// on any breach.
 ///
 /// The chain proves that a record is consistent, not that it is the one that was written: who can write the database can compute it
-/// again. The last link stands for the whole record. Keep it elsewhere (--head, or a file named by OFFSHOOT_AUDIT_HEADS), and --since
-/// tells whether the record still continues it; or sign it (--sign), and --verify tells whether it is still the one that was signed.
+/// again. The last link stands for the whole record. Keep it elsewhere (--head, or `audit.heads` in the configuration: a file, or a
+/// program that reads it), and --since tells whether the record still continues it; or sign it (--sign, or `audit.sign`), and --verify
+/// tells whether it is still the one that was signed. Keys are those of ssh, of the kind ed25519.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -24,7 +26,8 @@ Examples:
   offshoot audit 0198c7 --verify 0198c7.sig --key ~/.ssh/id_ed25519.pub
 
 Environment:
-  OFFSHOOT_AUDIT_HEADS  a file to which each tree's last link is appended when the command that ran the tree ends")]
+  OFFSHOOT_AUDIT_HEADS  a file to which each tree's last link is appended when the command that ran the tree ends,
+                        instead of audit.heads")]
 pub(crate) struct AuditArguments {
     /// Any run of the tree: a run id, its unique beginning, or a session key
     #[arg(value_name = "RUN", required_unless_present = "head")]
@@ -42,7 +45,7 @@ pub(crate) struct AuditArguments {
     #[arg(long, value_name = "FILE", conflicts_with = "verify")]
     pub(crate) sign: Option<PathBuf>,
 
-    /// Make sure that this is a signature of the tree's last link
+    /// Make sure that this is a signature of the tree's last link, or a list of links with one
     #[arg(long, value_name = "FILE", requires = "key")]
     pub(crate) verify: Option<PathBuf>,
 

@@ -1,6 +1,6 @@
 //! `offshoot audit`.
 
-mod signature;
+pub(crate) mod signature;
 
 use std::path::Path;
 

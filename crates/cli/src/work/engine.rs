@@ -15,9 +15,10 @@ use offshoot_store::{DataFolder, SqliteStore, Store};
 
 use super::children::{Children, TreeSlot};
 use super::claude::{self, CLAUDE};
+use super::heads::Heads;
+use super::leftovers;
 use super::openai::{self, OPENAI};
 use super::preflight::{EXEC, Prepared};
-use super::{heads, leftovers};
 use crate::door::{Door, refused};
 use crate::environment::Environment;
 use crate::exit::Exit;
@@ -37,6 +38,8 @@ pub(crate) struct Engine {
     pub(crate) store: Arc<dyn Store>,
     /// The same, with what only a database can be asked.
     record: Arc<SqliteStore>,
+    /// Where the last link of each tree goes.
+    heads: Heads,
     /// Where agents knock, until a tree answers.
     door: Mutex<Option<Door>>,
     /// The plugins that agents may name.
@@ -66,6 +69,7 @@ impl Engine {
         let Children { processes, tree } = prepared.plugins.children(cx)?.clone();
         let claude = claude(&config, &processes, work, cx).await?;
         let door = Door::bind(&folder, &cx.environment)?;
+        let heads = Heads::new(&config, processes.clone(), cx);
         let mut builder = Spawner::builder().runtime(exec(&config, processes, cx));
         if let Some(claude) = claude {
             builder = builder.runtime(claude);
@@ -84,12 +88,12 @@ impl Engine {
             .build()
             .map_err(|error| broken(&error))?;
         let found = Arc::new(Found::look(prepared.plugins.clone(), cx.clone())?);
-        Ok(Self { spawner, store, record, door: Mutex::new(Some(door)), found, tree })
+        Ok(Self { spawner, store, record, heads, door: Mutex::new(Some(door)), found, tree })
     }
 
     /// Keeps the last link of a tree that is over where the user wants it.
-    pub(crate) fn keep_head(&self, root: RootId, cx: &Invocation) -> Result<(), Failure> {
-        heads::keep(&self.record, root, cx)
+    pub(crate) async fn keep_head(&self, root: RootId, cx: &Invocation) {
+        self.heads.keep(&self.record, root, cx).await;
     }
 
     /// Lets the agents of this tree ask for children, for as long as the answer is kept.

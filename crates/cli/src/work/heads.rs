@@ -1,29 +1,141 @@
 //! The last link of each tree, kept where the operator wants it: a copy of a record that was written anew afterwards no longer
 //! continues it.
+//!
+//! ```text
+//!   tree events link [signature] ──▶ a file, appended        OFFSHOOT_AUDIT_HEADS, audit.heads = "file"
+//!                                └─▶ a program, on its input  audit.heads = ["program", "argument"]
+//! ```
+//!
+//! What fails here is a warning: the tree is over and its answer is printed, whatever becomes of the link.
 
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use offshoot_config::{Config, HeadsTarget};
 use offshoot_model::RootId;
+use offshoot_process::{
+    Exit as Ended, Keep, Kept, Processes, Program, Stdin, Stop, StopHandle, resolve_program,
+};
 use offshoot_store::{ChainHead, SqliteStore};
 
-use crate::failure::Failure;
+use crate::command::audit::signature;
+use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
 use crate::record::failed;
 
-/// Appends the last link of a tree to the file that the user has named for that, if any.
-pub(crate) fn keep(store: &SqliteStore, root: RootId, cx: &Invocation) -> Result<(), Failure> {
-    let Some(path) = &cx.environment.audit_heads else { return Ok(()) };
-    let heads = store.chain_heads(Some(root)).map_err(|error| failed(&error))?;
-    for ChainHead { root, events, link } in heads {
-        // In one write, so that lines of several commands do not mix.
-        let line = format!("{root} {events} {link}\n");
-        let file = OpenOptions::new().append(true).create(true).open(path);
-        let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
-        written.map_err(|error| {
-            Failure::file("append to", path, &error)
-                .hint("OFFSHOOT_AUDIT_HEADS names a file for the last link of each tree")
-        })?;
+/// How long a program that is told of a link may take. The command ends no sooner.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a program says beside, of which the last line is shown where it fails.
+const DIAGNOSTIC_BYTES: usize = 4096;
+
+/// Where links go, and with which key they are signed.
+#[derive(Debug)]
+pub(crate) struct Heads {
+    target: Option<HeadsTarget>,
+    key: Option<PathBuf>,
+    processes: Processes,
+}
+
+impl Heads {
+    /// As the environment says, else as the configuration does.
+    pub(crate) fn new(config: &Config, processes: Processes, cx: &Invocation) -> Self {
+        let named = cx.environment.audit_heads.as_ref();
+        let named = named.map(|path| HeadsTarget::File(path.to_string_lossy().into_owned()));
+        let audit = config.audit();
+        let set = || audit.heads.as_ref().map(|heads| heads.value.clone());
+        let key = audit.sign.as_ref().map(|key| PathBuf::from(&key.value));
+        Self { target: named.or_else(set), key, processes }
     }
-    Ok(())
+
+    /// Hands on the last link of a tree, or says why it could not.
+    pub(crate) async fn keep(&self, store: &SqliteStore, root: RootId, cx: &Invocation) {
+        let Some(target) = &self.target else {
+            if self.key.is_some() {
+                let why = "`audit.sign` is set and `audit.heads` is not: there is no place for signatures";
+                cx.output.warning(why);
+            }
+            return;
+        };
+        if let Err(failure) = self.try_to_keep(target, store, root, cx).await {
+            for Complaint { message, hint, .. } in &failure.complaints {
+                let text = format_args!("the last link of tree {root} is not kept: {message}");
+                cx.output.warning(text);
+                hint.iter().for_each(|hint| cx.output.hint(hint));
+            }
+        }
+    }
+
+    async fn try_to_keep(
+        &self,
+        target: &HeadsTarget,
+        store: &SqliteStore,
+        root: RootId,
+        cx: &Invocation,
+    ) -> Result<(), Failure> {
+        let heads = store.chain_heads(Some(root)).map_err(|error| failed(&error))?;
+        for head in heads {
+            let ChainHead { root, events, link } = head;
+            let signed = match &self.key {
+                Some(key) => format!(" {}", signature::in_a_word(root, &head, key)?),
+                None => String::new(),
+            };
+            let line = format!("{root} {events} {link}{signed}\n");
+            match target {
+                HeadsTarget::File(path) => append(Path::new(path), &line)?,
+                HeadsTarget::Command(words) => self.tell(words, line, cx).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets a program read a line, and ends it where it takes too long.
+    async fn tell(&self, words: &[String], line: String, cx: &Invocation) -> Result<(), Failure> {
+        let folder = &cx.environment.working_folder;
+        let search_path = cx.environment.path().map(|path| path.as_os_str());
+        let wrong =
+            |error: &dyn std::fmt::Display| Failure::input(format_args!("`{}`: {error}", words[0]));
+        let program = Program {
+            path: resolve_program(words[0].as_ref(), search_path, folder).map_err(|e| wrong(&e))?,
+            args: words[1..].iter().map(Into::into).collect(),
+            env: cx.environment.variables.clone(),
+            cwd: folder.clone(),
+            stdin: Stdin::Bytes(line.into_bytes().into()),
+            stdout: Keep::Nothing.into(),
+            stderr: Keep::Last(DIAGNOSTIC_BYTES).into(),
+        };
+        let child = self.processes.spawn(program).map_err(|error| wrong(&error))?;
+        let (handle, stop) = StopHandle::new();
+        let mut ended = std::pin::pin!(child.wait(stop));
+        let finished = match tokio::time::timeout(PATIENCE, &mut ended).await {
+            Ok(finished) => finished,
+            Err(_) => {
+                handle.stop(Stop::Firm);
+                ended.await;
+                return Err(wrong(&format_args!("has not ended within {} s", PATIENCE.as_secs())));
+            }
+        };
+        let last = |text: &[u8]| {
+            let text = String::from_utf8_lossy(text);
+            text.lines().last().map(|line| format!(": {line}")).unwrap_or_default()
+        };
+        let said = match &finished.stderr.kept {
+            Kept::Memory(text) => last(text),
+            Kept::File(_) => String::new(),
+        };
+        match finished.exit {
+            Ended::Code(0) => Ok(()),
+            Ended::Code(code) => Err(wrong(&format_args!("ended with exit code {code}{said}"))),
+            other => Err(wrong(&format_args!("ended by {other:?}{said}"))),
+        }
+    }
+}
+
+/// In one write, so that lines of several commands do not mix.
+fn append(path: &Path, line: &str) -> Result<(), Failure> {
+    let file = OpenOptions::new().append(true).create(true).open(path);
+    let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
+    written.map_err(|error| Failure::file("append to", path, &error))
 }

@@ -119,8 +119,9 @@ pub(crate) async fn run(
     };
     door.stop().await;
     // An answer that could not be recorded is still an answer: it is printed before that is said.
-    let exit = report::pieces(engine, root, &answer, &terms, interrupts.interrupted(), cx)?;
+    let exit = report::pieces(engine, root, &answer, &terms, interrupts.interrupted(), cx);
+    engine.keep_head(root, cx).await;
+    let exit = exit?;
     concluded.map_err(|error| broken(&error))?;
-    engine.keep_head(root, cx)?;
     Ok(exit)
 }

@@ -51,9 +51,9 @@ pub(crate) async fn run(
         never = interrupts.pass_on(&stopper, cx.output) => match never {},
     };
     door.stop().await;
-    let exit = report::run(engine, root, &envelope, printed, interrupts.interrupted(), cx)?;
-    engine.keep_head(root, cx)?;
-    Ok(exit)
+    let exit = report::run(engine, root, &envelope, printed, interrupts.interrupted(), cx);
+    engine.keep_head(root, cx).await;
+    exit
 }
 
 /// What the record says came of a root.

@@ -136,6 +136,59 @@ fn the_last_link_of_each_tree_is_kept_where_the_user_wants_it() {
     assert_eq!(lines.lines().count(), 2);
 }
 
+#[test]
+fn a_program_of_the_operator_is_told_of_each_last_link_and_cannot_break_a_tree() {
+    let place = Place::new();
+    let run = |heads: &str| {
+        place.file("c.toml", format!("[audit]\nheads = {heads}\n"));
+        let ran = place.run(&["--config", "c.toml", "run", "x", "--", "cat"]).expect_code(0);
+        assert_eq!(ran.stdout(), "x\n", "{heads}");
+        ran.stderr
+    };
+    assert!(!run(r#"["sh", "-c", "cat >> heads"]"#).contains("warning"));
+    assert!(!run(r#""heads""#).contains("warning"));
+    let lines = std::fs::read_to_string(place.path().join("heads")).expect("it was written");
+    assert_eq!(lines, place.run(&["audit", "--head"]).expect_code(0).stdout());
+    assert_eq!(lines.lines().count(), 2);
+    for (heads, why) in [
+        (r#"["no-such-program"]"#, "no-such-program"),
+        (r#"["sh", "-c", "echo the disk is full >&2; exit 3"]"#, "exit code 3: the disk is full"),
+        (r#""/proc/no/such/file""#, "/proc/no/such/file"),
+    ] {
+        let said = run(heads);
+        assert!(said.contains("is not kept") && said.contains(why), "{heads}: {said}");
+    }
+}
+
+#[test]
+fn a_tree_is_signed_when_it_ends_where_the_configuration_names_a_key() {
+    let place = Place::new();
+    place.file("key", KEY);
+    place.file("key.pub", PUBLIC);
+    place.file("c.toml", "[audit]\nheads = \"heads\"\nsign = \"key\"\n");
+    let run = ["--config", "c.toml", "run", "x", "--", "cat"];
+    for _ in 0..2 {
+        place.run(&run).expect_code(0);
+    }
+    for tree in place.run(&["list", "--json"]).json().as_array().expect("a list") {
+        let id = tree["runId"].as_str().expect("an id");
+        let verify = ["audit", id, "--verify", "heads", "--key", "key.pub"];
+        let verified = place.run(&verify).expect_code(0);
+        assert!(verified.stdout().contains("SHA256:"), "{}", verified.text());
+    }
+    forge(&place, "UPDATE events SET body = replace(body, 'x', 'y') WHERE kind = 'ended'");
+    let id = place.run(&["list", "--json"]).json()[0]["runId"].clone();
+    let verify = ["audit", id.as_str().expect("an id"), "--verify", "heads", "--key", "key.pub"];
+    place.run(&verify).expect_code(1);
+    // A key that cannot be used is no fault of the tree.
+    place.file("key", "no key");
+    let ran = place.run(&run).expect_code(0);
+    assert!(ran.stderr.contains("is not kept") && ran.stderr.contains("key"), "{}", ran.stderr);
+    place.file("c.toml", "[audit]\nsign = \"key\"\n");
+    let ran = place.run(&run).expect_code(0);
+    assert!(ran.stderr.contains("`audit.heads` is not"), "{}", ran.stderr);
+}
+
 /// A key for this test alone; it opens nothing.
 const KEY: &str = "\
 -----BEGIN OPENSSH PRIVATE KEY-----

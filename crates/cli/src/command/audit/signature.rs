@@ -6,10 +6,13 @@ use std::path::Path;
 
 use offshoot_model::RootId;
 use offshoot_store::ChainHead;
-use ssh_key::{HashAlg, LineEnding, PrivateKey, PublicKey, SshSig};
+use ssh_key::{Algorithm, HashAlg, LineEnding, PrivateKey, PublicKey, SshSig};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+
+/// The length of a line in the format of `ssh-keygen`.
+const PEM_WIDTH: usize = 70;
 
 /// What a signature is for, so that none that was made for something else fits.
 const NAMESPACE: &str = "offshoot";
@@ -20,16 +23,44 @@ fn statement(root: RootId, head: &ChainHead) -> String {
 }
 
 /// Signs the last link of a tree with a private key of ssh.
-pub(super) fn sign(root: RootId, head: &ChainHead, key: &Path) -> Result<String, Failure> {
+pub(crate) fn sign(root: RootId, head: &ChainHead, key: &Path) -> Result<String, Failure> {
     let wrong = |error: &dyn Display| {
         Failure::input(format_args!("cannot sign with `{}`: {error}", key.display())).hint(
             "`ssh-keygen -t ed25519 -f FILE` makes a key that fits; one with a passphrase does not",
         )
     };
     let private = PrivateKey::read_openssh_file(key).map_err(|error| wrong(&error))?;
+    if private.algorithm() != Algorithm::Ed25519 {
+        let text =
+            format_args!("it is a key of the kind {}, and ed25519 is needed", private.algorithm())
+                .to_string();
+        return Err(wrong(&text));
+    }
     let statement = statement(root, head);
     let signed = private.sign(NAMESPACE, HashAlg::Sha512, statement.as_bytes());
     signed.and_then(|signature| signature.to_pem(LineEnding::LF)).map_err(|error| wrong(&error))
+}
+
+/// The same as one word: what `ssh-keygen` writes, without its first line, its last one and its line breaks.
+pub(crate) fn in_a_word(root: RootId, head: &ChainHead, key: &Path) -> Result<String, Failure> {
+    let signature = sign(root, head, key)?;
+    Ok(signature.lines().filter(|line| !line.starts_with("-----")).collect())
+}
+
+/// The signature in a file: alone, or in the last line of a list of links that is about this link and has one.
+fn find(text: &str, root: RootId, head: &ChainHead) -> ssh_key::Result<SshSig> {
+    let about = format!("{root} {} {} ", head.events, head.link);
+    let word = text.lines().rev().find_map(|line| line.strip_prefix(&about));
+    let Some(word) = word else { return SshSig::from_pem(text) };
+    let mut pem = String::from("-----BEGIN SSH SIGNATURE-----\n");
+    for (place, letter) in word.trim().chars().enumerate() {
+        if place > 0 && place % PEM_WIDTH == 0 {
+            pem.push('\n');
+        }
+        pem.push(letter);
+    }
+    pem.push_str("\n-----END SSH SIGNATURE-----\n");
+    SshSig::from_pem(pem)
 }
 
 /// Makes sure that a file is a signature of the last link of a tree, by a public key; the fingerprint of that.
@@ -45,7 +76,7 @@ pub(super) fn verify(
         Failure::input(format_args!("`{}` cannot be used: {error}", path.display()))
     };
     let public = PublicKey::from_openssh(read(key)?.trim()).map_err(|e| unreadable(key, e))?;
-    let signed = SshSig::from_pem(read(signature)?).map_err(|e| unreadable(signature, e))?;
+    let signed = find(&read(signature)?, root, head).map_err(|e| unreadable(signature, e))?;
     let statement = statement(root, head);
     match public.verify(NAMESPACE, statement.as_bytes(), &signed) {
         Ok(()) => Ok(public.fingerprint(HashAlg::Sha256).to_string()),

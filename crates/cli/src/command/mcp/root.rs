@@ -153,7 +153,8 @@ impl OwnTree {
         };
         door.stop().await;
         closed.map_err(|error| broken(&error))?;
-        engine.keep_head(root, cx)
+        engine.keep_head(root, cx).await;
+        Ok(())
     }
 }
 
