@@ -32,7 +32,7 @@ mod show;
 mod style;
 mod tree;
 
-pub use line::{Line, line};
+pub use line::{Line, line, used};
 pub use list::List;
 pub use progress::{Progress, Tally};
 pub use schema::event_schema;

@@ -90,7 +90,7 @@ pub(crate) fn beside_status(reason: &Reason) -> String {
 }
 
 /// Tokens and money, where there is anything to tell: a command of the operator's own uses neither.
-pub(crate) fn used(usage: &Usage, cost: &Cost) -> Option<String> {
+pub fn used(usage: &Usage, cost: &Cost) -> Option<String> {
     match (*usage == Usage::default(), cost.is_none()) {
         (true, true) => None,
         (false, true) => Some(number::tokens(usage.total())),

@@ -2,14 +2,15 @@
 
 use offshoot_display::neutral;
 use offshoot_display::number::{count, duration};
+use offshoot_display::used;
 use offshoot_door::{RunNode, RunState};
-use offshoot_model::TokenCount;
 use std::time::Duration;
 
-/// A run with what is below it, one a line.
+/// A run with what is below it, one a line: the first with the sum of all, the others with what they used themselves.
 pub(crate) fn pictured(top: &RunNode) -> String {
     let mut lines = Vec::new();
-    draw(top, "", "", &mut lines);
+    let all = used(&top.subtree_usage, &top.cost);
+    draw(top, all, "", "", &mut lines);
     lines.join("\n")
 }
 
@@ -25,18 +26,13 @@ pub(crate) fn listed(node: &RunNode) -> [String; 6] {
     ]
 }
 
-fn draw(node: &RunNode, before: &str, below: &str, lines: &mut Vec<String>) {
+fn draw(node: &RunNode, spent: Option<String>, before: &str, below: &str, lines: &mut Vec<String>) {
     let name = node.label.as_deref().map_or_else(|| node.agent.to_string(), plain);
     let mut line = format!("{before}{name} (depth {})  {}", node.depth, word(node.status));
-    let tokens = match node.subtree_usage.total() {
-        TokenCount::Known(0) | TokenCount::Unknown => None,
-        TokenCount::Known(tokens) => Some(format!("{} tokens", count(tokens))),
-        TokenCount::AtLeast(tokens) => Some(format!("≥ {} tokens", count(tokens))),
-    };
     let reason = node.reason.as_ref().filter(|_| !node.status.is_success());
     let reason = reason.map(|reason| plain(&reason.message));
     let left = node.not_removed.as_deref().map(|why| format!("not removed: {}", plain(why)));
-    for part in [time(node), tokens, reason, left].into_iter().flatten() {
+    for part in [time(node), spent, reason, left].into_iter().flatten() {
         line.push_str("  ");
         line.push_str(&part);
     }
@@ -45,7 +41,9 @@ fn draw(node: &RunNode, before: &str, below: &str, lines: &mut Vec<String>) {
     let last = rows.saturating_sub(1);
     for (place, child) in node.children.iter().enumerate() {
         let (branch, rest) = if place == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-        draw(child, &format!("{below}{branch}"), &format!("{below}{rest}"), lines);
+        // A supervisor of an earlier version does not tell what a run alone cost.
+        let own = used(&child.own_usage, &child.own_cost.unwrap_or(child.cost));
+        draw(child, own, &format!("{below}{branch}"), &format!("{below}{rest}"), lines);
     }
     if node.deleted > 0 {
         lines.push(format!("{below}└─ … {} deleted", count(node.deleted.into())));
@@ -87,9 +85,10 @@ mod tests {
             "runId": "01985e3a-0000-7000-8000-000000000001", "sessionKey": "agent:main:main",
             "agent": "main", "label": label, "status": status, "depth": depth,
             "reason": { "code": "exit_code", "message": "exit code 7" }, "executionTimeMs": 40,
-            "ownUsage": { "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0 },
+            "ownUsage": { "input": 100, "output": 20, "cacheRead": 0, "cacheWrite": 0 },
+            "ownCost": { "knownUsd": 0.25, "estimatedUsd": 0.0, "unknownRuns": 0 },
             "subtreeUsage": { "input": 1000, "output": 200, "cacheRead": 0, "cacheWrite": 0 },
-            "cost": { "knownUsd": 0.0, "estimatedUsd": 0.0, "unknownRuns": 0 },
+            "cost": { "knownUsd": 1.5, "estimatedUsd": 0.0, "unknownRuns": 0 },
         });
         RunNode { children, ..serde_json::from_value(json).expect("a node") }
     }
@@ -105,10 +104,10 @@ mod tests {
         );
         let top = RunNode { deleted: 2, ..top };
         let expected = "\
-top (depth 1)  waiting  40 ms  1,200 tokens  exit code 7
-├─ a (depth 2)  failed  40 ms  1,200 tokens  exit code 7
-│  └─ deep ␛ (depth 3)  running  40 ms  1,200 tokens  exit code 7
-├─ b (depth 2)  completed  40 ms  1,200 tokens
+top (depth 1)  waiting  40 ms  1,200 tokens  $1.50  exit code 7
+├─ a (depth 2)  failed  40 ms  120 tokens  $0.25  exit code 7
+│  └─ deep ␛ (depth 3)  running  40 ms  120 tokens  $0.25  exit code 7
+├─ b (depth 2)  completed  40 ms  120 tokens  $0.25
 └─ … 2 deleted";
         assert_eq!(pictured(&top), expected);
     }

@@ -166,6 +166,20 @@ fn a_history_controls_no_terminal() {
 }
 
 #[test]
+fn a_session_sees_what_each_run_below_it_used_itself() {
+    let place = Place::new();
+    let script = r#""$OFFSHOOT" spawn --wait x -- cat > /dev/null; "$OFFSHOOT" --json tree"#;
+    let inside = place.tree(&[], script).expect_code(0).json();
+    let outside = place.run(&["tree", "--all", "--json"]).expect_code(0).json();
+    let of = |tree: &Value| {
+        let child = &tree[0]["children"][0];
+        [&child["ownUsage"], &child["ownCost"]].map(Clone::clone)
+    };
+    assert!(of(&inside).iter().all(Value::is_object), "{inside}");
+    assert_eq!(of(&inside), of(&outside));
+}
+
+#[test]
 fn what_is_elsewhere_does_not_exist_for_a_session() {
     let place = Place::new();
     // One child tries everything on its sibling, which lives on untouched.

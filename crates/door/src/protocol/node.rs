@@ -39,6 +39,9 @@ pub struct RunNode {
     pub execution_time_ms: Option<u64>,
     /// Its own usage.
     pub own_usage: Usage,
+    /// Its own cost. Absent from what earlier versions answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_cost: Option<Cost>,
     /// With everything below.
     pub subtree_usage: Usage,
     /// With everything below.
@@ -82,6 +85,7 @@ impl From<&TreeNode> for RunNode {
             ended_at: node.ended_at.map(|at| at.to_string()),
             execution_time_ms: node.execution_time_ms,
             own_usage: node.own_usage,
+            own_cost: Some(node.own_cost),
             subtree_usage: node.subtree_usage,
             cost: node.cost,
             not_removed: node.not_removed.as_deref().map(str::to_owned),
