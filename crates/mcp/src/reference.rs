@@ -9,6 +9,10 @@ use crate::Options;
 use crate::answer::json;
 use crate::tool::ToolKind;
 
+/// Of English words and JSON, a token has a little more than four bytes: 4.2 with the tokenizer `o200k_base`, by which these tools
+/// were measured once. Whole bytes are near enough to see that the tools have grown, and need no tokenizer.
+const BYTES_PER_TOKEN: usize = 4;
+
 /// All tools as a model is told of them: a list of `name`, `description` and `inputSchema`.
 pub fn tools_json() -> JsonText {
     json(&for_models().map(ToolKind::definition).collect::<Vec<_>>())
@@ -17,7 +21,10 @@ pub fn tools_json() -> JsonText {
 /// All tools as Markdown.
 pub fn tools_markdown() -> String {
     let size = size();
-    let mut page = format!("Names, words and schemas together: {size} bytes in each prompt.\n\n");
+    let tokens = size.div_ceil(BYTES_PER_TOKEN);
+    let mut page = format!(
+        "Names, words and schemas together: {size} bytes in each prompt, about {tokens} tokens at {BYTES_PER_TOKEN} bytes each.\n\n"
+    );
     for tool in for_models() {
         let definition = tool.definition();
         let schema = definition.schema_as_json_value();

@@ -218,6 +218,35 @@ mod tests {
         }
     }
 
+    /// The rules that both publish beside those of schemas: names of at most 64 letters, digits, `_` and `-` that begin with a letter,
+    /// also behind the name of the server as clients put it; descriptions of at most 1,024 characters; names of values are text;
+    /// at most five levels and a hundred properties.
+    #[test]
+    fn each_tool_is_a_function_declaration_for_gemini_and_a_function_for_openai() {
+        fn levels(schema: &serde_json::Value, place: &str) -> usize {
+            let words = schema["description"].as_str().unwrap_or_default();
+            assert!(words.chars().count() <= 1024, "{place}");
+            let names = schema["enum"].as_array().into_iter().flatten();
+            assert!(names.into_iter().all(serde_json::Value::is_string), "{place}");
+            assert!(schema.get("enum").is_none() || schema["type"] == "string", "{place}");
+            let inner = schema["properties"].as_object().into_iter().flat_map(|it| it.values());
+            1 + inner.chain(schema.get("items")).map(|it| levels(it, place)).max().unwrap_or(0)
+        }
+        for tool in ToolKind::ALL {
+            let definition = tool.definition();
+            for name in [tool.name().to_owned(), format!("mcp__offshoot__{}", tool.name())] {
+                let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+                assert!(name.len() <= 64 && name.bytes().all(is_plain), "{name}");
+                assert!(name.starts_with(|first: char| first.is_ascii_alphabetic()), "{name}");
+            }
+            let words = definition.description.as_deref().unwrap_or_default();
+            assert!((1..=1024).contains(&words.chars().count()), "{tool:?}");
+            let schema = definition.schema_as_json_value();
+            assert!(levels(&schema, tool.name()) <= 5, "{tool:?}");
+            assert!(schema.to_string().matches("\"type\"").count() <= 100, "{tool:?}");
+        }
+    }
+
     #[test]
     fn each_schema_is_plain_and_all_of_them_are_small() {
         let for_models = ToolKind::ALL.iter().filter(|tool| tool.is_there(&Options::default()));

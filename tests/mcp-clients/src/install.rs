@@ -9,18 +9,33 @@ use offshoot_test_support::target_folder;
 
 const MANIFEST: &str = include_str!("../package.json");
 const LOCK: &str = include_str!("../package-lock.json");
+const INSPECTOR: &str = include_str!("../inspector/package.json");
+const INSPECTOR_LOCK: &str = include_str!("../inspector/package-lock.json");
 const REQUIREMENTS: &str = include_str!("../requirements.txt");
 
 /// The folder with the packages for Node.js.
 pub(crate) fn node() -> Result<PathBuf, String> {
     // It is the client that needs it; to install, npm would do.
     run("node", &["--version"], Path::new("."))?;
-    once("node", LOCK, |folder| {
+    packages("node", MANIFEST, LOCK)
+}
+
+/// The program of the inspector, a script for Node.js.
+pub(crate) fn inspector() -> Result<PathBuf, String> {
+    run("node", &["--version"], Path::new("."))?;
+    let folder = packages("inspector", INSPECTOR, INSPECTOR_LOCK)?;
+    Ok(folder.join("node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"))
+}
+
+/// A folder with the packages of a manifest.
+fn packages(name: &str, manifest: &str, lock: &str) -> Result<PathBuf, String> {
+    once(name, lock, |folder| {
         let write = |name, text| fs::write(folder.join(name), text);
         let written =
-            write("package.json", MANIFEST).and_then(|()| write("package-lock.json", LOCK));
+            write("package.json", manifest).and_then(|()| write("package-lock.json", lock));
         written.map_err(|error| explain(folder, &error))?;
-        run("npm", &["ci", "--no-audit", "--no-fund", "--omit=dev"], folder)
+        let options = ["--no-audit", "--no-fund", "--omit=dev", "--ignore-scripts"];
+        run("npm", &[&["ci"], &options[..]].concat(), folder)
     })
 }
 

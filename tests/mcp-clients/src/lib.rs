@@ -23,8 +23,10 @@
 //! ```
 
 mod client;
+mod inspector;
 mod install;
 mod library;
 
 pub use client::Client;
+pub use inspector::inspector;
 pub use library::Library;

@@ -7,6 +7,7 @@ mod calls;
 mod errors;
 mod many;
 mod roots;
+mod schemas;
 mod waits;
 
 use offshoot_mcp_clients::Library;
