@@ -7,7 +7,7 @@ use offshoot_fake_model_api::{Condition, Reply, Rule};
 use offshoot_real_clients::install;
 use serde_json::json;
 
-use crate::command::{Place, check};
+use crate::command::{Place, Table, check};
 use crate::stage::Stage;
 
 fn echo() -> Rule {
@@ -168,21 +168,20 @@ fn different_tasks() {
 
 #[test]
 fn what_is_wrong_is_said_before() {
+    let mut table = Table::default();
     let place = Place::new();
     let run = |arguments: &[&str]| place.run_with("PATH", "/nowhere", arguments);
-    check("claude_missing", &run(&["run", "--runtime", "claude", "x"]));
+    table.row(&run(&["run", "--runtime", "claude", "x"]));
     place.file("c.toml", "[runtimes.claude.options]\nmaxTurn = 3\n");
-    check(
-        "claude_unknown_option",
-        &run(&["run", "--runtime", "claude", "--config", "c.toml", "x"]),
-    );
+    table.row(&run(&["run", "--runtime", "claude", "--config", "c.toml", "x"]));
     // A program that says which version it is, and nothing else.
     let old = place.file("bin/claude", "#!/bin/sh\necho '1.0.3 (Claude Code)'\n");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(&old, mode).expect("it is ours");
     let path = format!("{}:/usr/bin:/bin", place.path().join("bin").display());
-    check("claude_too_old", &place.run_with("PATH", &path, &["-q", "run", "x"]));
+    table.row(&place.run_with("PATH", &path, &["-q", "run", "x"]));
     let outcome = place.run_with("PATH", &path, &["run", "--dry-run", "x"]).expect_code(0);
     assert!(outcome.stdout().contains("budget.usd           5"), "{}", outcome.stdout());
     assert!(outcome.stdout().contains("each runs: claude"), "{}", outcome.stdout());
+    table.check("claude_wrong");
 }

@@ -196,6 +196,26 @@ const FILTERS: [(&str, &str); 8] = [
 /// Compares with the committed snapshot of this name.
 #[track_caller]
 pub(crate) fn check(name: &str, outcome: &Outcome) {
+    check_text(name, &outcome.text());
+}
+
+/// Outcomes of many commands in one snapshot: each begins with its command line.
+#[derive(Default)]
+pub(crate) struct Table(Vec<String>);
+
+impl Table {
+    pub(crate) fn row(&mut self, outcome: &Outcome) {
+        self.0.push(outcome.text().trim_end().to_owned());
+    }
+
+    #[track_caller]
+    pub(crate) fn check(self, name: &str) {
+        check_text(name, &self.0.join("\n\n"));
+    }
+}
+
+#[track_caller]
+fn check_text(name: &str, text: &str) {
     let mut settings = insta::Settings::clone_current();
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
@@ -203,7 +223,7 @@ pub(crate) fn check(name: &str, outcome: &Outcome) {
     for (pattern, stand_in) in FILTERS {
         settings.add_filter(pattern, stand_in);
     }
-    settings.bind(|| insta::assert_snapshot!(name, outcome.text()));
+    settings.bind(|| insta::assert_snapshot!(name, text));
 }
 
 fn quoted(word: &str) -> String {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::command::{Place, check};
+use crate::command::{Place, Table, check};
 
 #[test]
 fn every_value_knows_its_origin() {
@@ -45,6 +45,7 @@ fn without_files_the_built_in_values_hold() {
 
 #[test]
 fn what_is_wrong_is_named_with_its_place() {
+    let mut table = Table::default();
     let place = Place::new();
     let cases = [
         ("unknown_key", "toml", "[agents.defaults.subagents]\nmaxDeph = 2\n"),
@@ -58,18 +59,19 @@ fn what_is_wrong_is_named_with_its_place() {
     for (name, format, text) in cases {
         let file = format!("{name}.{format}");
         place.file(&file, text);
-        check(&format!("config_check_{name}"), &place.run(&["config", "check", &file]));
+        table.row(&place.run(&["config", "check", &file]));
         // The same stops every other command that uses the file.
         place.run(&["config", "show", "--config", &file]).expect_code(2);
     }
-    check("config_flag_out_of_range", &place.run(&["config", "resolve", "--max-depth", "11"]));
-    check("config_flag_wrong_type", &place.run(&["config", "resolve", "--budget-usd", "much"]));
+    table.row(&place.run(&["config", "resolve", "--max-depth", "11"]));
+    table.row(&place.run(&["config", "resolve", "--budget-usd", "much"]));
     let outcome = place.run_with(
         "OFFSHOOT__AGENTS__DEFAULTS__SUBAGENTS__MAXDEPTH",
         "11",
         &["config", "show"],
     );
-    check("config_environment_out_of_range", &outcome);
+    table.row(&outcome);
+    table.check("config_wrong");
 }
 
 #[test]
@@ -86,11 +88,13 @@ fn problems_are_told_to_programs_too() {
 
 #[test]
 fn a_file_that_cannot_be_read_is_an_error() {
+    let mut table = Table::default();
     let place = Place::new();
     place.file("latin1.toml", b"# caf\xe9\n");
-    check("config_missing_file", &place.run(&["config", "check", "nowhere.toml"]));
-    check("config_folder", &place.run(&["config", "show", "--config", "home"]));
-    check("config_not_utf8", &place.run(&["config", "check", "latin1.toml"]));
+    table.row(&place.run(&["config", "check", "nowhere.toml"]));
+    table.row(&place.run(&["config", "show", "--config", "home"]));
+    table.row(&place.run(&["config", "check", "latin1.toml"]));
+    table.check("config_unreadable");
 }
 
 #[test]

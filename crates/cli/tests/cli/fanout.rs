@@ -1,6 +1,6 @@
 //! `offshoot fanout`.
 
-use crate::command::{Place, check};
+use crate::command::{Place, Table, check};
 
 #[test]
 fn each_task_is_the_input_of_one_run() {
@@ -32,28 +32,27 @@ fn context_is_named_in_the_prompt_and_there_to_be_read() {
 
 #[test]
 fn tasks_that_cannot_be_used_are_named() {
+    let mut table = Table::default();
     let place = Place::new();
     place.file("bad.jsonl", "{\"task\":\"x\"}\n{\"tsk\":\"y\"}\n");
-    check("fanout_bad_task", &place.run(&["fanout", "--tasks", "bad.jsonl", "--", "cat"]));
-    check("fanout_no_file", &place.run(&["fanout", "--tasks", "nowhere", "--", "cat"]));
-    check("fanout_empty_task", &place.run(&["fanout", "--task", "", "--", "cat"]));
-    check("fanout_no_task", &place.run(&["fanout", "--", "cat"]));
-    check("fanout_no_command", &place.run_with("PATH", "/nowhere", &["fanout", "--task", "x"]));
-    check(
-        "fanout_same_context",
-        &place.run(&[
-            "fanout",
-            "--task",
-            "x",
-            "--context",
-            "a=bad.jsonl",
-            "--context",
-            "a=bad.jsonl",
-            "--",
-            "cat",
-        ]),
-    );
+    table.row(&place.run(&["fanout", "--tasks", "bad.jsonl", "--", "cat"]));
+    table.row(&place.run(&["fanout", "--tasks", "nowhere", "--", "cat"]));
+    table.row(&place.run(&["fanout", "--task", "", "--", "cat"]));
+    table.row(&place.run(&["fanout", "--", "cat"]));
+    table.row(&place.run_with("PATH", "/nowhere", &["fanout", "--task", "x"]));
+    table.row(&place.run(&[
+        "fanout",
+        "--task",
+        "x",
+        "--context",
+        "a=bad.jsonl",
+        "--context",
+        "a=bad.jsonl",
+        "--",
+        "cat",
+    ]));
     place.file("none.jsonl", "\n");
     let nothing = place.run(&["fanout", "--tasks", "none.jsonl", "--", "cat"]).expect_code(0);
     assert_eq!(nothing.stdout(), "\n");
+    table.check("fanout_wrong");
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::command::{Place, check};
+use crate::command::{Place, Table, check};
 
 /// A place in which three pieces ran, of which one failed; and the id of their tree.
 fn with_a_tree() -> (Place, String) {
@@ -41,6 +41,7 @@ fn a_tree_is_shown_as_text_and_as_json() {
             "executionTimeMs",
             "tokenUsage",
             "ownUsage",
+            "ownCost",
             "subtreeUsage",
             "cost",
         ] {
@@ -72,6 +73,7 @@ fn runs_are_listed() {
 
 #[test]
 fn a_run_is_named_by_id_beginning_or_key() {
+    let mut table = Table::default();
     let (place, id) = with_a_tree();
     let key = format!("agent:main:run:{id}");
     for name in [id.as_str(), &id[..35], &id.to_uppercase(), &key, &key.to_uppercase()] {
@@ -79,10 +81,11 @@ fn a_run_is_named_by_id_beginning_or_key() {
         assert_eq!(shown["runId"], id.as_str(), "{name}");
     }
     // All ids of one tree begin with the moment at which they were minted.
-    check("look_ambiguous", &place.run(&["show", &id[..8]]));
-    check("look_unknown", &place.run(&["show", "ffffffff"]));
-    check("look_malformed_key", &place.run(&["show", "agent:main:subagent:"]));
-    check("look_no_main", &place.run(&["tree", "main"]));
+    table.row(&place.run(&["show", &id[..8]]));
+    table.row(&place.run(&["show", "ffffffff"]));
+    table.row(&place.run(&["show", "agent:main:subagent:"]));
+    table.row(&place.run(&["tree", "main"]));
+    table.check("look_wrong");
 }
 
 #[test]
@@ -121,14 +124,16 @@ fn events_are_printed_in_order() {
 
 #[test]
 fn where_nothing_ran_nothing_is_made() {
+    let mut table = Table::default();
     let place = Place::new();
-    check("look_tree_of_nothing", &place.run(&["tree"]));
+    table.row(&place.run(&["tree"]));
     assert_eq!(place.run(&["tree", "--json"]).expect_code(0).stdout(), "[]\n");
     assert_eq!(place.run(&["list", "--json"]).expect_code(0).stdout(), "[]\n");
-    check("look_show_nothing", &place.run(&["show", "0198"]));
+    table.row(&place.run(&["show", "0198"]));
     assert!(!place.path().join(".offshoot").exists());
     fs::write(place.path().join("file"), "").expect("there is room");
-    check("look_data_file", &place.run(&["tree", "--data-dir", "file"]));
+    table.row(&place.run(&["tree", "--data-dir", "file"]));
+    table.check("look_nothing");
 }
 
 #[test]

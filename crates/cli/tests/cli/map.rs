@@ -1,6 +1,6 @@
 //! `offshoot map`.
 
-use crate::command::{Outcome, Place, check};
+use crate::command::{Outcome, Place, Table, check};
 
 /// A place with a log of 30 lines, of which every third has ERROR in it.
 fn with_log() -> Place {
@@ -159,28 +159,27 @@ fn input_that_is_no_text_passes_through() {
 
 #[test]
 fn input_that_cannot_be_used_is_named_before_anything_runs() {
+    let mut table = Table::default();
     let place = Place::new();
     place.file("there", "x");
     place.file("no.jsonl", "{}\nnope\n");
-    check("map_missing_input", &place.run(&["map", "there", "nowhere", "--", "cat"]));
-    check("map_folder", &place.run(&["map", "home", "--", "cat"]));
-    check("map_device", &place.run(&["map", "/dev/null", "--", "cat"]));
-    check("map_not_jsonl", &place.run(&["map", "--split", "jsonl:1", "no.jsonl", "--", "cat"]));
-    check("map_unknown_split", &place.run(&["map", "--split", "words:3", "there", "--", "cat"]));
-    check("map_unknown_merge", &place.run(&["map", "--merge", "best", "there", "--", "cat"]));
-    check("map_no_input", &place.run(&["map", "--", "cat"]));
-    check("map_no_command", &place.run_with("PATH", "/nowhere", &["map", "there"]));
-    check("map_unknown_runtime", &place.run(&["map", "--runtime", "other", "there"]));
-    check("map_two_runtimes", &place.run(&["map", "--runtime", "claude", "there", "--", "cat"]));
-    check("map_missing_program", &place.run(&["map", "there", "--", "no-such-program"]));
-    check(
-        "map_missing_context",
-        &place.run(&["map", "--context", "a=nowhere", "there", "--", "cat"]),
-    );
-    check("map_bad_context", &place.run(&["map", "--context", "a", "there", "--", "cat"]));
-    check("map_bad_ok_exit", &place.run(&["map", "--ok-exit", "0,256", "there", "--", "cat"]));
-    check("map_bad_limit", &place.run(&["map", "--max-concurrent", "0", "there", "--", "cat"]));
+    table.row(&place.run(&["map", "there", "nowhere", "--", "cat"]));
+    table.row(&place.run(&["map", "home", "--", "cat"]));
+    table.row(&place.run(&["map", "/dev/null", "--", "cat"]));
+    table.row(&place.run(&["map", "--split", "jsonl:1", "no.jsonl", "--", "cat"]));
+    table.row(&place.run(&["map", "--split", "words:3", "there", "--", "cat"]));
+    table.row(&place.run(&["map", "--merge", "best", "there", "--", "cat"]));
+    table.row(&place.run(&["map", "--", "cat"]));
+    table.row(&place.run_with("PATH", "/nowhere", &["map", "there"]));
+    table.row(&place.run(&["map", "--runtime", "other", "there"]));
+    table.row(&place.run(&["map", "--runtime", "claude", "there", "--", "cat"]));
+    table.row(&place.run(&["map", "there", "--", "no-such-program"]));
+    table.row(&place.run(&["map", "--context", "a=nowhere", "there", "--", "cat"]));
+    table.row(&place.run(&["map", "--context", "a", "there", "--", "cat"]));
+    table.row(&place.run(&["map", "--ok-exit", "0,256", "there", "--", "cat"]));
+    table.row(&place.run(&["map", "--max-concurrent", "0", "there", "--", "cat"]));
     assert_eq!(place.run(&["list"]).expect_code(0).stdout(), "", "no tree was opened");
+    table.check("map_wrong");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use rustix::fs::{CWD, Mode};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::command::{Outcome, Place, check};
+use crate::command::{Outcome, Place, Table};
 use crate::stage::Stage;
 
 /// A client that says exactly what the test wants.
@@ -161,10 +161,12 @@ fn below_a_root_of_its_own_a_server_belongs_to_the_agent_that_starts_it() {
 
 #[test]
 fn what_is_wrong_is_said_before_a_client_is_served() {
+    let mut table = Table::default();
     let place = Place::new();
-    check("mcp_no_program", &place.run(&["mcp", "--", "no-such-program"]));
-    check("mcp_bad_limit", &place.run(&["mcp", "--max-depth", "99", "--", "cat"]));
-    check("mcp_bad_agent", &place.run(&["mcp", "--agent", "no such: name", "--", "cat"]));
+    table.row(&place.run(&["mcp", "--", "no-such-program"]));
+    table.row(&place.run(&["mcp", "--max-depth", "99", "--", "cat"]));
+    table.row(&place.run(&["mcp", "--agent", "no such: name", "--", "cat"]));
+    table.check("mcp_wrong");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `offshoot merge`.
 
-use crate::command::{Place, check};
+use crate::command::{Place, Table, check};
 
 const THREE: &str = "{\"key\":\"a\",\"value\":2}\n{\"key\":\"b\",\"value\":\"x\\ny\"}\n{\"key\":\"c\",\"value\":2}\n";
 
@@ -42,15 +42,17 @@ fn results_come_from_a_file_or_standard_input() {
 
 #[test]
 fn what_does_not_merge_is_named() {
+    let mut table = Table::default();
     let place = Place::new();
-    check("merge_unknown_strategy", &place.feed(&["merge", "--strategy", "concat"], THREE));
-    check("merge_later_strategy", &place.feed(&["merge", "--strategy", "best-of"], THREE));
-    check("merge_bad_line", &place.feed(&["merge"], format!("{THREE}\n{{\"key\":\"d\"}}\n")));
-    check("merge_no_json", &place.feed(&["merge"], "hello\n"));
-    check("merge_not_utf8", &place.feed(&["merge"], b"{\"key\":\"\xff\",\"value\":1}\n"));
-    check("merge_not_a_number", &place.feed(&["merge", "--strategy", "sum"], THREE));
-    check("merge_no_quorum", &place.feed(&["merge", "--strategy", "quorum:3"], THREE));
-    check("merge_missing_file", &place.run(&["merge", "nowhere.jsonl"]));
-    check("merge_folder", &place.run(&["merge", "home"]));
-    check("merge_unknown_run", &place.run(&["merge", "--result", "0198"]));
+    table.row(&place.feed(&["merge", "--strategy", "concat"], THREE));
+    table.row(&place.feed(&["merge", "--strategy", "best-of"], THREE));
+    table.row(&place.feed(&["merge"], format!("{THREE}\n{{\"key\":\"d\"}}\n")));
+    table.row(&place.feed(&["merge"], "hello\n"));
+    table.row(&place.feed(&["merge"], b"{\"key\":\"\xff\",\"value\":1}\n"));
+    table.row(&place.feed(&["merge", "--strategy", "sum"], THREE));
+    table.row(&place.feed(&["merge", "--strategy", "quorum:3"], THREE));
+    table.row(&place.run(&["merge", "nowhere.jsonl"]));
+    table.row(&place.run(&["merge", "home"]));
+    table.row(&place.run(&["merge", "--result", "0198"]));
+    table.check("merge_wrong");
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use offshoot_test_support::plugin_library;
 
-use crate::command::{Outcome, Place, check};
+use crate::command::{Outcome, Place, Table, check};
 
 /// A plugin in a folder of this place, whose library is one of the awkward ones.
 pub(crate) fn plugin(place: &Place, folder: &str, name: &str, library: &str) -> PathBuf {
@@ -185,6 +185,7 @@ fn what_there_is_can_be_listed_and_looked_into() {
 /// Every way in which a plugin cannot be used: message with file, versions and what to do, exit 5, and no tree.
 #[test]
 fn what_cannot_be_used_is_told_and_no_tree_dies_of_it() {
+    let mut table = Table::default();
     let place = Place::new();
     let run = |name: &str| {
         let folder = format!("plugins-{name}");
@@ -192,22 +193,22 @@ fn what_cannot_be_used_is_told_and_no_tree_dies_of_it() {
     };
     for name in ["other-layout", "other-major", "no-plugin", "panic-aborts", "aborts"] {
         plugin(&place, &format!("plugins-{name}"), name, name);
-        check(&format!("plugin_{}", name.replace('-', "_")), &run(name));
+        table.row(&run(name));
     }
     let file = |name: &str| plugin(&place, &format!("plugins-{name}"), name, "raw").join("libx.so");
     let text = file("text");
     fs::write(&text, "no library at all\n").expect("there is room");
-    check("plugin_text", &run("text"));
+    table.row(&run("text"));
     fs::remove_file(file("missing")).expect("it was there");
-    check("plugin_missing", &run("missing"));
+    table.row(&run("missing"));
     let machine = file("machine");
     let mut bytes = fs::read(&machine).expect("it is there");
     // An s390x, which nobody who runs this has.
     bytes[18] = 22;
     fs::write(&machine, &bytes).expect("there is room");
-    check("plugin_machine", &run("machine").calling(std::env::consts::ARCH, "OURS"));
+    table.row(&run("machine").calling(std::env::consts::ARCH, "OURS"));
     chmod(&file("writable"), 0o757);
-    check("plugin_writable", &run("writable"));
+    table.row(&run("writable"));
     let owner = file("owner");
     if std::os::unix::fs::chown(&owner, Some(12_345), None).is_ok() {
         check("plugin_owner", &run("owner"));
@@ -215,14 +216,15 @@ fn what_cannot_be_used_is_told_and_no_tree_dies_of_it() {
     let name = file("name");
     let folder = name.parent().expect("it has one");
     fs::rename(folder, folder.with_file_name("other")).expect("it is ours");
-    check("plugin_folder_name", &run("name"));
+    table.row(&run("name"));
     let disagrees = plugin(&place, "plugins-disagrees", "disagrees", "raw");
     assert!(disagrees.exists());
-    check("plugin_disagrees", &run("disagrees"));
-    check("plugin_unknown_runtime", &place.run(&["run", "--runtime", "upper", "hello"]));
+    table.row(&run("disagrees"));
+    table.row(&place.run(&["run", "--runtime", "upper", "hello"]));
     let merge = ["fanout", "--merge", "plugin:nothing", "--task", "a", "--", "cat"];
     assert_eq!(place.run(&merge).code, 5);
     assert!(!place.path().join(".offshoot").exists(), "nothing was opened");
+    table.check("plugin_wrong");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-use crate::command::{Place, check};
+use crate::command::{Place, Table, check};
 
 #[test]
 fn the_answer_is_printed_and_the_task_arrives_byte_for_byte() {
@@ -114,12 +114,14 @@ fn a_hundred_megabytes_come_through() {
 
 #[test]
 fn what_cannot_run_is_said_before() {
+    let mut table = Table::default();
     let place = Place::new();
-    check("run_empty_task", &place.run(&["run", "", "--", "cat"]));
-    check("run_no_command", &place.run_with("PATH", "/nowhere", &["run", "x"]));
+    table.row(&place.run(&["run", "", "--", "cat"]));
+    table.row(&place.run_with("PATH", "/nowhere", &["run", "x"]));
     place.file("plain", "not a program");
-    check("run_not_executable", &place.run(&["run", "x", "--", "./plain"]));
-    check("run_dry_run", &place.run(&["run", "--dry-run", "x", "--", "cat"]));
+    table.row(&place.run(&["run", "x", "--", "./plain"]));
+    table.row(&place.run(&["run", "--dry-run", "x", "--", "cat"]));
+    table.check("run_wrong");
 }
 
 #[test]

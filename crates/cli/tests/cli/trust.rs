@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::command::{Place, check};
+use crate::command::{Place, Table, check};
 
 const CONFIG: &str = "[agents.defaults.subagents]\nmaxDepth = 5\n";
 
@@ -87,19 +87,21 @@ fn a_folder_that_is_gone_can_be_forgotten() {
 
 #[test]
 fn what_cannot_be_trusted_is_refused() {
+    let mut table = Table::default();
     let place = Place::new();
-    check("trust_nothing", &place.run(&["trust"]));
+    table.row(&place.run(&["trust"]));
     fs::create_dir_all(place.path().join("p/.offshoot/agents")).expect("there is room");
     let link = place.path().join("p/.offshoot/agents/elsewhere");
     std::os::unix::fs::symlink(place.path().join("home"), link).expect("there is room");
-    check("trust_link", &place.run(&["trust", "p"]));
+    table.row(&place.run(&["trust", "p"]));
 
     place.file("q/.offshoot/config.toml", CONFIG);
     let mut command = place.command(&["trust", "q"]);
     command.env_remove("HOME");
-    check("trust_homeless", &place.outcome(command, &[]));
+    table.row(&place.outcome(command, &[]));
     place.file("home/.local/state/offshoot/trust.json", "{");
-    check("trust_damaged", &place.run(&["trust", "q"]));
+    table.row(&place.run(&["trust", "q"]));
+    table.check("trust_wrong");
 }
 
 #[test]

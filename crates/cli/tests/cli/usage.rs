@@ -3,19 +3,21 @@
 use std::fs::{File, OpenOptions};
 use std::process::Stdio;
 
-use crate::command::{Place, check};
+use crate::command::{Place, Table, check};
 
 #[test]
 fn help_is_a_result_and_bad_usage_is_not() {
+    let mut table = Table::default();
     let place = Place::new();
-    check("usage_help", &place.run(&["--help"]));
-    check("usage_unknown_command", &place.run(&["mpa"]));
-    check("usage_unknown_flag", &place.run(&["config", "show", "--jsno"]));
-    check("usage_quiet_and_verbose", &place.run(&["-q", "-v", "config", "show"]));
+    table.row(&place.run(&["--help"]));
+    table.row(&place.run(&["mpa"]));
+    table.row(&place.run(&["config", "show", "--jsno"]));
+    table.row(&place.run(&["-q", "-v", "config", "show"]));
     let nothing = place.run(&[]).expect_code(2);
     assert_eq!(nothing.stdout(), "");
     let version = place.run(&["--version"]).expect_code(0);
     assert_eq!(version.stdout(), concat!("offshoot ", env!("CARGO_PKG_VERSION"), "\n"));
+    table.check("usage_wrong");
 }
 
 #[test]
