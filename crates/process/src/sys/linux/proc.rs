@@ -155,11 +155,7 @@ pub(crate) fn all_processes() -> io::Result<impl Iterator<Item = ProcessId>> {
 
 /// The children of a process, of whatever thread of it. Empty where it cannot be seen.
 pub(crate) fn child_numbers(pid: u32) -> Vec<u32> {
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let lists = threads
-        .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok())
-        .collect::<String>();
-    lists.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+    ProcessFolder::open(pid).and_then(|process| process.children()).unwrap_or_default()
 }
 
 /// Whether a process has the file in memory of this name open under a number.
