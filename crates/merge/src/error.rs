@@ -1,5 +1,6 @@
 //! Why there is no answer.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::Failure;
@@ -45,6 +46,16 @@ pub enum MergeError {
         /// The largest count.
         reached: u64,
     },
+    /// The pieces have read different versions of a file.
+    #[error("{} was written to while its pieces ran: bytes {start} to {end} are not what was cut", path.display())]
+    InputChanged {
+        /// The file.
+        path: Arc<PathBuf>,
+        /// The first byte of the first piece that is not what it was.
+        start: u64,
+        /// The byte behind that piece.
+        end: u64,
+    },
     /// A merge that is made elsewhere says so itself.
     #[error("{message}")]
     Elsewhere {
@@ -63,6 +74,7 @@ impl MergeError {
             Self::DuplicateKey { .. } => Some("give each result a key of its own"),
             Self::NotANumber { .. } => Some("--merge concatenate shows what the pieces answered"),
             Self::NoQuorum { .. } => Some("--merge vote shows all counts"),
+            Self::InputChanged { .. } => Some("run it again over a copy that nothing writes to"),
             Self::Missing { .. } | Self::Elsewhere { .. } => None,
         }
     }

@@ -420,6 +420,8 @@ impl FanAnswer {
             Reason::Cancelled { by: CancelledBy::MaxFail }
         } else if self.is_success() {
             Reason::Completed { exit_code: None }
+        } else if let Err(error @ MergeError::InputChanged { .. }) = &self.verdict {
+            Reason::RuntimeError { message: error.to_string(), retryable: false }
         } else {
             Reason::PiecesFailed { failed: self.missing(), total: self.total }
         };

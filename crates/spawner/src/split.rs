@@ -13,7 +13,8 @@
 //! What holds for every split:
 //!
 //! - The pieces of a file, one after the other, are the file. The exception is a file in which there is nothing to
-//!   hand out (`paragraphs` and `jsonl` of blank lines alone): it has no piece at all. No piece is empty.
+//!   hand out (`paragraphs` and `jsonl` of blank lines alone): it has no piece at all. No piece is empty but that of an
+//!   empty file where each file is a piece.
 //! - No piece spans files; pieces keep the order of the input.
 //! - Lines end with `\n`; a `\r` before it stays where it is, and a last line needs no end. Only `bytes` and `chunks`
 //!   look at characters, and only at those beside a cut. Input that is not UTF-8 there is cut at the plain byte;
@@ -39,7 +40,7 @@ use std::path::PathBuf;
 
 pub use cuts::{Cuts, Piece};
 pub use error::SplitError;
-pub use input_file::{InputFile, verify};
+pub use input_file::{InputFile, first_changed, verify};
 pub use parse::ParseSplitError;
 
 /// How to cut.
@@ -74,7 +75,24 @@ pub enum Split {
 /// Where an input is missing, is no regular file or may not be read; before anything is cut.
 pub fn cut(inputs: &[PathBuf], split: Split) -> Result<Cuts, SplitError> {
     let files = inputs.iter().map(|path| InputFile::open(path)).collect::<Result<Vec<_>, _>>()?;
-    Ok(Cuts::new(files, split))
+    let sizes = files.iter().map(|file| file.size).collect();
+    Ok(Cuts::new(files, sizes, split))
+}
+
+/// Cuts files that were looked at before, and of a file that has grown since only what was there then.
+///
+/// # Errors
+///
+/// As those of [`cut`].
+pub fn cut_again(before: &[InputFile], split: Split) -> Result<Cuts, SplitError> {
+    let mut files = Vec::with_capacity(before.len());
+    let mut sizes = Vec::with_capacity(before.len());
+    for was in before {
+        let file = InputFile::open(&was.path)?;
+        sizes.push(file.size.min(was.size));
+        files.push(file);
+    }
+    Ok(Cuts::new(files, sizes, split))
 }
 
 impl fmt::Display for Split {

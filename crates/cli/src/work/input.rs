@@ -6,8 +6,9 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use offshoot_model::{SpawnRequest, ValueKind};
-use offshoot_spawner::split::{self, InputFile, Piece, Split, SplitError};
+use offshoot_merge::MergeError;
+use offshoot_model::{InputRange, SpawnRequest, ValueKind};
+use offshoot_spawner::split::{self, Cuts, InputFile, Piece, Split, SplitError};
 use offshoot_store::{DataFolder, NewValue, Store};
 use rustix::fs::{AtFlags, CWD, FlockOperation, flock, linkat};
 
@@ -45,7 +46,24 @@ pub(crate) fn cut(inputs: &[PathBuf], split: Split, spool: Option<&Path>) -> Res
         _ => input.clone(),
     };
     let inputs: Vec<PathBuf> = inputs.iter().map(path).collect();
-    let cuts = split::cut(&inputs, split).map_err(|error| wrong(&error))?;
+    gather(split::cut(&inputs, split), split, spool)
+}
+
+/// Cuts files as they were cut when a tree was opened; what was appended to them since is not read.
+pub(crate) fn cut_again(
+    before: &[InputFile],
+    split: Split,
+    spool: Option<&Path>,
+) -> Result<Cut, Failure> {
+    gather(split::cut_again(before, split), split, spool)
+}
+
+fn gather(
+    cuts: Result<Cuts, SplitError>,
+    split: Split,
+    spool: Option<&Path>,
+) -> Result<Cut, Failure> {
+    let cuts = cuts.map_err(|error| wrong(&error))?;
     let files = cuts.files().to_vec();
     let mut pieces = Vec::new();
     for piece in cuts {
@@ -72,6 +90,20 @@ pub(crate) fn pieces(cut: Cut, task: &Arc<str>, plan: &Plan) -> Vec<offshoot_spa
         key: Some(piece.label),
     };
     cut.pieces.into_iter().map(piece).collect()
+}
+
+/// Why the answer of these pieces is none: a file was written to while they read it, so that it would be of several versions.
+pub(crate) async fn changed(files: Vec<InputFile>, ranges: Vec<InputRange>) -> Option<MergeError> {
+    let look = move || match split::first_changed(&files, &ranges) {
+        Ok(None) => None,
+        Ok(Some(range)) => Some(MergeError::InputChanged {
+            path: Arc::clone(&range.path),
+            start: range.offset,
+            end: range.offset + range.length,
+        }),
+        Err(error) => Some(MergeError::Elsewhere { message: error.to_string() }),
+    };
+    tokio::task::spawn_blocking(look).await.expect("reading does not panic")
 }
 
 /// Whether standard input is among the inputs. It can be read once only.

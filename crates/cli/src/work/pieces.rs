@@ -7,6 +7,7 @@ use offshoot_model::RootId;
 use offshoot_spawner::{CustomMerge, FanOut, Piece, RootKind, RootSpec, SpawnerError};
 
 use super::engine::{Engine, broken};
+use super::input;
 use super::interrupt::Interrupts;
 use super::merging::Merging;
 use super::plan::Plan;
@@ -72,6 +73,8 @@ pub(crate) async fn run(
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
     let Order { prepared, label, task, plan, pieces, terms, custom } = order;
+    let files = plan.inputs.clone();
+    let ranges = pieces.iter().filter_map(|piece| piece.input.clone()).collect();
     let plan = Some(plan.recorded()?);
     let context = Vec::new();
     let spec = RootSpec {
@@ -102,7 +105,7 @@ pub(crate) async fn run(
             max_fail: terms.max_fail,
         };
         let answered = async { session.fan_out(order).await?.answer().await };
-        let answer = match answered.await {
+        let mut answer = match answered.await {
             Ok(answer) => answer,
             // A tree that ends before its answer has a reason, which it tells to whoever asks.
             Err(SpawnerError::Over) => {
@@ -110,6 +113,9 @@ pub(crate) async fn run(
             }
             Err(error) => return Err(error),
         };
+        if let Some(changed) = input::changed(files, ranges).await {
+            answer.verdict = Err(changed);
+        }
         let concluded = session.conclude(&answer).await;
         Ok((answer, concluded))
     };

@@ -2,7 +2,6 @@
 //! compared with what is there now, and whatever holds it more strictly today holds it.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use offshoot_config::{Config, Origin};
@@ -181,10 +180,10 @@ fn cut_again(
     cx: &Invocation,
 ) -> Result<Vec<Piece>, Failure> {
     let split: Split = split.parse().map_err(|error| Failure::of(Exit::BadInput, &error))?;
-    let inputs: Vec<PathBuf> = plan.inputs.iter().map(|file| (*file.path).clone()).collect();
     // What came through standard input is a value of the store by now, and known by no other name.
-    let spool = inputs.iter().find(|path| path.starts_with(cx.data_folder())).cloned();
-    let cut = input::cut(&inputs, split, spool.as_deref())?;
+    let spool = plan.inputs.iter().find(|file| file.path.starts_with(cx.data_folder()));
+    let spool = spool.map(|file| file.path.as_path());
+    let cut = input::cut_again(&plan.inputs, split, spool)?;
     Ok(input::pieces(cut, task, plan))
 }
 

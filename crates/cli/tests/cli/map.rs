@@ -143,7 +143,8 @@ fn nothing_in_is_an_empty_answer() {
     let place = Place::new();
     place.file("empty", "");
     for (merge, expected) in [("concatenate", "\n"), ("structured", "{}\n"), ("sum", "0\n")] {
-        let outcome = place.run(&["map", "--merge", merge, "empty", "--", "cat"]).expect_code(0);
+        let map = ["map", "--split", "lines:1", "--merge", merge, "empty", "--", "cat"];
+        let outcome = place.run(&map).expect_code(0);
         assert_eq!(outcome.stdout(), expected, "{merge}");
     }
 }
@@ -180,6 +181,34 @@ fn input_that_cannot_be_used_is_named_before_anything_runs() {
     table.row(&place.run(&["map", "--max-concurrent", "0", "there", "--", "cat"]));
     assert_eq!(place.run(&["list"]).expect_code(0).stdout(), "", "no tree was opened");
     table.check("map_wrong");
+}
+
+#[test]
+fn an_input_that_is_written_to_while_it_is_read_has_no_answer() {
+    let place = Place::new();
+    let map = |more: &str| {
+        place.file("in", "1\n2\n3\n");
+        let work = format!("cat; {more}");
+        let map = ["map", "--split", "lines:1", "--max-concurrent", "1", "--merge", "sum", "in"];
+        place.run(&[&map[..], &["--", "sh", "-c", &work]].concat())
+    };
+    assert_eq!(map("echo 9 >> in").expect_code(0).stdout(), "6\n", "what is appended is not read");
+    let changed = map("echo 1 > in; echo 20 >> in; echo 3 >> in").expect_code(1);
+    assert_eq!(changed.stdout(), "");
+    let why = "/in was written to while its pieces ran: bytes 2 to 4 are not what was cut";
+    assert!(changed.stderr.contains(why), "{}", changed.stderr);
+    let ended = place.run(&["list", "--json"]).json();
+    assert_eq!(ended[1]["status"], "failed", "{ended}");
+}
+
+#[test]
+fn each_file_is_a_piece_also_where_it_is_empty() {
+    let place = Place::new();
+    place.file("full", "1\n2\n");
+    place.file("nothing", "");
+    let map = ["map", "--merge", "structured", "full", "nothing", "--", "wc", "-l"];
+    let counted = place.run(&map).expect_code(0).json();
+    assert_eq!(counted, serde_json::json!({"full": "2", "nothing": "0"}));
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::iter::FusedIterator;
-use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use offshoot_model::InputRange;
@@ -27,6 +26,8 @@ pub struct Piece {
 /// Pieces in the order of the input. After an error there are no more.
 pub struct Cuts {
     files: Vec<InputFile>,
+    /// How much of each file is cut.
+    sizes: Vec<u64>,
     names: Vec<String>,
     rule: Rule,
     next_file: usize,
@@ -49,13 +50,13 @@ enum Rule {
 }
 
 impl Cuts {
-    pub(super) fn new(files: Vec<InputFile>, split: Split) -> Self {
+    pub(super) fn new(files: Vec<InputFile>, sizes: Vec<u64>, split: Split) -> Self {
         let rule = match split {
-            Split::Chunks(pieces) => Rule::Shares(shares(&files, pieces)),
+            Split::Chunks(pieces) => Rule::Shares(share::shares(&sizes, pieces)),
             other => Rule::One(other),
         };
         let names = label::names(&files);
-        Self { files, names, rule, next_file: 0, current: None, pieces: 0 }
+        Self { files, sizes, names, rule, next_file: 0, current: None, pieces: 0 }
     }
 
     /// The files, as they were when they were first looked at; in the order of the input, empty ones included.
@@ -67,7 +68,7 @@ impl Cuts {
         loop {
             if self.current.is_none() {
                 let Some(file) = self.files.get(self.next_file) else { return Ok(None) };
-                let window = Window::open(file)?;
+                let window = Window::open(file, self.sizes[self.next_file])?;
                 self.current = Some(Current { index: self.next_file, window, start: 0, pieces: 0 });
                 self.next_file += 1;
             }
@@ -95,7 +96,8 @@ impl Current {
     /// The next range of this file and its number within the file.
     fn advance(&mut self, rule: &Rule) -> Result<Option<(InputRange, u64)>, SplitError> {
         let (window, start) = (&mut self.window, self.start);
-        if start >= window.size() {
+        let is_whole = matches!(rule, Rule::One(Split::Files)) && self.pieces == 0;
+        if start >= window.size() && !is_whole {
             return Ok(None);
         }
         let mut hash = PieceHash::new(start);
@@ -168,11 +170,6 @@ fn end(
             boundary::after_units(window, hash, start, Unit::Record, count.get())?
         }
     })
-}
-
-fn shares(files: &[InputFile], pieces: NonZeroU64) -> Vec<u64> {
-    let sizes: Vec<u64> = files.iter().map(|file| file.size).collect();
-    share::shares(&sizes, pieces)
 }
 
 /// Where the `number`-th of `of` equal parts ends.

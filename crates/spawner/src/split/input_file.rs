@@ -1,5 +1,6 @@
 //! A file as it was when it was first looked at.
 
+use std::collections::HashSet;
 use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -43,12 +44,36 @@ pub fn verify(range: &InputRange) -> Result<bool, SplitError> {
     };
     let Some(expected) = range.hash else { return Ok(true) };
     let mut hash = PieceHash::new(range.offset);
-    let read = Window::open(&file).and_then(|mut window| hash.upto(&mut window, end));
+    let read = Window::open(&file, file.size).and_then(|mut window| hash.upto(&mut window, end));
     match read {
         Ok(()) => Ok(hash.finish() == expected),
         Err(SplitError::Changed { .. }) => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// The first range whose bytes are not those that were cut. Reads only files that are not as they were when they were looked at,
+/// so that it costs nothing where nothing was written. What was appended to a file changes no range.
+///
+/// # Errors
+///
+/// As those of [`verify`].
+pub fn first_changed<'a>(
+    files: &[InputFile],
+    ranges: &'a [InputRange],
+) -> Result<Option<&'a InputRange>, SplitError> {
+    let mut written = HashSet::new();
+    for file in files {
+        if !file.is_unchanged()? {
+            written.insert(file.path.as_path());
+        }
+    }
+    for range in ranges.iter().filter(|range| written.contains(range.path.as_path())) {
+        if !verify(range)? {
+            return Ok(Some(range));
+        }
+    }
+    Ok(None)
 }
 
 impl InputFile {

@@ -24,14 +24,15 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn open(input: &InputFile) -> Result<Self, SplitError> {
+    /// The first `size` bytes of a file.
+    pub(super) fn open(input: &InputFile, size: u64) -> Result<Self, SplitError> {
         let file =
             File::open(&*input.path).map_err(|error| SplitError::from_io(&input.path, error))?;
-        let room = usize::try_from(input.size).map_or(BLOCK, |size| size.min(BLOCK));
+        let room = usize::try_from(size).map_or(BLOCK, |size| size.min(BLOCK));
         Ok(Self {
             file,
             path: Arc::clone(&input.path),
-            size: input.size,
+            size,
             base: 0,
             held: 0,
             buffer: vec![0; room].into_boxed_slice(),
