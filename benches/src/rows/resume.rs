@@ -74,7 +74,8 @@ fn ours(setting: &Setting, runs: u64) -> Result<f64> {
         session.conclude(&outcome).await?;
         Ok::<_, Box<dyn std::error::Error + Send + Sync>>(outcome)
     })?;
-    assert_eq!(u64::from(outcome.completed), runs, "nothing is lost");
+    let failures = &outcome.failures;
+    assert_eq!(u64::from(outcome.completed), runs, "nothing is lost: {failures:?}");
     Ok(seconds)
 }
 

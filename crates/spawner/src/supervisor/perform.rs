@@ -290,7 +290,8 @@ impl Supervisor {
     }
 }
 
-/// The task of one run. However it ends, it says so.
+/// The task of one run. Its supervisor is told how it ended, unless both are dropped with the runtime of tokio: then the run is
+/// interrupted like one whose supervisor was killed, and a later supervisor decides about it.
 struct Task {
     run: RunIndex,
     sender: mpsc::UnboundedSender<Message>,
@@ -299,11 +300,15 @@ struct Task {
 
 impl Drop for Task {
     fn drop(&mut self) {
-        let outcome = self.outcome.take().unwrap_or_else(|| {
-            let message = "its task ended without a word".to_owned();
-            let ending = Ending::of(Reason::RuntimeError { message, retryable: false });
-            Outcome { ending, usage: None, cost: None, retry_after: None }
-        });
+        let outcome = match self.outcome.take() {
+            Some(outcome) => outcome,
+            None if std::thread::panicking() => {
+                let message = "its task panicked".to_owned();
+                let ending = Ending::of(Reason::RuntimeError { message, retryable: false });
+                Outcome { ending, usage: None, cost: None, retry_after: None }
+            }
+            None => return,
+        };
         // The supervisor outlives its runs, unless everything is torn down at once.
         let _ = self.sender.send(Message::Finished { run: self.run, outcome: Box::new(outcome) });
     }

@@ -369,3 +369,37 @@ fn a_tree_whose_answer_cannot_be_kept_has_it_when_it_is_resumed() {
     assert_eq!(ends(home.path()), 3);
     assert!(runs.lock().expect("nobody runs any more").values().all(|times| *times == 1));
 }
+
+/// The runtime of tokio that is dropped under a tree is no failure of its agents: what ran is interrupted, and runs again.
+#[test]
+fn what_is_dropped_with_its_threads_is_interrupted() {
+    const PIECES: u32 = 8;
+    for round in 0..30 {
+        let home = tempfile::tempdir().expect("a folder for the test");
+        let threads =
+            || tokio::runtime::Builder::new_multi_thread().worker_threads(3).enable_all().build();
+        let first = threads().expect("threads");
+        let runs = Runs::default();
+        let (root, handles) = first.block_on(async {
+            let (told, mut hanging) = mpsc::unbounded_channel();
+            let spawner = spawner(home.path(), &[], worker(&runs, told, |_| true));
+            let session = spawner.open(RootSpec::new("all")).await.expect("a root");
+            let fan = session.fan_out(order(PIECES as usize)).await.expect("a live tree");
+            for _ in 0..PIECES {
+                hanging.recv().await.expect("each begins");
+            }
+            (session.root(), (session, fan))
+        });
+        drop(first);
+        drop(handles);
+        threads().expect("threads").block_on(async {
+            let (told, _) = mpsc::unbounded_channel();
+            let spawner = spawner(home.path(), &[], worker(&runs, told, |_| false));
+            let session = spawner.resume(root, RootSpec::new("all")).await.expect("taken over");
+            let fan = session.fan_out(order(PIECES as usize)).await.expect("a live tree");
+            let answer = fan.answer().await.expect("an answer");
+            assert_eq!(answer.completed, PIECES, "round {round}: {:?}", answer.failures);
+            session.conclude(&answer).await.expect("a whole record");
+        });
+    }
+}
