@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use offshoot_fake_model_api::{Condition, FakeModelApi, Reply, Rule, Script};
 use offshoot_faults::{Cut, Image, Points, Power, TOLD, restore};
 use offshoot_model::{EventKind, Payload, RunStatus, Tree, ValueKind, VariableRef};
 use offshoot_store::{DataFolder, NewValue, SqliteStore, Store};
@@ -46,6 +47,7 @@ fn answers() -> BTreeMap<&'static str, Vec<u8>> {
         ("gone", repeated(b'g', 20_000)),
         ("one", repeated(b'1', 9_000)),
         ("two", repeated(b'2', 9_000)),
+        ("listener", HEARD.as_bytes().to_vec()),
     ])
 }
 
@@ -62,12 +64,38 @@ const AGENT: &str = r#"
     printf 'a value' | "$OFFSHOOT" -q context put first - >/dev/null && tell "kept first"
     ask again x -- sh -c "$(print 300000 x)"
     ask gone --cleanup delete x -- sh -c "$(print 20000 g)"
+    listener=$("$OFFSHOOT" -q spawn --agent listener --label listener listen)
+    "$OFFSHOOT" -q send "$listener" "the word is plum" && tell "sent plum"
+    "$OFFSHOOT" -q wait "$listener" >/dev/null && tell "ended listener"
     one=$("$OFFSHOOT" -q spawn --label one x -- sh -c "$(print 9000 1)")
     two=$("$OFFSHOOT" -q spawn --label two x -- sh -c "$(print 9000 2)")
     "$OFFSHOOT" -q wait "$one" "$two" >/dev/null && tell "ended one" && tell "ended two"
     head -c 70000 /dev/zero | tr '\0' v | "$OFFSHOOT" -q context put second - >/dev/null && tell "kept second"
     echo done
 "#;
+
+/// What is written to the listener.
+const LETTER: &str = "the word is plum";
+
+/// What the listener answers once it has its letter. Until then it goes on, so that the letter is handed to a session at its work.
+const HEARD: &str = "the word was plum";
+
+/// A model that answers so, and the configuration of the agent that uses it.
+fn listener(home: &Path) -> FakeModelApi {
+    let rules = [
+        Rule::when(Condition::Prompt("plum".into()), Reply::text(HEARD)),
+        Rule::always(Reply::call("sessions_wait", serde_json::json!({}))),
+    ];
+    let api = FakeModelApi::start(Script::new(rules)).expect("a free port");
+    let config = format!(
+        "[runtimes.openai.options]\nbaseUrl = \"{}/v1\"\nmodel = \"small\"\n\
+         [[agents.list]]\nid = \"listener\"\nruntime = \"openai\"\n\
+         [agents.defaults.subagents]\nallowAgents = [\"*\"]\n",
+        api.url()
+    );
+    fs::write(home.join("c.toml"), config).expect("there is room");
+    api
+}
 
 /// The values that the agent keeps.
 fn kept() -> BTreeMap<&'static str, Vec<u8>> {
@@ -98,13 +126,16 @@ fn check(image: &Image, told: &[String]) {
     let roots = store.roots().expect("it can be read");
     let mut tree = Tree::new();
     let mut values: BTreeMap<String, VariableRef> = BTreeMap::new();
+    let mut letters: Vec<Payload> = Vec::new();
     for root in &roots {
         store.verify_record(root.root).expect("the chain holds");
         for event in store.events(root.root, 0) {
             let event = event.expect("it can be read");
             tree.apply(&event);
-            if let EventKind::Kept { name, value } = &event.kind {
-                values.insert(name.to_string(), *value);
+            match event.kind {
+                EventKind::Kept { name, value } => drop(values.insert(name.to_string(), value)),
+                EventKind::Letter { text, .. } => letters.push(text),
+                _ => {}
             }
         }
     }
@@ -134,6 +165,9 @@ fn check(image: &Image, told: &[String]) {
         let is_there = match word.split(' ').collect::<Vec<_>>()[..] {
             ["agent", "ended", label] => found.contains_key(label),
             ["agent", "kept", name] => values.contains_key(name),
+            ["agent", "sent", _] => {
+                letters.iter().any(|text| read(text).ends_with(LETTER.as_bytes()))
+            }
             ["operator", ..] => found.get("root").is_some_and(|answer| answer.starts_with(b"done")),
             _ => panic!("{word}"),
         };
@@ -148,11 +182,15 @@ fn what_was_told_survives_a_power_cut_at_any_moment() {
     fs::create_dir(power.path().join("project")).expect("there is room");
     File::open(power.path()).and_then(|folder| folder.sync_all()).expect("it can be synced");
     let script = format!("TOLD='{}'\n{AGENT}", power.path().join(TOLD).display());
-    let words = ["-q", "run", "--allow-recursive-spawn", "x", "--", "sh", "-c", &script];
+    let _api = listener(home.path());
+    let words =
+        ["-q", "run", "--config", "c.toml", "--allow-recursive-spawn", "x", "--", "sh", "-c"];
+    let words = [&words[..], &[&script]].concat();
     run(command(&power.path(), home.path(), &words), home.path());
     let cuts = power.cuts();
     let last = told(cuts.last().expect("there is an end"));
-    assert_eq!(last.len(), answers().len() + kept().len() + 1, "{last:?}");
+    // A letter and the operator's answer beside them.
+    assert_eq!(last.len(), answers().len() + kept().len() + 2, "{last:?}");
     let many = cuts.len() as u64;
     assert!(many > 40, "{many} syncs");
     for (what, of) in [
