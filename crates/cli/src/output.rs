@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, IsTerminal, Read, Write};
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
-use offshoot_display::{Progress, ProgressDrawTarget};
+use offshoot_display::{Progress, ProgressDrawTarget, neutral};
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 
@@ -135,7 +135,8 @@ impl Output {
         self.stream(|out| {
             for row in rows {
                 let mut line = String::new();
-                for (cell, width) in row.iter().zip(widths) {
+                let cells = row.iter().map(|cell| harmless(cell));
+                for (cell, width) in cells.zip(widths) {
                     line.push_str(&format!("{cell:width$}  "));
                 }
                 writeln!(out, "{}", line.trim_end())?;
@@ -200,12 +201,13 @@ impl Output {
 
     /// Says that something failed; also with `-q`.
     pub(crate) fn error(self, complaint: &Complaint) {
-        say(format_args!("{ERROR}error{ERROR:#}: {}", complaint.message));
+        // What a plugin, an agent or a file said may be part of it.
+        say(format_args!("{ERROR}error{ERROR:#}: {}", neutral::block(&complaint.message)));
         for cause in &complaint.causes {
-            say(format_args!("  caused by: {cause}"));
+            say(format_args!("  caused by: {}", neutral::block(cause)));
         }
         if let Some(hint) = &complaint.hint {
-            say(format_args!("{HINT}hint{HINT:#}: {hint}"));
+            say(format_args!("{HINT}hint{HINT:#}: {}", neutral::block(hint)));
         }
     }
 
@@ -217,6 +219,11 @@ impl Output {
         }
         failure.complaints.iter().for_each(|complaint| self.error(complaint));
     }
+}
+
+/// Text of others in one line, made harmless for a terminal.
+pub(crate) fn harmless(text: &str) -> String {
+    neutral::block(text).replace('\n', " ")
 }
 
 /// Prints what the parser of the command line made: help and version are results, everything else is an error.

@@ -26,6 +26,7 @@ use crate::environment::SYSTEM_PLUGINS;
 use crate::exit::Exit;
 use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
+use crate::output::harmless;
 use crate::project::Project;
 use crate::tried::Tried;
 use crate::trusted::{Trust, Trusted};
@@ -202,9 +203,10 @@ impl Plugins {
         let output = cx.output;
         let log = move |line: LogLine<'_>| {
             let LogLine { level, target, message, .. } = line;
+            let text = harmless(&format!("{target}: {message}"));
             match level {
-                ..=2 => output.warning(format_args!("{target}: {message}")),
-                _ => output.detail(format_args!("{target}: {message}")),
+                ..=2 => output.warning(text),
+                _ => output.detail(text),
             }
         };
         let surroundings =

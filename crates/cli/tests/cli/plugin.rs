@@ -33,6 +33,18 @@ fn plain(outcome: Outcome) -> Outcome {
 }
 
 #[test]
+fn what_a_plugin_says_of_itself_moves_no_cursor() {
+    let place = Place::new();
+    let folder = plugin(&place, "plugins", "alien-allocator", "alien-allocator");
+    let inspect = ["plugin", "inspect", folder.to_str().expect("a plain name")];
+    let said = place.run(&inspect).expect_code(0).stdout().to_owned();
+    assert!(said.contains("\npicks␛[2J and   merge chooses\n"), "{said}");
+    fs::write(folder.join("plugin.toml"), "name = \"a\u{7f}b\"\n").expect("it is ours");
+    let told = place.run(&inspect);
+    assert!(!told.text().contains('\u{7f}'), "{}", told.text());
+}
+
+#[test]
 fn a_runtime_and_a_merge_of_a_plugin_run_in_a_tree() {
     let place = Place::new();
     plugin(&place, "plugins", "raw", "raw");

@@ -31,7 +31,11 @@ extern "C" fn describe() -> RString {
         version: "0.1.0".into(),
         abi: VERSION.into(),
         panic: if crate::NAME == "panic-aborts" { Panic::Abort } else { Panic::Unwind },
-        description: "a plugin without the SDK".into(),
+        // What a terminal would obey.
+        description: match crate::NAME {
+            "alien-allocator" => "picks\u{1b}[2J and\n  merge chooses".into(),
+            _ => "a plugin without the SDK".into(),
+        },
         license: "MIT".into(),
         config_schema: (crate::NAME == "raw").then(|| {
             let schema = r#"{"type":"object","properties":{"level":{"type":"integer"}}}"#;

@@ -8,6 +8,7 @@ use crate::arguments::CheckPluginArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::output::harmless;
 use crate::plugins::{Plugins, unusable};
 use crate::work::engine;
 
@@ -78,12 +79,14 @@ fn print(findings: &[Finding], cx: &Invocation) -> Result<(), Failure> {
         for finding in findings {
             if finding.subject != subject {
                 subject = &finding.subject;
-                writeln!(out, "{subject}")?;
+                writeln!(out, "{}", harmless(subject))?;
             }
             let rule = &finding.rule;
             match &finding.verdict {
                 Verdict::Kept => writeln!(out, "  kept     {rule}")?,
-                Verdict::Broken(found) => writeln!(out, "  BROKEN   {rule}: {found}")?,
+                Verdict::Broken(found) => {
+                    writeln!(out, "  BROKEN   {rule}: {}", harmless(found))?;
+                }
                 Verdict::Skipped(why) => writeln!(out, "  skipped  {rule}: {why}")?,
             }
         }

@@ -12,6 +12,7 @@ use crate::arguments::OnePluginArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::output::harmless;
 
 /// What a plugin says of itself, and what it is.
 #[derive(Serialize)]
@@ -77,9 +78,9 @@ pub(super) fn run(arguments: &OnePluginArguments, cx: &Invocation) -> Result<Exi
 }
 
 fn print(shown: &Shown<'_>, cx: &Invocation) -> Result<(), Failure> {
-    cx.output.line(format_args!("{} {}", shown.name, shown.version))?;
+    cx.output.line(harmless(&format!("{} {}", shown.name, shown.version)))?;
     if !shown.description.is_empty() {
-        cx.output.line(shown.description)?;
+        cx.output.line(harmless(shown.description))?;
     }
     let mut rows = vec![
         ["  interface".to_owned(), shown.abi.clone()],
