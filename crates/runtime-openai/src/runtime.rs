@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use offshoot_model::{CancelledBy, Reason};
+use offshoot_model::Reason;
 use offshoot_runtime::{
     Abilities, CostKnowledge, Finished, Launch, RunContext, Runtime, system_prompt,
 };
@@ -88,6 +88,7 @@ impl OpenAiRuntime {
             models: options.fallback_models(&launch.agent).iter().cloned().collect(),
             chance: chance(&launch),
             said: String::new(),
+            has_answered: false,
             counted: None,
             came: 0,
             told: Instant::now(),
@@ -97,8 +98,8 @@ impl OpenAiRuntime {
             biased;
             reason = session.run() => reason,
             // Nothing was started that would have to end in order: a connection that is dropped is closed, whatever the
-            // grace. Whoever asked knows why, and says so in the record.
-            _ = stop.heard() => Reason::Cancelled { by: CancelledBy::Operator },
+            // grace.
+            _ = stop.heard() => session.stopped(),
         };
         Ok(session.finish(reason, launch.output))
     }

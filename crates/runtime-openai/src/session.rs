@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
-use offshoot_model::{JsonText, Reason};
+use offshoot_model::{CancelledBy, JsonText, Reason};
 use offshoot_runtime::{
     Finished, NextTurn, Output, OutputFormat, RunHost, Turns, WaitFor, WaitMode,
 };
@@ -47,6 +47,8 @@ pub(crate) struct Session<'r> {
     pub(crate) chance: f64,
     /// What it said last: its answer once a turn has ended, and part of one before.
     pub(crate) said: String,
+    /// Whether a turn has ended and no other one has begun.
+    pub(crate) has_answered: bool,
     /// What the call that is under way has used, once the service has said so.
     pub(crate) counted: Option<Tokens>,
     /// How many bytes of its answer have come.
@@ -81,10 +83,21 @@ impl Session<'_> {
                 Ok(answer) => answer,
                 Err(reason) => return reason,
             };
+            self.has_answered = true;
             match self.turns.ended(answer).await {
                 NextTurn::End => return Reason::Completed { exit_code: None },
                 NextTurn::Go(prompt) => self.history.begin_turn(prompt),
             }
+            self.has_answered = false;
+        }
+    }
+
+    /// Why the run ends where it is asked to stop. Between two turns it has answered, and nothing is broken off.
+    pub(crate) const fn stopped(&self) -> Reason {
+        match self.has_answered {
+            true => Reason::Completed { exit_code: None },
+            // Whoever asked knows why, and says so in the record.
+            false => Reason::Cancelled { by: CancelledBy::Operator },
         }
     }
 

@@ -80,6 +80,16 @@ fn a_budget_holds_over_the_tree() {
 }
 
 #[test]
+fn an_answer_with_the_last_token_of_a_budget_is_complete() {
+    let used = Usage { input: 300, output: 0, ..Usage::default() };
+    let (place, _api) = stage([Rule::always(Reply::text("fruit")).usage(used)], "");
+    for _ in 0..5 {
+        let outcome = run(&place, &["--budget-tokens", "300", "top"]).expect_code(0);
+        assert_eq!(outcome.stdout(), "fruit\n");
+    }
+}
+
+#[test]
 fn agents_of_two_runtimes_in_one_tree() {
     let rules = [
         at(
