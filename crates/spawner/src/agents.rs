@@ -24,7 +24,7 @@ use crate::machine::{Reach, RunIndex};
 use crate::names::Kept;
 use crate::resolve::Unresolved;
 use crate::shared::Shared;
-use crate::supervisor::{Ask, Message};
+use crate::supervisor::{Ask, Children, Message};
 use crate::work::Work;
 
 /// The longest report. It is a line for people, and stands in the record as it is.
@@ -291,8 +291,22 @@ impl Agents {
     ///
     /// `caller_ended` where the session is over.
     pub async fn unnamed(&self, caller: RunId) -> Result<Vec<RunId>, Refusal> {
+        self.children_of(caller, Children::Unnamed).await
+    }
+
+    /// The children of a session so far, in the order in which it asked for them. Those of an earlier attempt of which this one
+    /// knows nothing are not among them.
+    ///
+    /// # Errors
+    ///
+    /// `caller_ended` where the session is over.
+    pub async fn children(&self, caller: RunId) -> Result<Vec<RunId>, Refusal> {
+        self.children_of(caller, Children::All).await
+    }
+
+    async fn children_of(&self, caller: RunId, which: Children) -> Result<Vec<RunId>, Refusal> {
         let (reply, answer) = oneshot::channel();
-        self.tell(Message::Unnamed { run: caller, reply })?;
+        self.tell(Message::Children { run: caller, which, reply })?;
         answer.await.ok().flatten().ok_or_else(over)
     }
 

@@ -38,7 +38,7 @@ use crate::signs::Signs;
 
 use alarm::Alarm;
 use entries::{Entries, Entry, Follower};
-pub(crate) use message::{Ask, FanEvent, FanId, Message, Prepared, SpawnReply, Waited};
+pub(crate) use message::{Ask, Children, FanEvent, FanId, Message, Prepared, SpawnReply, Waited};
 use outbox::Outbox;
 pub(crate) use recorded::{Recorded, RecordedPieces};
 use unwritten::Unwritten;

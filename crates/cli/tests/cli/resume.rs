@@ -232,6 +232,21 @@ fn a_program_that_was_interrupted_is_lost_unless_it_may_run_again() {
 }
 
 #[test]
+fn an_attempt_that_begins_anew_merges_its_own_children() {
+    let place = Place::new();
+    let config = "onInterrupt = \"rerun\"\nallowRecursiveSpawn = true\n";
+    place.file("c.toml", format!("[agents.defaults.subagents]\n{config}"));
+    let work = r#""$OFFSHOOT" -q spawn x -- sh -c '[ -e go ] || exec sleep 600; echo 3' >/dev/null
+        [ -e go ] || { echo up > fifo; exec sleep 600; }
+        "$OFFSHOOT" wait --merge sum"#;
+    let run = ["run", "--config", "c.toml", "task", "--", "sh", "-c", work];
+    let place = Doomed::start(place, &run).kill();
+    place.file("go", "");
+    let resumed = place.run(&["resume"]).expect_code(0);
+    assert_eq!(resumed.stdout(), "3\n");
+}
+
+#[test]
 fn values_are_found_by_their_names_after_the_supervisor_was_killed() {
     let place = Place::new();
     place.file("c.toml", "[agents.defaults.subagents]\nonInterrupt = \"rerun\"\n");

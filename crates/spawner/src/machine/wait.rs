@@ -70,6 +70,11 @@ impl Machine {
         self.open_wait(now, id, Wait { caller, targets, mode, pending: 0, until }, out);
     }
 
+    /// All children of a run, in the order in which its present attempt, or one that it continues, asked for them.
+    pub(crate) fn children_runs(&self, run: RunIndex) -> Vec<RunId> {
+        self.own_children(run).iter().map(|child| self.id(*child)).collect()
+    }
+
     /// The runs that a wait is for which names none.
     pub(crate) fn unnamed_runs(&self, caller: RunIndex) -> Vec<RunId> {
         self.unnamed(caller).into_iter().map(|run| self.id(run)).collect()

@@ -90,10 +90,19 @@ pub(crate) enum Message {
     Find { run: RunId, reply: oneshot::Sender<Option<Asking>> },
     /// How much room a run has for children; none where it is over or unknown.
     Room { run: RunId, reply: oneshot::Sender<Option<(BudgetGrant, Arc<Terms>)>> },
-    /// The runs that a wait of this run is for where it names none; none where the run is over or unknown.
-    Unnamed { run: RunId, reply: oneshot::Sender<Option<Vec<RunId>>> },
+    /// The children of a run; none where the run is over or unknown.
+    Children { run: RunId, which: Children, reply: oneshot::Sender<Option<Vec<RunId>>> },
     /// How many hold a slot, how many stand in line.
     Count { reply: oneshot::Sender<Counts> },
+}
+
+/// Which children of a session are asked for. None of them was asked for by an earlier attempt that knew nothing of this one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Children {
+    /// All.
+    All,
+    /// Those of a wait that names none.
+    Unnamed,
 }
 
 /// Where the answer to a request for a child goes.

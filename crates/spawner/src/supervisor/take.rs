@@ -8,8 +8,8 @@ use tokio::sync::mpsc;
 
 use super::entries::{Entry, Follower};
 use super::{
-    Ask, Asked, Asker, BATCH, Counts, FanEvent, FanId, Message, Naming, Recorded, Supervisor,
-    Written,
+    Ask, Asked, Asker, BATCH, Children, Counts, FanEvent, FanId, Message, Naming, Recorded,
+    Supervisor, Written,
 };
 use crate::agents::{Asking, over};
 use crate::machine::{
@@ -154,11 +154,14 @@ impl Supervisor {
                 // Whoever asked may have gone.
                 let _ = reply.send(room);
             }
-            Message::Unnamed { run, reply } => {
+            Message::Children { run, which, reply } => {
                 let live =
                     self.machine.find(run).filter(|run| self.machine.session(*run).is_some());
                 // Whoever asked may have gone.
-                let _ = reply.send(live.map(|run| self.machine.unnamed_runs(run)));
+                let _ = reply.send(live.map(|run| match which {
+                    Children::All => self.machine.children_runs(run),
+                    Children::Unnamed => self.machine.unnamed_runs(run),
+                }));
             }
             Message::Count { reply } => {
                 let counts = Counts {

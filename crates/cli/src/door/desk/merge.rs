@@ -132,8 +132,11 @@ impl Desk {
         let Merge { order, runs, results } = merge;
         let order = self.order(caller, &order).await?;
         let all = runs.is_empty() && results.is_empty();
-        let runs =
-            if all { self.children(caller).await? } else { self.all_named(caller, &runs).await? };
+        let runs = if all {
+            self.agents.children(caller).await?
+        } else {
+            self.all_named(caller, &runs).await?
+        };
         let mut ended = self.envelopes(runs.clone()).await?;
         if !all
             && let Some(run) = runs.iter().find(|run| !ended.iter().any(|it| it.run_id == **run))

@@ -123,14 +123,6 @@ impl Desk {
         }
         Ok(runs)
     }
-
-    /// The children of a session so far, in the order in which they were asked for.
-    pub(super) async fn children(&self, caller: RunId) -> Result<Vec<RunId>, CallError> {
-        let tree = self.tree(CallerKind::Run(caller)).await?;
-        let node = tree.get(caller);
-        let children = node.map(|node| tree.children(node).map(|child| child.run).collect());
-        Ok(children.unwrap_or_default())
-    }
 }
 
 /// Leaves out what is below a run and deleted, and counts it. What it used stays in the sums.

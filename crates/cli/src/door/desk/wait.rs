@@ -43,7 +43,7 @@ impl Desk {
             }
             match wait.merge {
                 // What is to be one answer is that of all children.
-                Some(_) => self.children(caller).await?,
+                Some(_) => self.agents.children(caller).await?,
                 None => self.agents.unnamed(caller).await?,
             }
         } else {
