@@ -230,12 +230,12 @@ impl Reason {
             Self::ExitCode { .. } => Some("accept it with --ok-exit where it means success"),
             Self::Timeout { .. } => Some("raise --timeout, or give it a smaller piece"),
             Self::Idle { .. } => {
-                Some("raise subagents.idleTimeoutSeconds if silence is normal here")
+                Some("raise agents.defaults.subagents.idleTimeoutSeconds if silence is normal here")
             }
             Self::OutputLimit { .. } => {
-                Some("raise subagents.maxOutputBytes if so much output is meant")
+                Some("raise agents.defaults.subagents.maxOutputBytes if so much output is meant")
             }
-            Self::Deadline => Some("raise subagents.deadlineSeconds"),
+            Self::Deadline => Some("raise agents.defaults.subagents.deadlineSeconds"),
             Self::Budget { .. } => Some("raise the budget, or ask for less"),
             Self::PiecesFailed { .. } => Some(
                 "--on-failure skip leaves them out; --on-failure include keeps them in the answer",

@@ -14,7 +14,7 @@ use super::{PieceArguments, WorkArguments};
 Examples:
   offshoot fanout --task 'list the risks' --task 'list the chances' --context plan=plan.md -- my-agent
   offshoot fanout --tasks tasks.jsonl --merge structured -- my-agent
-  printf '%s\\n' '{\"task\":\"2+2\"}' '{\"task\":\"3*3\"}' | offshoot fanout --tasks - -- bc
+  printf '%s\\n' '{\"task\":\"2+2\"}' '{\"task\":\"3*3\"}' | offshoot fanout --tasks - -- sh -c 'echo $(($(cat)))'
 
 A line of a --tasks file is an object: task, and if wanted label, agent, timeout (seconds). For an agent other than that of
 the command line, its definition says what runs it and by which command, before --runtime and COMMAND.")]

@@ -7,7 +7,7 @@ use clap::Args;
 #[command(after_help = "\
 Examples:
   offshoot show 0198c7
-  offshoot show agent:main:main --json
+  offshoot show 0198c7 --json
   offshoot show 0198c7 --answer > answer.txt")]
 pub(crate) struct ShowArguments {
     /// A run id, its unique beginning, or a session key

@@ -11,10 +11,10 @@ use super::{CleanupArgument, ContextArgument};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  One child for a part of the work, by the same program, and its answer:
-    \"$OFFSHOOT\" spawn --wait --label docs docs -- \"$0\"
+  One child for a part of the work, and its answer:
+    \"$OFFSHOOT\" spawn --wait --label docs docs -- my-agent
   Several at once, then all their answers:
-    for part in a b c; do \"$OFFSHOOT\" spawn \"$part\" -- \"$0\"; done; \"$OFFSHOOT\" wait")]
+    for part in a b c; do \"$OFFSHOOT\" spawn \"$part\" -- my-agent >/dev/null; done; \"$OFFSHOOT\" wait")]
 pub(crate) struct SpawnArguments {
     /// The agent, by its id in the configuration [default: the caller's own]
     #[arg(long, value_name = "ID")]

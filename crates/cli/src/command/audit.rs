@@ -125,8 +125,7 @@ fn continues(audited: &mut Audited, place: Option<u64>) {
     audited.chain.since = place;
     if place.is_none() {
         audited.holds = false;
-        audited.chain.holds = false;
-        let error = "it has no event with the link that was kept: it was written anew since then";
+        let error = "no event of it has the link that was kept: the link is of another tree, or the record was written anew since then";
         audited.chain.error = Some(error.to_owned());
     }
 }
@@ -205,7 +204,7 @@ fn print(audited: &Audited, root: RootId, cx: &Invocation) -> Result<(), Failure
     for breach in &findings.breaches {
         cx.output.line(format_args!("breach: {breach}"))?;
     }
-    let many = findings.breaches.len() + unreadable.len() + usize::from(!chain.holds);
+    let many = findings.breaches.len() + unreadable.len() + usize::from(chain.error.is_some());
     cx.output.line(match many {
         0 => "no breach".to_owned(),
         1 => "1 breach".to_owned(),

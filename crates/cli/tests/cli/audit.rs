@@ -114,7 +114,11 @@ fn a_record_that_was_written_anew_does_not_continue_a_link_that_was_kept() {
     place.run(&["audit", &id]).expect_code(0);
     for kept in [link, &middle] {
         let text = place.run(&["audit", &id, "--since", kept]).expect_code(1);
-        assert!(text.stdout().contains("it was written anew since then"), "{}", text.text());
+        assert!(
+            text.stdout().contains("the record was written anew since then"),
+            "{}",
+            text.text()
+        );
     }
     place.run(&["audit"]).expect_code(2);
 }
