@@ -255,7 +255,8 @@ impl Fan {
         let (follower, events) = mpsc::unbounded_channel();
         let asked = asking::all(asks, shared, |asks| {
             let follower = follower.clone();
-            let message = Message::Fan { id, caller: RunIndex::ROOT, asks, follower };
+            let caller = RunIndex::ROOT;
+            let message = Message::Fan { id, caller, asks, follower, max_fail };
             sender.send(message).map_err(|_| SpawnerError::Over)
         });
         if let Err(error) = asked.await {

@@ -92,6 +92,8 @@ pub(crate) struct Supervisor {
     /// Operators who have raised a budget, in the order in which that is recorded.
     raises: VecDeque<oneshot::Sender<Result<(), Refusal>>>,
     recorded: RecordedPieces,
+    /// How many more pieces of a request may end without success. Absent where any number may, or the pieces are cancelled.
+    allowed_failures: HashMap<FanId, u32>,
     outbox: Outbox,
     /// While the record cannot be written.
     unwritten: Option<Unwritten>,
@@ -172,6 +174,7 @@ impl Supervisor {
             naming: VecDeque::new(),
             raises: VecDeque::new(),
             recorded: RecordedPieces::default(),
+            allowed_failures: HashMap::new(),
             outbox: Outbox::default(),
             unwritten: None,
             events,

@@ -286,6 +286,21 @@ fn too_many_failures_cancel_the_rest() {
 }
 
 #[test]
+fn no_piece_starts_after_the_failure_that_is_one_too_many() {
+    let place = Place::new();
+    place.file("in", "1\n2\n3\n4\n5\n6\n");
+    for most in [0, 1, 3].into_iter().cycle().take(9) {
+        place.file("ran", "");
+        let most_text = most.to_string();
+        let map = ["map", "--split", "lines:1", "--max-concurrent", "1", "--max-fail", &most_text];
+        let work = ["in", "--", "sh", "-c", "echo x >> ran; exit 1"];
+        let outcome = place.run(&[&map[..], &work].concat()).expect_code(1);
+        let ran = std::fs::read_to_string(place.path().join("ran")).expect("it was written");
+        assert_eq!(ran.lines().count(), most + 1, "--max-fail {most}: {}", outcome.stderr);
+    }
+}
+
+#[test]
 fn agents_of_the_configuration_bring_their_command() {
     let place = Place::new();
     place.file("in", "x\ny\n");

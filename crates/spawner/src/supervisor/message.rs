@@ -25,7 +25,14 @@ pub(crate) enum Message {
     /// A session asks for several children at once, which share what it has left of its budget.
     SpawnMany { caller: RunIndex, asks: Vec<(Ask, SpawnReply)> },
     /// The operator asks for many pieces; each ending goes to the follower.
-    Fan { id: FanId, caller: RunIndex, asks: Vec<Ask>, follower: mpsc::UnboundedSender<FanEvent> },
+    Fan {
+        id: FanId,
+        caller: RunIndex,
+        asks: Vec<Ask>,
+        follower: mpsc::UnboundedSender<FanEvent>,
+        /// So many pieces may end without success before the others are cancelled.
+        max_fail: Option<u32>,
+    },
     /// The pieces of one request that are not over are not needed any more.
     CancelPieces { fan: FanId, by: CancelledBy },
     /// A run tells how it goes. A line of progress brings its place in the channel, which is free again once it is taken.
@@ -143,7 +150,7 @@ pub(crate) struct Ask {
 }
 
 /// One request for many pieces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FanId(pub(crate) u64);
 
 /// What a follower of many pieces hears: for each exactly one.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use offshoot_model::{Refusal, RunId};
+use offshoot_model::{CancelledBy, Refusal, RunId};
 use offshoot_runtime::WaitFor;
 use tokio::sync::mpsc;
 
@@ -26,7 +26,10 @@ impl Supervisor {
                     self.ask(ask, Asker::One(reply), effects);
                 }
             }
-            Message::Fan { id, caller, mut asks, follower } => {
+            Message::Fan { id, caller, mut asks, follower, max_fail } => {
+                if let Some(most) = max_fail {
+                    self.allowed_failures.entry(id).or_insert(most);
+                }
                 asks = self.adopt(id, asks, &follower, effects);
                 self.divide_budget(caller, asks.iter_mut());
                 for (count, ask) in asks.into_iter().enumerate() {
@@ -38,13 +41,7 @@ impl Supervisor {
                     }
                 }
             }
-            Message::CancelPieces { fan, by } => {
-                let is_piece =
-                    |entry: &Entry| entry.follower.as_ref().is_some_and(|it| it.fan == fan);
-                for run in self.runs.which(is_piece) {
-                    self.step(Input::Cancel { run, reach: Reach::Subtree, by }, effects);
-                }
-            }
+            Message::CancelPieces { fan, by } => self.cancel_pieces(fan, by, effects),
             Message::Told { run, event, place } => {
                 drop(place);
                 self.step(Input::Told { run, event }, effects);
@@ -62,7 +59,9 @@ impl Supervisor {
                 let _ = reply.send(answer);
             }
             Message::Finished { run, outcome } => {
+                let before = effects.len();
                 self.step(Input::Finished { run, outcome }, effects);
+                self.count_failures(before, effects);
             }
             Message::Wait { id, caller, wait, reply } => {
                 self.waits.insert(id, reply);
@@ -171,6 +170,40 @@ impl Supervisor {
                 };
                 // Whoever asked may have gone; then nobody wants to know.
                 let _ = reply.send(counts);
+            }
+        }
+    }
+
+    fn cancel_pieces(&mut self, fan: FanId, by: CancelledBy, effects: &mut Vec<Effect>) {
+        self.allowed_failures.remove(&fan);
+        let is_piece = |entry: &Entry| entry.follower.as_ref().is_some_and(|it| it.fan == fan);
+        for run in self.runs.which(is_piece) {
+            // The slot that came free just now may start it with the next effect.
+            if let Some(entry) = self.runs.get_mut(run).filter(|entry| entry.stop.is_none()) {
+                entry.stopped = true;
+            }
+            self.step(Input::Cancel { run, reach: Reach::Subtree, by }, effects);
+        }
+    }
+
+    /// Counts the pieces whose end is among the effects from this one on. The end that is one too many cancels the rest at once:
+    /// the request itself hears of it only when it is on record, and other pieces would start until then.
+    fn count_failures(&mut self, from: usize, effects: &mut Vec<Effect>) {
+        if self.allowed_failures.is_empty() {
+            return;
+        }
+        let fan_of = |effect: &Effect| match effect {
+            Effect::Ended { run, envelope } if !envelope.status.is_success() => {
+                self.runs.get(*run)?.follower.as_ref().map(|follower| follower.fan)
+            }
+            _ => None,
+        };
+        let failed: Vec<FanId> = effects[from..].iter().filter_map(fan_of).collect();
+        for fan in failed {
+            match self.allowed_failures.get_mut(&fan) {
+                Some(0) => self.cancel_pieces(fan, CancelledBy::MaxFail, effects),
+                Some(left) => *left -= 1,
+                None => {}
             }
         }
     }
