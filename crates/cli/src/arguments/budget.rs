@@ -4,16 +4,17 @@ use clap::Args;
 
 /// Add to the budget of a run that is alive
 ///
-/// Every budget above the run is raised by as much, so that nobody has less for it. From a second terminal, by the person who
-/// opened the tree; it stands in the record. What was started under a cap of its own, as Claude Code is, keeps that cap until
-/// its next start.
+/// Every budget above the run is raised by the same amount, so that no other run has less. Runs below it that were admitted
+/// before, queued pieces of a map too, keep the share that they were given: name such a run to raise its share. Only the user
+/// who opened the tree may do this, from a second terminal; it is recorded. A run that was started under a cap of its own, as
+/// Claude Code is, keeps that cap until its next start.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   offshoot budget 0198c7 --add 2.50
   offshoot budget 0198c7 --add-tokens 200000")]
 pub(crate) struct BudgetArguments {
-    /// Which; its root for the whole tree
+    /// The id of the run; the id of the root for the tree as a whole
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
 
