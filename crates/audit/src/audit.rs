@@ -41,7 +41,7 @@ pub struct Audit {
     /// Runs that have to be asked to stop before anything else is recorded of them, and why.
     doomed: HashMap<RunId, (Rule, &'static str)>,
     deliveries: Deliveries,
-    /// What runs did while they waited.
+    /// The work of runs while they waited.
     busy: BTreeMap<RunId, Busy>,
     breaches: Vec<Breach>,
 }
@@ -179,8 +179,8 @@ impl Audit {
         }
     }
 
-    /// Whoever has no time left is asked to stop. Told once: what happens to it later is not news. Where the clock was set
-    /// back, the times on record do not say how long anything took.
+    /// Checks that a run without time left is asked to stop. Told once: what happens to it later is not news. Where the clock
+    /// was set back, the times on record do not say how long anything took.
     fn check_time(&mut self, event: &Event) {
         let run = self.runs.get_mut(&event.run).expect("looked up before");
         if self.clock_set_back > 0 || !says_all(run.rules.as_deref()) {
@@ -559,7 +559,7 @@ impl Audit {
     }
 }
 
-/// Whether a record says all that a run is held to.
+/// True if a record says all that a run is held to.
 fn says_all(rules: Option<&Rules>) -> bool {
     rules.is_some_and(run::says_all)
 }

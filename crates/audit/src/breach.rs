@@ -45,7 +45,7 @@ pub enum Rule {
     Agents,
     /// A chain of sessions does not go round in circles.
     Cycles,
-    /// What fails again and again is left alone for a while.
+    /// An agent that fails again and again gets no runs for a while.
     Breaker,
     /// A run begins again after a fault as often as it may, and only where nothing is done twice.
     Retries,

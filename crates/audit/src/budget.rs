@@ -24,9 +24,9 @@ struct Entry {
     parent: Option<RunId>,
     is_over: bool,
     sums: [Sum; 2],
-    /// How many tokens it had told of when it last told of dollars.
+    /// The number of tokens that it had reported when it last reported dollars.
     priced_tokens: u128,
-    /// What it has promised since then.
+    /// The promises that it has made since then.
     promises: Vec<Promise>,
 }
 
@@ -34,9 +34,9 @@ struct Entry {
 struct Promise {
     child: RunId,
     micro_usd: u64,
-    /// What its parent seemed to have free.
+    /// The amount that its parent seemed to have free.
     free: u128,
-    /// How many tokens its parent had told of.
+    /// The number of tokens that its parent had reported.
     tokens: u128,
 }
 
@@ -268,7 +268,8 @@ mod tests {
         (usage, Cost::known(MicroUsd::from_micros(micros)))
     }
 
-    /// What a parent with a dollar tells before and after it promises so much, and whether that is found to be too much.
+    /// Reports what a parent with a dollar used before and after it promises so much, and checks if that is found to be too
+    /// much.
     #[track_caller]
     fn check(before: &[(u64, u64)], promised: u64, after: &[(u64, u64)], is_belated: bool) {
         let [parent, child] = [1, 2].map(|id| RunId::from_bytes([id; 16]));

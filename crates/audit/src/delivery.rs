@@ -15,7 +15,7 @@ pub(crate) enum Handed {
     },
     /// The parent was over.
     ToNobody,
-    /// It was on its way, and whoever waited for it had gone when it came.
+    /// The result was on its way, and the parent had stopped waiting when it came.
     NotTaken,
 }
 

@@ -7,7 +7,7 @@ use offshoot_model::{AgentId, Reason, Rules, RunId, Timestamp};
 
 use crate::run::Run;
 
-/// What each kind of agent has shown lately.
+/// The recent faults of each kind of agent.
 #[derive(Default)]
 pub(crate) struct Breakers(HashMap<AgentId, Breaker>);
 
@@ -26,7 +26,7 @@ impl Breakers {
         self.0.clear();
     }
 
-    /// Whether a run of this agent may be admitted now; in words why not.
+    /// Checks if a run of this agent may be admitted now; in words why not.
     pub(crate) fn check(&self, agent: &AgentId, at: Timestamp) -> Option<String> {
         let until = self.0.get(agent)?.until.filter(|until| at < *until)?;
         Some(format!(
@@ -34,7 +34,7 @@ impl Breakers {
         ))
     }
 
-    /// The same for a run that starts. Where it is the first after the wait, it is watched.
+    /// Checks the same for a run that starts. Where it is the first after the wait, it is watched.
     pub(crate) fn start(&mut self, agent: &AgentId, run: RunId, at: Timestamp) -> Option<String> {
         let broken = self.check(agent, at);
         if let Some(breaker) = self.0.get_mut(agent)

@@ -56,21 +56,21 @@ pub struct Deliveries {
     pub results: u64,
     /// Repetitions, marked as such.
     pub repeated: u64,
-    /// Results that reached nobody, because the parent was over or had stopped waiting.
+    /// Results that were not received, because the parent was over or had stopped waiting.
     pub to_nobody: u64,
 }
 
-/// What the processes of a run did while it waited.
+/// The work of the processes of a run while it waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Busy {
     /// The run.
     pub run: RunId,
-    /// How often that was recorded.
+    /// The number of times that this was recorded.
     pub times: u64,
     /// CPU time, in milliseconds.
     pub cpu_ms: u64,
-    /// How long it waited meanwhile, in milliseconds.
+    /// The time for which it waited meanwhile, in milliseconds.
     pub wait_ms: u64,
 }
 

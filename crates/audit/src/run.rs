@@ -15,10 +15,10 @@ pub(crate) struct Run {
     pub(crate) parent: Option<RunId>,
     /// What its own spawns are held to; none where nobody above it has said anything.
     pub(crate) rules: Option<Arc<Rules>>,
-    /// What its own rules say beyond those that it is held to itself.
+    /// The limits of its own rules beyond those that it is held to itself.
     pub(crate) binds: Binds,
     pub(crate) state: State,
-    /// Whether it ever had a slot, or needs none.
+    /// True if it ever had a slot, or needs none.
     pub(crate) has_started: bool,
     /// Children that have not ended.
     pub(crate) live_children: u32,
@@ -28,29 +28,30 @@ pub(crate) struct Run {
     pub(crate) handed: Option<Handed>,
     /// How it ended, once it has.
     pub(crate) ended: Option<RunStatus>,
-    /// How long it has run.
+    /// The time for which it has run.
     pub(crate) clock: Clock,
-    /// Which attempt this is.
+    /// The number of this attempt.
     pub(crate) attempt: u32,
-    /// How often it began again after a fault.
+    /// The number of times that it began again after a fault.
     pub(crate) retries: u32,
-    /// Whether this attempt has answered, asked for a child, or was written to.
+    /// True if this attempt has answered, asked for a child, or was written to.
     pub(crate) has_acted: bool,
 }
 
-/// What a run's own rules bind below it.
+/// The limits that a run's own rules set for what is below it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Binds {
-    /// How many may hold a slot.
+    /// True if they limit how many may hold a slot.
     pub(crate) slots: bool,
-    /// How long it may take.
+    /// True if they limit how long it may take.
     pub(crate) deadline: bool,
-    /// How old the tree was when the run had its first child.
+    /// The age of the tree when the run had its first child.
     pub(crate) since: Option<Duration>,
 }
 
 impl Binds {
-    /// Those of a root hold for the whole tree, and are counted there. Earlier versions held to no others.
+    /// Compares a run's own rules with those that it is held to. The rules of a root hold for the whole tree, and are counted
+    /// there. Earlier versions held to no others.
     fn of(own: Option<&Rules>, here: Option<&Rules>) -> Self {
         let (Some(own), Some(here)) = (own.filter(|own| says_all(own)), here) else {
             return Self::default();
@@ -65,7 +66,7 @@ impl Binds {
     }
 }
 
-/// Whether a record was written by a version that says all that a run is held to: earlier ones left out some, and held to
+/// True if a record was written by a version that says all that a run is held to: earlier ones left out some, and held to
 /// some in another way.
 pub(crate) fn says_all(rules: &Rules) -> bool {
     rules.max_returns.is_some()

@@ -1,4 +1,4 @@
-//! Who holds a slot, counted again: in the whole tree, and below each run whose own rules say something else.
+//! The holders of slots, counted again: in the whole tree, and below each run whose own rules say something else.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,12 @@ use offshoot_model::{Rules, RunId};
 #[derive(Default)]
 pub(crate) struct Holders {
     pub(crate) tree: Slots,
-    /// Those strictly below a run.
+    /// The slots in use strictly below a run.
     below: HashMap<RunId, Slots>,
 }
 
 impl Holders {
-    /// Whether a run may start at this depth below these runs; in words why not.
+    /// Checks if a run may start at this depth below these runs; in words why not.
     pub(crate) fn check_start<'a>(
         &self,
         depth: u32,

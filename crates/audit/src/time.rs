@@ -11,7 +11,7 @@ fn slack(limit: Duration) -> Duration {
     Duration::from_secs(60).max(limit / 10)
 }
 
-/// What is written down by the second may be a second short.
+/// The rounding error of a time that is written down by the second: it may be a second short.
 const ROUNDED: Duration = Duration::from_secs(1);
 
 /// The time of a run since its latest start.
@@ -20,25 +20,25 @@ pub(crate) struct Clock {
     started: Option<Timestamp>,
     /// Since when it has a slot.
     since: Option<Timestamp>,
-    /// How long it had one before, with what it did while it waited.
+    /// The time for which it had one before, with the CPU time that it used while it waited.
     held: Duration,
-    /// What it did while it waited.
+    /// The CPU time that it used while it waited.
     worked: Duration,
 }
 
 impl Clock {
-    /// It starts, and nothing of an earlier attempt counts.
+    /// Starts the clock; nothing of an earlier attempt counts.
     pub(crate) fn start(&mut self, at: Timestamp) {
         *self = Self { started: Some(at), since: Some(at), ..Self::default() };
     }
 
-    /// It lends its slot.
+    /// Pauses the clock: the run lends its slot.
     pub(crate) fn pause(&mut self, at: Timestamp) {
         self.held = self.held(at);
         self.since = None;
     }
 
-    /// It has its slot back.
+    /// Goes on: the run has its slot back.
     pub(crate) fn go_on(&mut self, at: Timestamp) {
         self.since = Some(at);
     }
@@ -92,7 +92,7 @@ pub(crate) fn too_early(run: &Run, reason: &Reason, at: Option<Timestamp>) -> Op
 }
 
 /// In words how a run has more time than its parent may give: than the parent's rules say, and than the parent has itself where
-/// whoever asked for that has given it less than its own rules. `granted` is the time of the run, and that of its parent.
+/// the requester of the parent has given it less than its own rules. `granted` is the time of the run, and that of its parent.
 pub(crate) fn longer(
     (granted, parent): (u64, u64),
     rules: Option<&Rules>,
@@ -135,7 +135,7 @@ impl Life {
         self.begun = true;
     }
 
-    /// How old the tree is.
+    /// The age of the tree.
     pub(crate) fn age(&self) -> Duration {
         self.lived
     }

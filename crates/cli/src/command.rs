@@ -108,8 +108,8 @@ fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
     }
 }
 
-/// What is done to the record, to what is trusted or to a whole tree, and is not for agents. Of `pause` and `budget` the
-/// supervisor says so itself.
+/// Returns the name of a command that acts on the record, on what is trusted or on a whole tree, and is not for agents. Of
+/// `pause` and `budget` the supervisor says so itself.
 const fn act_of_the_operator(command: &Command) -> Option<&'static str> {
     match command {
         Command::Audit(_) => Some("audit"),

@@ -83,7 +83,7 @@ impl Plugins {
         self.children(cx).map(|children| children.processes.clone())
     }
 
-    /// The same, with the place for the tree that is told what is noticed.
+    /// Returns the same, with the place for the tree that is told what is noticed.
     pub(crate) fn children(&self, cx: &Invocation) -> Result<&Children, Failure> {
         if let Some(children) = self.children.get() {
             return Ok(children);
@@ -225,8 +225,8 @@ pub(crate) fn user_folder(cx: &Invocation) -> Result<PathBuf, Failure> {
     })
 }
 
-/// What the user has trusted of a plugin: that very plugin, or the project whose digest covers its files. What a project
-/// only points to, by `plugins.path`, is not covered.
+/// Returns the hash that the user has trusted of a plugin, by trusting that very plugin or the project whose digest covers
+/// its files. A plugin that a project only points to, by `plugins.path`, is not covered.
 pub(crate) fn trusted(
     candidate: &Candidate,
     cx: &Invocation,

@@ -94,12 +94,12 @@ pub(crate) struct Reading {
     folder: PathBuf,
     /// Of every file, the hash of its content.
     hashes: BTreeMap<PathBuf, ContentHash>,
-    /// What is in the configuration and the definitions.
+    /// The contents of the configuration and the definitions.
     texts: BTreeMap<PathBuf, Vec<u8>>,
 }
 
 impl Reading {
-    /// What is in the configuration or a definition, by its path relative to the folder.
+    /// Returns the content of the configuration or a definition, by its path relative to the folder.
     pub(crate) fn text(&self, file: &Path) -> Option<&[u8]> {
         self.texts.get(file).map(Vec::as_slice)
     }
@@ -126,8 +126,8 @@ impl Reading {
         Ok(ContentHash::of(lines.as_bytes()))
     }
 
-    /// Those of these words that name files in the project, as its files are named: programs and scripts that run as soon as
-    /// the definitions take effect which name them. A relative word is one in the project's folder.
+    /// Returns those of these words that name files in the project, as its files are named: programs and scripts that run as
+    /// soon as the definitions that name them take effect. A relative word is one in the project's folder.
     pub(crate) fn scripts<'a>(&self, words: impl Iterator<Item = &'a str>) -> Vec<PathBuf> {
         let in_project = |word: &str| {
             let file = self.folder.join(word).canonicalize().ok().filter(|file| file.is_file())?;

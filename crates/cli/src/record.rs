@@ -127,7 +127,7 @@ impl Record {
         Ok(())
     }
 
-    /// How a run ended, once it has.
+    /// Returns the ending of a run, once it has ended.
     pub(crate) fn ending(&self, root: RootId, run: RunId) -> Result<Option<Ending>, Failure> {
         self.prove(root)?;
         self.store.ending(root, run).map_err(|error| failed(&error))

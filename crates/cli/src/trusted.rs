@@ -67,7 +67,7 @@ impl Trusted {
         Ok(Self { path, list })
     }
 
-    /// What is to be thought of this project, and what was read of it where it is trusted: what takes effect is this reading.
+    /// Judges the trust in this project, and returns what was read of it where it is trusted: this reading is what takes effect.
     /// Nothing is trusted where there is no place to remember it in.
     pub(crate) fn look(
         project: &Project,
@@ -79,7 +79,7 @@ impl Trusted {
         Self::read(environment)?.judge(project)
     }
 
-    /// What is to be thought of this project, and what was read of it where it is trusted.
+    /// Judges the trust in this project, and returns what was read of it where it is trusted.
     pub(crate) fn judge(&self, project: &Project) -> Result<(Trust, Option<Reading>), Failure> {
         let Some(trusted) = self.list.projects.get(&project.folder) else {
             return Ok((Trust::Unknown, None));

@@ -65,15 +65,15 @@ pub enum Supervised {
 ///
 /// ```text
 ///  ticket    descended from   session of   supervised     asks as
-///  any       another user, or a process that is gone      nobody
-///  worthless any              any          any            nobody
+///  any       another user, or a process that is gone      refused
+///  worthless any              any          any            refused
 ///  of A      A                any          any            A
-///  of A      B                any          any            nobody
+///  of A      B                any          any            refused
 ///  of A      no run           A            any            A            its parents have ended
-///  of A      no run           B, none      any            nobody
+///  of A      no run           B, none      any            refused
 ///  none      A                any          any            A
 ///  none      no run           A            any            A            its parents have ended
-///  none      no run           none         yes            nobody       it left its run
+///  none      no run           none         yes            refused      it left its run
 ///  none      no run           none         no             the operator
 /// ```
 ///

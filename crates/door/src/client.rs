@@ -152,7 +152,7 @@ impl Client {
         self.put_open_file(name, kind, path.display().to_string(), file).await
     }
 
-    /// The same with a file that is open for reading, whatever the place in it. Messages call it `title`.
+    /// Puts a file that is open for reading, whatever the place in it. Messages call it `title`.
     ///
     /// # Errors
     ///
@@ -234,7 +234,7 @@ async fn open(socket: &Path) -> Result<UnixStream, ClientError> {
     stream.map_err(|source| ClientError::of_connecting(socket, source))
 }
 
-/// Whether a supervisor of this user listens at the other end.
+/// True if a supervisor of this user listens at the other end.
 fn is_supervisor(stream: &UnixStream, registry: &Registry) -> bool {
     let Ok(peer) = Peer::of(stream) else { return false };
     if peer.uid != rustix::process::getuid().as_raw() {

@@ -78,7 +78,7 @@ impl Lineage {
         &self.chain[1..]
     }
 
-    /// Whether it is one of these processes, or was started by one of them as far as its parents and its session tell.
+    /// True if it is one of these processes, or was started by one of them as far as its parents and its session tell.
     pub(crate) fn comes_from(&self, processes: &[ProcessIdentity]) -> bool {
         let is_it = |process: &ProcessIdentity| {
             self.chain.contains(process) || self.leader == Some(*process)

@@ -21,9 +21,9 @@ const DESCRIPTORS: usize = 1;
 pub(crate) struct Lines {
     stream: OwnedReadHalf,
     buffer: Vec<u8>,
-    /// So many bytes of the buffer hold no line break.
+    /// The number of bytes of the buffer that hold no line break.
     searched: usize,
-    /// So many bytes of the stream have left the buffer.
+    /// The number of bytes of the stream that have left the buffer.
     taken: u64,
     longest: usize,
     /// Descriptors of lines that are not complete, each with the place in the stream where the piece ended with which it came.
@@ -113,7 +113,7 @@ impl Lines {
     }
 }
 
-/// Descriptors that came with pieces of lines that nobody has taken yet: as many lines may be in a block.
+/// Descriptors that came with pieces of lines that have not been taken yet: as many lines may be in a block.
 const MOST_PIECES: usize = 16;
 
 fn receive(stream: &UnixStream, into: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {

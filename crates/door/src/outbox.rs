@@ -16,9 +16,9 @@ pub(crate) struct Outbox {
     stream: OwnedWriteHalf,
     /// Each with the descriptor that goes with its first bytes.
     lines: VecDeque<(Vec<u8>, Option<OwnedFd>)>,
-    /// So many bytes of the first line are written.
+    /// The number of bytes of the first line that are written.
     written: usize,
-    /// So many bytes are in all lines.
+    /// The number of bytes in all lines.
     bytes: usize,
 }
 
@@ -40,7 +40,7 @@ impl Outbox {
         self.lines.len()
     }
 
-    /// How many bytes of all lines are held.
+    /// Returns the number of bytes that are held of all lines.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

@@ -51,7 +51,7 @@ pub(crate) fn lineage_of(stream: &UnixStream, peer: Peer) -> Option<Lineage> {
     }
 }
 
-/// The number of the process behind a descriptor; none where it has ended and nobody can be mistaken for it any more.
+/// The number of the process behind a descriptor; none where it has ended and no process can be mistaken for it any more.
 fn number(process: &OwnedFd) -> Option<u32> {
     let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", process.as_fd().as_raw_fd()));
     let info = info.ok()?;
@@ -90,7 +90,7 @@ pub(crate) fn supervisor_by_name(lineage: &Lineage) -> Option<ProcessIdentity> {
     lineage.parents().iter().find(is_supervisor).copied()
 }
 
-/// Whether these words are those of a command that opens a tree.
+/// True if these words are those of a command that opens a tree.
 fn opens_a_tree(line: &[u8], own: Option<&OsStr>) -> bool {
     let mut words = line.split(|byte| *byte == 0);
     let name = words.next().map(|word| Path::new(OsStr::from_bytes(word)));
@@ -99,7 +99,7 @@ fn opens_a_tree(line: &[u8], own: Option<&OsStr>) -> bool {
     is_ours && words.any(|word| [&b"run"[..], b"map", b"fanout", b"resume", b"mcp"].contains(&word))
 }
 
-/// Whether a process is in the control group of a supervisor, other than this process, in which this process is not: then it was
+/// True if a process is in the control group of a supervisor, other than this process, in which this process is not: then it was
 /// started below that one, whatever its parents say. The name of such a group has the number of its supervisor in it.
 pub(crate) fn is_in_group_of_another(pid: u32) -> bool {
     let found = groups_of_others(pid);

@@ -132,11 +132,11 @@ impl Registry {
                     continue;
                 }
                 let of_this_boot = supervisor.process.may_be_of(boot());
-                // Said once, here: whoever compares it later compares processes that live.
+                // Set once, here: every later comparison is between processes that live.
                 supervisor.process = supervisor.process.of_boot(None);
                 let pid = supervisor.process.pid;
                 if !of_this_boot || process_identity(pid) != Some(supervisor.process) {
-                    // Somebody may have been faster.
+                    // Another process may have been faster.
                     let _ = fs::remove_file(&path);
                 } else if !supervisors.contains(&supervisor) {
                     supervisors.push(supervisor);
@@ -146,9 +146,9 @@ impl Registry {
         supervisors
     }
 
-    /// Whether this process should believe another one that it is a supervisor: where this one runs below a supervisor, that
-    /// alone, else each that is written down and does not run inside a tree itself, and each parent, which could do to this one what
-    /// it likes. Agents can write themselves down.
+    /// True if this process should believe another one that it is a supervisor. Where this one runs below a supervisor, it
+    /// believes that one alone; else each that is written down and does not run inside a tree itself, and each parent, which
+    /// could do to this one what it likes. Agents can write themselves down.
     pub(crate) fn believes(&self, process: ProcessIdentity) -> bool {
         let Some(own) = lineage(std::process::id()) else { return false };
         let supervisors = self.supervisors();
@@ -158,7 +158,7 @@ impl Registry {
         match own.parents().iter().find(|parent| is_one(parent)) {
             Some(above) => *above == process,
             None => {
-                // What is itself left by an agent is nobody who could be deceived: no supervisor answers it.
+                // A process that was itself left by an agent cannot be deceived: no supervisor answers it.
                 let may_tell = !self.comes_from_a_tree(&own);
                 let is_inside = || {
                     lineage(process.pid).is_none_or(|lineage| {
@@ -172,13 +172,13 @@ impl Registry {
         }
     }
 
-    /// Whether this process was left by an agent, of a tree that is over too, so that it is no operator. Its parents do not tell.
+    /// True if this process was left by an agent, of a tree that is over too, so that it is no operator. Its parents do not tell.
     pub fn was_left_by_an_agent(&self) -> bool {
         lineage(std::process::id()).is_some_and(|own| self.comes_from_a_tree(&own))
     }
 
-    /// Whether it was left by an agent: some supervisor has written it or a parent of it down, or it is in the control group of
-    /// one that this process is not in.
+    /// True if the process was left by an agent: some supervisor has written it or a parent of it down, or it is in the control
+    /// group of a supervisor that this process is not in.
     pub(crate) fn comes_from_a_tree(&self, lineage: &Lineage) -> bool {
         is_in_group_of_another(lineage.process().pid) || lineage.comes_from(&self.strays())
     }
@@ -237,7 +237,7 @@ impl Registry {
     }
 }
 
-/// Whether a number means another process here.
+/// True if a number from that process namespace means another process here.
 fn is_elsewhere(world: Option<u64>) -> bool {
     world.is_some() && world != process_namespace()
 }
@@ -245,7 +245,7 @@ fn is_elsewhere(world: Option<u64>) -> bool {
 /// Written aside and then renamed, so that nobody reads half of it.
 fn write(folder: &Path, name: &str, entry: &impl Serialize) -> io::Result<PathBuf> {
     private_folder::make(folder)?;
-    // A file that is being written is nobody's leftover: its name says in which world the number in it is a process.
+    // A file that is being written is no leftover: its name says in which world the number in it is a process.
     let world = process_namespace().unwrap_or_default();
     let (aside, path) = (folder.join(format!(".{name}.{world}")), folder.join(name));
     // Left by a process of the same number.
@@ -368,7 +368,7 @@ mod tests {
             let stray = Stray { pid, start_time, boot: None, world: elsewhere };
             write(folder, name, &stray).unwrap();
         }
-        // Somebody there is just writing this one.
+        // A process there is just writing this one.
         let half = format!(".{}-x.json.{}", i32::MAX, elsewhere.unwrap_or_default());
         fs::write(folder.join(&half), "{").unwrap();
         let before = files(&registry);

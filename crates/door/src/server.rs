@@ -52,9 +52,9 @@ pub struct Limits {
     /// Connections at once. More are told so and closed.
     pub connections: usize,
     /// Connections at once of the processes of one run, so that one agent cannot shut out the others; and of all processes
-    /// together of which nobody knows yet whose they are.
+    /// together of which it is not known yet to which run they belong.
     pub connections_per_run: usize,
-    /// So many of all connections are kept for processes that no supervisor has started: the operator's.
+    /// The part of all connections that is kept for processes that no supervisor has started: the operator's.
     pub reserved: usize,
     /// Open requests at once of one connection. More are refused.
     pub requests: usize,
@@ -239,7 +239,7 @@ async fn accept(
         tokio::select! {
             // The sender says nothing: it goes away.
             _ = &mut stopped => break,
-            // A panic in it has been told by its hook, and hurts nobody but that client.
+            // A panic in it has been told by its hook, and affects that client only.
             Some(_) = connections.join_next() => {}
             Some(insider) = inside.recv() => {
                 if let Some(visitor) = Visitor::inside(insider) {

@@ -22,13 +22,13 @@ pub trait Service: Send + Sync + 'static {
 /// A request, with who asks.
 #[derive(Debug)]
 pub struct Call {
-    /// Who asks.
+    /// The caller that asks.
     pub caller: Caller,
-    /// What is asked.
+    /// The request itself.
     pub request: Request,
     /// The descriptor that came with the request: of a file that the caller itself has opened.
     pub file: Option<OwnedFd>,
-    /// Where it is told how the request goes.
+    /// The sink that is told how the request goes.
     pub progress: ProgressSink,
 }
 

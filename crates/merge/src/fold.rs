@@ -35,7 +35,7 @@ pub(crate) use vote::Vote;
 pub struct Fold {
     on_failure: OnFailure,
     seen: Seen,
-    /// How much of results may still be held; none where all of it may.
+    /// The number of bytes of results that may still be held; none where all may.
     room: Option<u64>,
     answer: Answer,
 }
@@ -77,8 +77,8 @@ impl Fold {
         Self { on_failure, seen: Seen::default(), room: None, answer: Answer::of(state) }
     }
 
-    /// Holds so many bytes of results and no more: of further ones only the place in the request, by which whoever writes
-    /// the answer gets them again ([`Values::result`](crate::Values::result)).
+    /// Holds so many bytes of results and no more: of further ones only the place in the request, by which the writer of the
+    /// answer gets them again ([`Values::result`](crate::Values::result)).
     #[must_use]
     pub fn hold_at_most(mut self, bytes: u64) -> Self {
         self.room = Some(bytes);
@@ -144,8 +144,8 @@ impl Fold {
         }
     }
 
-    /// What a stored value says that [`unread`](Self::unread) has named. One that is not learned, as it cannot be read at the
-    /// moment, counts as it is written.
+    /// Takes in what a stored value says that [`unread`](Self::unread) has named. One that is not learned, as it cannot be read
+    /// at the moment, counts as it is written.
     pub fn learn(&mut self, reference: &VariableRef, bytes: &[u8]) {
         match &mut self.answer.state {
             State::Vote(vote) => vote.learn(reference, bytes),

@@ -23,7 +23,7 @@ impl Held {
         }
     }
 
-    /// Whether its length as plain text is known without reading it.
+    /// True if its length as plain text is known without reading it.
     pub(crate) fn has_known_length(&self) -> bool {
         match self {
             Self::Here(Payload::Stored(reference)) => !text::is_json(reference),

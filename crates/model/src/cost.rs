@@ -25,13 +25,13 @@ pub struct Cost {
 /// A text that is not an amount of dollars.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseUsdError {
-    /// It is no number with at most six decimals.
+    /// The text is no number with at most six decimals.
     #[error("`{text}` is not an amount in dollars, such as 0.25")]
     NoAmount {
         /// The text.
         text: String,
     },
-    /// It is more than [`MicroUsd::MAX`].
+    /// The amount is more than [`MicroUsd::MAX`].
     #[error("`{text}` is more than the largest amount, {} dollars", MicroUsd::MAX)]
     TooLarge {
         /// The text.
@@ -78,7 +78,7 @@ impl Cost {
         Self { unknown_runs: 1, ..Self::NONE }
     }
 
-    /// The same as a lower bound: what was told of a run that was cut off.
+    /// Returns this cost as a lower bound: what was reported of a run that was cut off.
     #[must_use]
     pub const fn cut_off(self) -> Self {
         Self { unknown_runs: if self.unknown_runs == 0 { 1 } else { self.unknown_runs }, ..self }

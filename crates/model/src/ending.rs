@@ -47,15 +47,15 @@ pub enum Reason {
         /// The signal's number.
         signal: i32,
     },
-    /// It could not be started: not found, not executable.
+    /// The program could not be started: not found, not executable.
     CannotStart {
-        /// What the system said.
+        /// The message of the system.
         message: String,
     },
     /// The system had too few descriptors or processes, or too little memory, to start it, and no program of ours was left
     /// whose end would have given some back. It says nothing about what was to be started.
     NoRoom {
-        /// What the system said.
+        /// The message of the system.
         message: String,
     },
     /// Its runtime broke: authentication, overload, garbage on the line.
@@ -87,7 +87,7 @@ pub enum Reason {
         /// The limit.
         seconds: u64,
     },
-    /// It answered with more than it may.
+    /// The run answered with more than it may.
     OutputLimit {
         /// The limit.
         bytes: u64,

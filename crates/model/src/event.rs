@@ -39,8 +39,8 @@ pub enum EventKind {
     Refused {
         /// The answer it got.
         refusal: Box<Refusal>,
-        /// How often, where several of the same code are one event: beyond a hundred refusals of one run, further ones are
-        /// counted, and recorded with its next event. Once where absent.
+        /// The number of refusals, where several of the same code are one event: beyond a hundred refusals of one run, further
+        /// ones are counted, and recorded with its next event. One where absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         times: Option<u64>,
     },
@@ -76,9 +76,9 @@ pub enum EventKind {
     /// Its processes worked while it waited, for more than a tenth of that time. This CPU time counts as if it had held a slot
     /// for so long.
     BusyWaiting {
-        /// What they used, in milliseconds.
+        /// The CPU time that they used, in milliseconds.
         cpu_ms: u64,
-        /// How long it waited, in milliseconds.
+        /// The time for which it waited, in milliseconds.
         wait_ms: u64,
     },
     /// It was asked to stop.
@@ -115,7 +115,7 @@ pub enum EventKind {
         /// The fault, with which it would have ended had it no attempt left; none after an interruption.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<Box<crate::Reason>>,
-        /// How long it waits before that, in milliseconds; none after an interruption.
+        /// The time for which it waits before that, in milliseconds; none after an interruption.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wait_ms: Option<u64>,
     },
@@ -128,7 +128,7 @@ pub enum EventKind {
         /// What it answered in this turn. What it answers in its last one stands in its ending.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answer: Option<Payload>,
-        /// How many letters this attempt of it had taken by then. Absent from what earlier versions wrote.
+        /// The number of letters that this attempt of it had taken by then. Absent from what earlier versions wrote.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         letters_taken: Option<u32>,
     },
@@ -151,11 +151,11 @@ pub enum EventKind {
     Delivered {
         /// Which delivery.
         delivery: DeliveryId,
-        /// Whether it was on its way before, and nothing shows that it arrived.
+        /// True if it was on its way before, and nothing shows that it arrived.
         redelivered: bool,
     },
-    /// Its result reached nobody: its parent is over, or had stopped waiting when the answer came; then its next wait or turn
-    /// brings it again. It stays on record and is passed to nobody else.
+    /// Its result was not received: its parent is over, or had stopped waiting when the answer came; then the parent's next
+    /// wait or turn brings it again. It stays on record and is passed to no other run.
     Undelivered {
         /// Which delivery.
         delivery: DeliveryId,
@@ -173,9 +173,9 @@ pub enum EventKind {
     KeeperFailed {
         /// Its number.
         pid: u32,
-        /// How it was found.
+        /// The state in which it was found.
         found: KeeperFault,
-        /// Why no other one could be started. None where another one has taken its place.
+        /// The reason why no other one could be started. None where another one has taken its place.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Arc<str>>,
     },
@@ -187,20 +187,20 @@ pub enum EventKind {
     },
 }
 
-/// How a keeper was found that did not hold any more.
+/// The state of a keeper that was found not to hold any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeeperFault {
-    /// It had ended.
+    /// The keeper had ended.
     Ended,
-    /// It was stopped, by a signal or a debugger.
+    /// The keeper was stopped, by a signal or a debugger.
     Stopped,
-    /// It gave no sign of life, although nothing had stopped it.
+    /// The keeper gave no sign of life, although nothing had stopped it.
     Silent,
 }
 
 impl KeeperFault {
-    /// What it was, as the rest of a sentence about the keeper.
+    /// Returns the state in words, as the rest of a sentence about the keeper.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Ended => "had ended",
@@ -365,12 +365,12 @@ impl ProcessIdentity {
         Self { pid, start_time, boot: None }
     }
 
-    /// The same process, with the boot in which it was started.
+    /// Returns the same process, with the boot in which it was started.
     pub const fn of_boot(self, boot: Option<BootId>) -> Self {
         Self { boot, ..self }
     }
 
-    /// Whether it may be a process of this boot. One of another boot is gone, and its number is another process's.
+    /// True if it may be a process of this boot. One of another boot is gone, and its number is another process's.
     pub fn may_be_of(&self, boot: Option<BootId>) -> bool {
         self.boot.is_none() || self.boot == boot
     }

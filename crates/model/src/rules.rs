@@ -25,7 +25,7 @@ pub struct Rules {
     /// The deepest level, where a setting says it: nothing below may go deeper, whatever its own settings say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_depth: Option<u32>,
-    /// How often a chain of sessions may return to an agent with another in between.
+    /// The number of times that a chain of sessions may return to an agent with another in between.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_returns: Option<u32>,
     /// Attempts after the first, where a runtime had a fault.

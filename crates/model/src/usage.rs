@@ -70,7 +70,7 @@ impl TokenCount {
         }
     }
 
-    /// The same as a lower bound: what was reported of a run that was cut off.
+    /// Returns this count as a lower bound: what was reported of a run that was cut off.
     #[must_use]
     pub const fn cut_off(self) -> Self {
         Self::bounded_by(self.lower_bound())
@@ -80,7 +80,7 @@ impl TokenCount {
         if count == 0 { Self::Unknown } else { Self::AtLeast(count) }
     }
 
-    /// The same, with a number that cannot be believed as unknown.
+    /// Returns this count, or unknown for a number that cannot be believed.
     const fn believed(self) -> Self {
         if self.lower_bound() > Self::MAX { Self::Unknown } else { self }
     }
@@ -100,13 +100,13 @@ impl Usage {
         self.input + self.output + self.cache_read + self.cache_write
     }
 
-    /// The same as lower bounds: what was reported of a run that was cut off.
+    /// Returns these counts as lower bounds: what was reported of a run that was cut off.
     #[must_use]
     pub fn cut_off(self) -> Self {
         self.each(TokenCount::cut_off)
     }
 
-    /// The same as it comes from outside: counts that cannot be are unknown.
+    /// Returns these counts as they come from outside: those that cannot be believed are unknown.
     #[must_use]
     pub fn believed(self) -> Self {
         self.each(TokenCount::believed)

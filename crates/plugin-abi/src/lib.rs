@@ -24,7 +24,7 @@
 //!
 //! Authors of plugins use the SDK, which keeps these promises for them.
 //!
-//! What 1.x promises in Rust is what stands here without a feature. The feature `wire` has the documents as types of the
+//! In Rust, 1.x promises what stands here without a feature. The feature `wire` has the documents as types of the
 //! contract, which is 0.x: it is for the SDK and the host, and changes with the contract. The documents themselves are part of
 //! the promise.
 //!

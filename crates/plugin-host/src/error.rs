@@ -223,7 +223,7 @@ pub enum PluginError {
     NoSchema {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason why it is no schema.
         why: String,
     },
     /// The process that loaded it for a trial did not live to tell.

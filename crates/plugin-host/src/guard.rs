@@ -90,8 +90,8 @@ fn check(opened: &File, strict: Strict, path: &Path) -> Result<(), PluginError> 
     Ok(())
 }
 
-/// Whether an access control list names somebody, beside the owner and the group, who may write. A list that cannot be
-/// read counts as one that does.
+/// True if an access control list names a user or a group, beside the owner and the file's group, that may write. A list that
+/// cannot be read counts as one that does.
 #[cfg(target_os = "linux")]
 fn named_others_write(opened: &File) -> bool {
     use std::os::fd::AsRawFd;

@@ -15,7 +15,7 @@ pub(crate) struct InOrder {
 
 struct Told {
     stage: Stage,
-    /// What it had used, where it said so.
+    /// The usage and the cost that it had told, where it told them.
     used: Option<(Usage, Cost)>,
 }
 
@@ -59,7 +59,7 @@ fn usage_since(before: Usage, now: Usage) -> Usage {
     }
 }
 
-/// The same of a cost.
+/// A cost that is told after another one, taken in the same way.
 fn cost_since(before: Cost, now: Cost) -> Cost {
     let sum = |cost: Cost| cost.known_usd + cost.estimated_usd;
     if sum(now) < sum(before) { before } else { now }

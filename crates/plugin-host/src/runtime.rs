@@ -109,7 +109,7 @@ struct Drive {
     stop: StopSignal,
     /// Where it can take more than one turn.
     further: Option<Further>,
-    /// How long after its grace it may go on. None waits.
+    /// The time for which it may go on after its grace. None waits without a limit.
     linger: Option<Duration>,
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 /// Problems that are told at once; a message is read by people.
 const MOST: usize = 5;
 
-/// What is wrong with settings, each with its place; or that the schema is none.
+/// Returns what is wrong with settings, each with its place. Fails if the schema is none.
 pub(crate) fn problems(schema: &JsonText, settings: &JsonText) -> Result<Vec<String>, String> {
     let schema: Value = read(schema);
     // Without its features this fetches nothing: a schema stands for itself.

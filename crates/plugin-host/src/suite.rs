@@ -207,7 +207,7 @@ impl Book<'_> {
         self.write(&Line::Found(Finding { subject, rule, verdict }));
     }
 
-    /// What the contract notes of a rule.
+    /// Writes what the contract notes of a rule.
     pub(crate) fn note(&mut self, subject: &str, note: Note) {
         let (rule, verdict) = match note {
             Note::Trying(rule) => {

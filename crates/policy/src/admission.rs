@@ -39,7 +39,7 @@ pub struct Caller<'a> {
     pub depth: u32,
     /// Whether it has ended.
     pub over: bool,
-    /// Whether the time for what is below it has passed, by a deadline of its own or of one above it.
+    /// True if the time for what is below it has passed, by a deadline of its own or of one above it.
     pub out_of_time: bool,
     /// Under which terms it spawns; they name the agent it runs.
     pub terms: &'a Arc<Terms>,
@@ -219,8 +219,8 @@ fn grant(
     }
 }
 
-/// How long a child may run. Whoever asked for the caller may have given it less time than its terms: then it has no more
-/// to give. What is built in can be raised by the agents below, so what the caller has by that binds nothing.
+/// Returns the seconds that a child may run. The requester of the caller may have given it less time than its terms: then it
+/// has no more to give. What is built in can be raised by the agents below, so what the caller has by that binds nothing.
 fn run_timeout_seconds(caller: &Caller<'_>, request: &SpawnRequest) -> u64 {
     let allowed = caller.terms.run_timeout_seconds();
     let given = caller.grant.run_timeout_seconds;

@@ -103,7 +103,7 @@ impl Breakers {
         self.by_agent.get_mut(agent).map_or(Gate::Closed, |breaker| breaker.start(run, now))
     }
 
-    /// Nothing runs any more: whoever was the probe has told nothing.
+    /// Takes in that nothing runs any more: the run that was the probe has told nothing.
     pub fn interrupt(&mut self) {
         for breaker in self.by_agent.values_mut() {
             breaker.interrupt();

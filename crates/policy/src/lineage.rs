@@ -13,8 +13,8 @@ pub struct Lineage {
     above: Option<Arc<Lineage>>,
 }
 
-/// What a session was asked, compared by a hash that is made when it is needed first: the pieces of a map are compared
-/// with nothing.
+/// The work that a session was asked for, compared by a hash that is made when it is needed first: the pieces of a map are
+/// compared with nothing.
 #[derive(Clone, Debug)]
 struct Task {
     task: Arc<str>,
@@ -101,7 +101,7 @@ impl Task {
         }
     }
 
-    /// What is asked for, apart from who asks and under which limits. Parts are prefixed with their length, so that no
+    /// Hashes what is asked for, apart from who asks and under which limits. Parts are prefixed with their length, so that no
     /// two requests read the same; the order of the context says nothing.
     fn digest(&self) -> ContentHash {
         *self.digest.get_or_init(|| {

@@ -57,7 +57,8 @@ pub(crate) fn prepare(capture: &Capture) -> io::Result<(OwnedFd, Reader)> {
 }
 
 impl Reader {
-    /// Who sees each block from now on. Given once the program runs: a start that fails leaves it with the program.
+    /// Sets the tap that sees each block from now on. Called once the program runs: a start that fails leaves the tap with the
+    /// program.
     pub(crate) fn show_to(&mut self, tap: Option<Tap>) {
         self.tap = tap;
     }

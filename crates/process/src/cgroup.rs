@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use crate::sys::{self, ControlGroups, ProcessId};
 
-/// How long killed processes may take to end before the group is left where it is.
+/// The time that killed processes may take to end before the group is left where it is.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
 /// The longest path of a group that the keeper's ledger takes.
@@ -34,10 +34,10 @@ pub(crate) const LONGEST_PATH: usize = 480;
 /// is gone, and so is the group.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
-    /// Where this process was before.
+    /// The group that this process was in before.
     home: PathBuf,
     path: PathBuf,
-    /// Whether this process is in the group. Empty until it has tried.
+    /// True if this process is in the group. Empty until it has tried to enter.
     entered: Arc<OnceLock<bool>>,
 }
 
@@ -164,13 +164,13 @@ pub(crate) fn dead_groups(pid: u32) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Whether a process has a control group of its own for what it starts, and is in it.
+/// True if a process has a control group of its own for what it starts, and is in it.
 pub fn has_control_group(pid: u32) -> bool {
     let path = sys::control_group(pid).unwrap_or_default();
     path.split('/').filter_map(Name::parse).any(|name| name.pid == pid)
 }
 
-/// Whether a process is in one of these groups, or below it.
+/// True if a process is in one of these groups, or below it.
 pub(crate) fn is_in_any(pid: u32, groups: &HashSet<String>) -> bool {
     !groups.is_empty()
         && sys::control_group(pid)
@@ -198,7 +198,7 @@ impl Name {
         Some(Self { world, pid, start_time: parts.next()?.parse().ok()? })
     }
 
-    /// Whether the process that made it has ended. One of another world of processes never has, as far as we can tell.
+    /// True if the process that made the group has ended. False for one of another process namespace, of which we cannot tell.
     fn is_dead(self) -> bool {
         sys::process_namespace().is_ok_and(|world| world == self.world)
             && !sys::stat(self.pid)

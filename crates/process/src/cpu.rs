@@ -21,7 +21,7 @@ use crate::{Identity, MARK_VARIABLE};
 /// architecture that this crate is built for.
 const TICK: Duration = Duration::from_millis(10);
 
-/// How much CPU time a child has used, together with what it has started. Cheap to clone; it does not keep the child.
+/// Measures the CPU time of a child, together with what it has started. Cheap to clone; it does not keep the child.
 #[derive(Clone, Debug)]
 pub struct CpuClock(Arc<Clocked>);
 
@@ -31,9 +31,9 @@ struct Clocked {
     leader: Identity,
     /// The element of the mark that is this child's alone.
     mark: String,
-    /// Whether anybody has read it: most children end unread.
+    /// True once the clock has been read: most children end unread.
     is_read: AtomicBool,
-    /// What it had used when it ended, in ticks.
+    /// The time that the child had used when it ended, in ticks.
     last: OnceLock<u64>,
 }
 
@@ -48,7 +48,8 @@ impl CpuClock {
         }))
     }
 
-    /// What was used until now, or until its end. To a hundredth of a second; blocks for some microseconds for each process.
+    /// Returns the time used until now, or until the child's end, to a hundredth of a second. Blocks for some microseconds for
+    /// each process.
     pub fn read(&self) -> Duration {
         self.0.is_read.store(true, Ordering::Relaxed);
         let ticks = self.0.last.get().copied().unwrap_or_else(|| self.0.ticks());
@@ -83,7 +84,7 @@ impl Clocked {
         ticks
     }
 
-    /// Whether an orphan was started by this child.
+    /// True if an orphan was started by this child.
     fn is_ours(&self, orphan: u32, stat: &Stat) -> bool {
         let leader = self.leader.pid;
         stat.parent == std::process::id()

@@ -162,7 +162,7 @@ impl StartError {
         matches!(self, Self::System { .. }) || self.is_pressure()
     }
 
-    /// Whether the system had too little of something that other processes give back when they end: descriptors,
+    /// True if the system had too little of something that other processes give back when they end: descriptors,
     /// processes, memory. It says nothing about the program.
     pub fn is_pressure(&self) -> bool {
         let (Self::Folder { source, .. }

@@ -4,7 +4,7 @@
 //!   supervisor ── writes groups ──▶ ledger       ···      keeper
 //!       │ kill -9                      │                    │ its line closes
 //!       ▼                              ▼                    ▼
-//!     gone                       token, groups ──▶ kills each group, then whoever carries the token, then the control group
+//!     gone                       token, groups ──▶ kills each group, then what carries the token, then the control group
 //! ```
 //!
 //! Promise: whatever way the supervisor ends, no child of it lives on, neither one that was started but not yet told,

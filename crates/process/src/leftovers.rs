@@ -3,11 +3,11 @@
 //! ```text
 //!  record ── leaders (number and start), values of a variable ──▶ leftovers ──▶ Leftover ──▶ end
 //!                                                                   │
-//!                             and whoever carries the mark of one of them, or is in its control group
+//!                             and each process that carries the mark of one of them, or is in its control group
 //! ```
 //!
-//! A number alone names nobody: a leader counts only where it was started when the record says, and everybody else only
-//! by its own environment. This process and those above it are never among them.
+//! A number alone names no process: a leader counts only where it was started when the record says, and every other process
+//! only by its own environment. This process and those above it are never among them.
 
 use std::collections::HashSet;
 use std::io;

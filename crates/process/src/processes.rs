@@ -28,7 +28,7 @@ pub(crate) use orphans::{HeldStray, Orphans};
 pub const MARK_VARIABLE: &str = "OFFSHOOT_SUPERVISOR";
 
 /// Descriptors that a child takes in this process while it lives: its process, three streams, and two connections of it
-/// to whoever answers its requests.
+/// to the service that answers its requests.
 const FILES_PER_CHILD: u64 = 6;
 
 /// Descriptors for everything else: databases, files that are written, the other sides of streams during a start.
@@ -51,10 +51,11 @@ pub struct Options {
     pub subreaper: bool,
     /// The value of [`MARK_VARIABLE`] in this process's own environment, where it has one.
     pub inherited_mark: Option<String>,
-    /// How often the keeper is asked for a sign of life. One that has ended is replaced at once; one that gives none within ten seconds, or within this time where
-    /// it is shorter, is replaced. It is asked in the tokio runtime in which the first program was started.
+    /// The interval at which the keeper is asked for a sign of life. A keeper that has ended is replaced at once. A keeper that
+    /// gives no sign within ten seconds, or within this time where it is shorter, is replaced. The keeper is asked in the tokio
+    /// runtime in which the first program was started.
     pub keeper_heartbeat: Duration,
-    /// Who hears of what is noticed beside the children.
+    /// Receives a [`Notice`] of each event that concerns no child alone.
     pub notices: Option<mpsc::UnboundedSender<Notice>>,
     /// How long a killed process may take to end before it is declared lost. It does when the kernel is stuck in a call
     /// for it, a dead network disk for instance, or when it is another user's.
@@ -87,7 +88,7 @@ pub(crate) struct Inner {
     pub(crate) end_limit: Duration,
     keeper: Option<KeeperCommand>,
     keeper_heartbeat: Duration,
-    /// Whether the task that asks the keeper for signs of life has been started.
+    /// True once the task that asks the keeper for signs of life has been started.
     keeper_is_asked: AtomicBool,
     // No bound: a notice is rare, and worth more than the memory that it takes.
     notices: Option<mpsc::UnboundedSender<Notice>>,
@@ -124,7 +125,7 @@ struct State {
     strangers: HashMap<u32, bool>,
     /// Leaders that other code in this process has started, with their start times.
     guests: HashMap<u32, u64>,
-    /// Those of the strangers or orphans that the keeper is to end with the groups, with their start times.
+    /// The strangers or orphans that the keeper is to end with the groups, with their start times.
     strays: HashMap<u32, u64>,
     keeper: Option<Link>,
 }
@@ -253,17 +254,17 @@ impl Inner {
         exit
     }
 
-    /// Whether it is a session of a program of ours that has not been reaped.
+    /// True if the session is that of a program of ours that has not been reaped.
     pub(crate) fn leads(&self, session: u32) -> bool {
         self.state().live.contains_key(&session)
     }
 
-    /// Whether a process carries a mark of ours, whosever.
+    /// True if a process carries a mark of ours, of whichever child.
     pub(crate) fn marks(&self, pid: u32) -> bool {
         sys::environment_has(pid, MARK_VARIABLE, &self.token) == Some(true)
     }
 
-    /// Whether a child lives whose end would give back what it has.
+    /// True if a child lives whose end would free the resources that it holds.
     fn has_children(&self) -> bool {
         let state = self.state();
         !state.live.is_empty() || !state.guests.is_empty()
@@ -282,12 +283,12 @@ impl Inner {
 }
 
 impl State {
-    /// Whether no program lives and none is being started.
+    /// True if no program lives and none is being started.
     fn is_idle(&self) -> bool {
         self.live.is_empty() && self.guests.is_empty() && self.starting == 0
     }
 
-    /// Whether no other program lives.
+    /// True if no program lives but the one with this leader, and none is being started.
     fn is_last(&self, leader: Identity) -> bool {
         self.live.len() == 1
             && self.live.contains_key(&leader.pid)
@@ -296,7 +297,7 @@ impl State {
     }
 }
 
-/// What came from the programs of guests is still there: nothing else waits for it.
+/// Ends what came from the programs of guests. It is still there, because nothing else waits for it.
 impl Drop for Inner {
     fn drop(&mut self) {
         remains::end_strays(self);

@@ -58,8 +58,8 @@ pub const ALLOWED: &[&str] = &[
     "CLAUDE_CODE_USE_VERTEX",
 ];
 
-/// What else it inherits where it reaches its models through a cloud, by the variable that says so. They hold keys to more
-/// than models, so nobody else gets them.
+/// Variables that it inherits in addition where it reaches its models through a cloud, by the variable that says so. They hold
+/// keys to more than models, so they are passed on only there.
 const CLOUDS: &[(&str, &[&str])] = &[
     (
         "CLAUDE_CODE_USE_BEDROCK",

@@ -23,13 +23,13 @@ pub enum Line {
         /// Tokens of the answer.
         output: Option<u64>,
     },
-    /// The same call is accounted for in the program's totals.
+    /// That call is accounted for in the program's totals.
     CallBooked,
     /// The answer to a request of ours.
     Answer {
         /// The id of the request.
         request: String,
-        /// What the session has used up to now, where that was asked for and the program knows.
+        /// The usage of the session up to now, where it was asked for and the program knows it.
         spent: Option<Spent>,
     },
     /// A turn is over.

@@ -22,11 +22,11 @@ pub(crate) struct Evidence {
     pub(crate) broken: Option<String>,
     /// Whether it was ended because it did not go after its last turn.
     pub(crate) lingered: bool,
-    /// Whether it was asked to break off its last turn.
+    /// True if it was asked to break off its last turn.
     pub(crate) interrupted: bool,
-    /// Whether nothing was used in the turn that did not end.
+    /// True if nothing was used in the turn that did not end.
     pub(crate) unused: bool,
-    /// How long the program waited before it tried a refused call again: what the service asked for, or longer each time.
+    /// The time that the program waited before it tried a refused call again: what the service asked for, or longer each time.
     pub(crate) retry_after: Option<Duration>,
 }
 

@@ -137,7 +137,7 @@ impl ClaudeRuntime {
         loop {
             let started = tokio::select! {
                 biased;
-                // Whoever asked knows why, and says so in the record.
+                // The party that asked knows why, and says so in the record.
                 _ = asked.heard() => Err(Reason::Cancelled { by: CancelledBy::Operator }),
                 started = self.start_process(&launch, &files, &session, own_server) => started,
             };

@@ -31,11 +31,11 @@ pub(crate) struct Session<'a> {
     pub(crate) process: Identity,
     /// How many messages it was sent.
     pub(crate) sent: u16,
-    /// How often it was asked what the session has used.
+    /// The number of times that it was asked what the session has used.
     pub(crate) asked: u64,
     /// Requests of others for the same, each with the first of ours whose answer is one to it.
     pub(crate) requests: Vec<(u64, UsageRequest)>,
-    /// Where these come from.
+    /// The source of these requests.
     pub(crate) usage: &'a mut UsageListener,
     pub(crate) lines: mpsc::UnboundedReceiver<Line>,
     /// Closed when this process gets no further turn.
@@ -76,7 +76,7 @@ enum Next {
 pub(crate) struct Ear {
     run: RunStop,
     own: StopReceiver,
-    /// When the process is stopped all the same, and how long it has then.
+    /// The moment at which the process is stopped all the same, and the time that it has then.
     late: Option<(Instant, Duration)>,
 }
 
@@ -162,7 +162,7 @@ impl Session<'_> {
         }
     }
 
-    /// Somebody wants it to stop. A turn that is under way is broken off by the program itself, which then tells what it has
+    /// Handles a request to stop. A turn that is under way is broken off by the program itself, which then tells what it has
     /// cost; without one, or where that takes too long, the process is stopped.
     async fn stopped(&mut self, request: RunStopRequest) {
         match request {
@@ -370,7 +370,7 @@ fn rest(grace: Duration) -> Duration {
     grace / 2
 }
 
-/// How long the process has left, once it is late; never where it cannot be.
+/// Waits until the process is late, and returns the time that it has left. Waits for ever where the process cannot be late.
 async fn past(late: Option<(Instant, Duration)>) -> Duration {
     match late {
         Some((at, rest)) => {

@@ -33,7 +33,7 @@ pub struct Talk {
     tells_messages: bool,
 }
 
-/// What a line asks of whoever runs the session.
+/// The effect that a line asks of the code that runs the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// To tell people.
@@ -42,7 +42,7 @@ pub enum Effect {
     Used,
     /// To ask the program what has been used.
     AskUsage,
-    /// To tell what has been used to whoever has asked, up to this request.
+    /// To tell what has been used to the parties that have asked, up to this request.
     Answered(String),
     /// To decide how it goes on.
     TurnEnded,
@@ -53,7 +53,7 @@ pub enum Effect {
 /// The word for a key or a login that is no good.
 const UNAUTHORIZED: &str = "authentication_failed";
 
-/// How the ids of requests for what a session has used begin; their number follows.
+/// The beginning of the ids of requests for what a session has used; their number follows.
 pub(crate) const USAGE: &str = "usage-";
 
 /// The id of the request for what a session has used before its process does anything.
@@ -107,18 +107,18 @@ impl Talk {
         self.evidence = Evidence { spoke: true, ..Evidence::default() };
     }
 
-    /// Whether a turn is under way that may be using something.
+    /// True if a turn is under way that may be using something.
     pub fn is_at_work(&self) -> bool {
         self.in_turn && self.began
     }
 
-    /// It has been asked to break off its turn. The next result is the last one.
+    /// Notes that the program has been asked to break off its turn. The next result is the last one.
     pub fn interrupted(&mut self) {
         self.evidence.interrupted = true;
         self.owed.clear();
     }
 
-    /// Whether it has been asked to break off.
+    /// True if the program has been asked to break off its turn.
     pub fn is_interrupted(&self) -> bool {
         self.evidence.interrupted
     }

@@ -42,11 +42,11 @@ pub struct Meter {
     since: Tokens,
     /// What the call that runs has read.
     call: Option<Tokens>,
-    /// What the last result had no total of.
+    /// The totals that the last result did not have.
     untold: Untold,
 }
 
-/// What a result had no total of, or none that can be.
+/// The totals that a result did not have, or that cannot be right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Untold {
     tokens: bool,

@@ -1,4 +1,4 @@
-//! How much a program may print as its answer.
+//! The limit of what a program may print as its answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,12 +21,12 @@ struct Exceeded {
 }
 
 impl OutputLimit {
-    /// So many bytes; 0 is no limit.
+    /// Makes a limit of so many bytes; 0 is no limit.
     pub(crate) fn new(bytes: u64) -> Self {
         Self { bytes: (bytes > 0).then_some(bytes), exceeded: Arc::default() }
     }
 
-    /// What may be kept.
+    /// The number of bytes that may be kept.
     pub(crate) fn bytes(&self) -> Option<u64> {
         self.bytes
     }

@@ -126,7 +126,7 @@ impl ExecRuntime {
         let mut stop = Ear { run: cx.stop, limit: limit.clone(), grace };
         let child = tokio::select! {
             biased;
-            // Whoever asked knows why, and says so in the record.
+            // The party that asked knows why, and says so in the record.
             _ = stop.heard() => return Err(Reason::Cancelled { by: CancelledBy::Operator }),
             started = self.inner.processes.spawn_when_possible(program) => started,
         };

@@ -7,20 +7,20 @@ use offshoot_runtime::{RunHost, Secrets};
 use tokio::time::Instant;
 
 /// At most one line in this time: people read no faster. A program that is done within it tells none, and so costs none.
-/// A sign of life, which nobody is told of, is given with every block.
+/// A sign of life, which is not shown to people, is given with every block.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Of a longer line only the beginning is told.
 const LINE_BYTES: usize = 200;
 
-/// Which lines are told.
+/// Decides which lines are told.
 #[derive(Debug)]
 struct Rate {
     last: Instant,
 }
 
 impl Rate {
-    /// Whether a line is to be told now.
+    /// True if a line is to be told now.
     fn is_due(&mut self, now: Instant) -> bool {
         let due = now.duration_since(self.last) >= EVERY;
         if due {

@@ -28,7 +28,7 @@ pub struct Delta {
     pub finish: Option<String>,
     /// What the call used.
     pub usage: Option<Tokens>,
-    /// What it says of that which cannot be.
+    /// The service's words about the usage, where they cannot be right.
     pub odd_usage: Option<String>,
 }
 

@@ -92,12 +92,12 @@ impl Price {
     }
 }
 
-/// What a call can have used at most, where the endpoint does not say what it used: no token is shorter than a byte.
+/// The most that a call can have used, where the endpoint does not say what it used: no token is shorter than a byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bound {
-    /// So many.
+    /// The numbers of tokens.
     pub(crate) tokens: Tokens,
-    /// Whether it cannot have been more. A model that may think as long as it likes may have written more than came.
+    /// True if it cannot have been more. A model that may think as long as it likes may have written more than came.
     pub(crate) is_whole: bool,
 }
 
@@ -138,7 +138,7 @@ impl Meter {
         self.open = false;
     }
 
-    /// It is over. Without numbers it is charged what it can have used.
+    /// Ends a call. Without numbers it is charged what it can have used.
     pub(crate) fn call_ended(&mut self, tokens: Option<Tokens>, bound: Bound) {
         self.open = false;
         self.cost = plus(self.cost, self.pricing.of(tokens, bound));

@@ -44,7 +44,7 @@ impl Reply {
         if self.size() > LONGEST { Err(Failure::TooLong) } else { Ok(()) }
     }
 
-    /// How many bytes of it have come.
+    /// Returns the number of its bytes that have come.
     pub(crate) fn size(&self) -> usize {
         let of_calls = self.calls.iter().map(|call| call.name.len() + call.arguments.len());
         self.text.len() + of_calls.sum::<usize>()

@@ -47,15 +47,15 @@ pub(crate) struct Session<'r> {
     pub(crate) chance: f64,
     /// What it said last: its answer once a turn has ended, and part of one before.
     pub(crate) said: String,
-    /// Whether a turn has ended and no other one has begun.
+    /// True if a turn has ended and no other one has begun.
     pub(crate) has_answered: bool,
     /// What the call that is under way has used, once the service has said so.
     pub(crate) counted: Option<Tokens>,
-    /// How many bytes of its answer have come.
+    /// The number of bytes of its answer that have come.
     pub(crate) came: u64,
     /// When something was last told to anybody.
     pub(crate) told: Instant,
-    /// When the service that refused the last call wants to be asked again.
+    /// The time after which the service that refused the last call wants to be asked again.
     pub(crate) retry_after: Option<Duration>,
 }
 
@@ -92,11 +92,11 @@ impl Session<'_> {
         }
     }
 
-    /// Why the run ends where it is asked to stop. Between two turns it has answered, and nothing is broken off.
+    /// The reason for the end of the run where it is asked to stop. Between two turns it has answered, and nothing is broken off.
     pub(crate) const fn stopped(&self) -> Reason {
         match self.has_answered {
             true => Reason::Completed { exit_code: None },
-            // Whoever asked knows why, and says so in the record.
+            // The party that asked knows why, and says so in the record.
             false => Reason::Cancelled { by: CancelledBy::Operator },
         }
     }
@@ -228,7 +228,7 @@ impl Session<'_> {
         }
     }
 
-    /// What a call with a request of so many bytes can have used.
+    /// Returns the most that a call with a request of so many bytes can have used.
     fn bound(&self, sent: usize) -> Bound {
         let limits = ["max_completion_tokens", "max_tokens"];
         let limit = limits.iter().find_map(|name| self.fields.get(*name)?.as_u64());

@@ -56,7 +56,7 @@ pub struct Asking {
     pub inline_bytes: u64,
     /// Asks what it has used up to now.
     pub(crate) usage: UsageProbe,
-    /// What it does while it waits.
+    /// The watch over the CPU time that it uses while it waits.
     pub(crate) cpu: CpuWatch,
 }
 

@@ -15,13 +15,13 @@ use crate::excerpt::Excerpt;
 pub(crate) struct Announced {
     pub(crate) envelope: Envelope,
     pub(crate) label: Option<Arc<str>>,
-    /// Whether it was on its way before an interruption, and may have arrived.
+    /// True if it was on its way before an interruption, and may have arrived.
     pub(crate) repeated: bool,
-    /// What of the answer travels, none where there was none; or why it cannot be read at the moment.
+    /// The part of the answer that is told, none where there was no answer; or why it cannot be read at the moment.
     pub(crate) result: Result<Option<Excerpt>, String>,
 }
 
-/// What a turn brings.
+/// The results that a turn brings.
 #[derive(Debug, Default)]
 pub(crate) struct Announcement {
     pub(crate) announced: Vec<Announced>,

@@ -39,7 +39,7 @@ struct State {
     round: u64,
     /// The last reading of this round; none before the first.
     last: Option<Reading>,
-    /// Whether a reading is being made. There is one at a time: what happens during it is in the next one.
+    /// True while a reading is being made. There is one at a time: what happens during it is in the next one.
     is_reading: bool,
 }
 
@@ -49,7 +49,7 @@ struct Reading {
     cpu: Duration,
 }
 
-/// What the processes of a run used while the run waited.
+/// The CPU time that the processes of a run used while the run waited, and the length of the wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Busy {
     pub(crate) cpu: Duration,
@@ -93,7 +93,7 @@ impl CpuWatch {
         sender: &mpsc::UnboundedSender<Message>,
         run: RunIndex,
     ) {
-        // Whoever reads at this moment finds nothing to compare with, and tells nothing.
+        // A reading that is being made at this moment finds nothing to compare with, and tells nothing.
         let Some(before) = self.state().last.take() else { return };
         let (watch, shared) = (self.clone(), Arc::clone(shared));
         let now = spawn_blocking(move || watch.reading(&shared)).await.ok().flatten();
@@ -186,7 +186,7 @@ impl OpenWait {
         }
     }
 
-    /// What reads and tells, where that has to be done; for once.
+    /// Returns the function that reads and tells, where that has to be done; at most once.
     fn reader(&mut self) -> Option<impl FnOnce() + Send + 'static> {
         let is_first = !std::mem::replace(&mut self.is_closed, true);
         let reads = is_first && self.watch.state().closes();

@@ -23,8 +23,8 @@ use crate::supervisor::{Ask, FanEvent, FanId, Message, TreeState};
 use crate::values::StoredValues;
 use crate::work::Work;
 
-/// How much of the answers of pieces is held until they are merged. Those of a hundred thousand would be hundreds of
-/// megabytes, and each stands on record.
+/// The most bytes of the answers of pieces that are held until they are merged. Those of a hundred thousand would be
+/// hundreds of megabytes, and each stands on record.
 const HELD_BYTES: u64 = 32 << 20;
 
 /// Pieces to run and how to merge what comes back.
@@ -96,12 +96,12 @@ pub struct FanAnswer {
     pub cut_short: Option<CancelledBy>,
     /// The tree of the pieces.
     pub root: RootId,
-    /// Which run each piece was, in the order of the request; the root itself for those that were not admitted. By these an
-    /// answer is read that is too large to be held, see [`FanAnswer::values`].
+    /// The run of each piece, in the order of the request; the root itself for those that were not admitted. An answer that
+    /// is too large to be held is read by these, see [`FanAnswer::values`].
     pub runs: Arc<[RunId]>,
-    /// Whether the answer stood before all pieces were over, so that no other piece is needed for it.
+    /// True if the answer stood before all pieces were over, so that no other piece is needed for it.
     pub early: bool,
-    /// What was to become of pieces that did not complete.
+    /// The rule for pieces that did not complete.
     pub on_failure: OnFailure,
 }
 
@@ -388,12 +388,12 @@ impl Fan {
 }
 
 impl FanAnswer {
-    /// What the answer is written with, from the store of its tree.
+    /// Returns the values that the answer is written with, from the store of its tree.
     pub fn values(&self, store: Arc<dyn Store>) -> StoredValues {
         StoredValues::new(store).with_results_of(self.root, Arc::clone(&self.runs))
     }
 
-    /// Whether this is the answer to what was asked. An answer that stood early needs no other piece, so it does not
+    /// True if this is the answer to what was asked. An answer that stood early needs no other piece, so it does not
     /// matter what became of the others, or whether they were admitted. What was cut short for its failures did not do
     /// what it was asked, whatever may be left out of the answer.
     pub fn is_success(&self) -> bool {
@@ -407,8 +407,8 @@ impl FanAnswer {
             && (self.early || nothing_missing)
     }
 
-    /// How many pieces did not complete, or were not admitted. Those that were cancelled because the answer stands
-    /// without them do not count.
+    /// Returns the number of pieces that did not complete, or were not admitted. Those that were cancelled because the
+    /// answer stands without them do not count.
     pub fn missing(&self) -> u32 {
         let missing = self.failures.len() + self.refused.len();
         u32::try_from(missing).expect("no more than there are pieces")

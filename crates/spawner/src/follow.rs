@@ -10,7 +10,7 @@ use tokio::sync::broadcast;
 /// they are read back. Progress is.
 pub(crate) const FOLLOW_BUFFER: usize = 4096;
 
-/// What followers are told: what has happened, and is durable where it is kept.
+/// An event that followers are told: it has happened, and is durable where it is kept.
 pub(crate) type News = Arc<Event>;
 
 /// How many events are read back at a time, so that one who joins late does not hold the whole record.

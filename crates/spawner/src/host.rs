@@ -189,19 +189,19 @@ pub(crate) async fn write(
     answer.await.unwrap_or_else(|_| Err(gone()))
 }
 
-/// Tells the supervisor what became of an answer, and where it is dropped, that nobody waits any more.
+/// Tells the supervisor what became of an answer, and where it is dropped, that the caller no longer waits.
 struct GiveUp {
     id: WaitId,
     sender: Option<mpsc::UnboundedSender<Message>>,
 }
 
 impl GiveUp {
-    /// There was an answer, of which nothing more has to be said.
+    /// Ends the guard without a message: nothing more has to be said of the answer.
     fn answered(mut self) {
         self.sender = None;
     }
 
-    /// Whoever waited has the answer.
+    /// Tells the supervisor that the caller has the answer.
     fn taken(mut self) {
         if let Some(sender) = self.sender.take() {
             // A supervisor that is gone keeps no results either.

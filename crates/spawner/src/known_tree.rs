@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use offshoot_model::{RootId, Tree};
 use offshoot_store::{Store, StoreError};
 
-/// What was read so far. Empty until somebody looks.
+/// The part of the record that was read so far. Empty until it is asked for.
 #[derive(Debug, Default)]
 pub(crate) struct KnownTree(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Copied only where somebody still looks at what was handed out before.
+    /// The tree so far. Copied only where a caller still uses what was handed out before.
     tree: Arc<Tree>,
     /// The last event that is in it.
     last: u64,

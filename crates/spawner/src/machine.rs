@@ -93,9 +93,9 @@ pub(crate) enum Input {
     NotBrought { run: RunIndex, children: Vec<RunId> },
     /// The processes of a run used this while it waited.
     Busy { run: RunIndex, busy: Busy },
-    /// Whoever waited has the answer.
+    /// The caller of this wait has the answer.
     WaitTaken { id: WaitId },
-    /// Whoever waited has gone, before the answer or when it came.
+    /// The caller of this wait has gone, before the answer or when it came.
     WaitDropped { id: WaitId },
     /// A run and what is below it are to stop.
     Cancel { run: RunIndex, reach: Reach, by: CancelledBy },
@@ -248,7 +248,7 @@ pub(crate) struct Machine {
     /// Pieces that were read back from the record and stand in no line yet.
     unclaimed: BTreeSet<RunIndex>,
     paused: bool,
-    /// Whether nothing starts, although it is not paused.
+    /// True if nothing starts, although the tree is not paused.
     held: bool,
     /// When it is looked at next who is silent.
     stall_looked_for: Option<Timestamp>,
@@ -355,7 +355,7 @@ impl Machine {
         self.live - usize::from(root.is_some_and(|root| root.phase == Phase::Holder))
     }
 
-    /// How long whatever runs is given to end: the time that its root is given.
+    /// Returns the seconds that everything that runs is given to end: those that the root is given.
     pub(crate) fn grace_seconds(&self) -> u64 {
         self.root_grace_seconds
     }
@@ -494,7 +494,7 @@ impl Machine {
     }
 }
 
-/// How many runs may hold a slot at once under these terms.
+/// Returns how many runs may hold a slot at once under these terms.
 fn caps(terms: &Terms) -> Caps {
     Caps { total: terms.max_concurrent(), per_level: terms.max_concurrent_per_level() }
 }

@@ -1,4 +1,4 @@
-//! What is noticed beside the runs of a tree, for its record.
+//! Observations beside the runs of a tree, for its record.
 
 use std::fmt;
 use std::sync::Arc;

@@ -28,7 +28,7 @@ pub(crate) struct Unresolved<'a> {
     pub(crate) place: u32,
 }
 
-/// What was chosen for a run when it was admitted, as its record says.
+/// The choices that were made for a run when it was admitted, as its record says.
 #[derive(Clone, Debug)]
 pub(crate) struct Chosen {
     pub(crate) runtime: Arc<str>,
@@ -69,7 +69,7 @@ impl Unresolved<'_> {
         self.resolve_as(None, task, shared)
     }
 
-    /// The same, for a run that may stand in the record: then nothing that was chosen for it is chosen again.
+    /// Fills in what is open, for a run that may stand in the record: then nothing that was chosen for it is chosen again.
     ///
     /// # Errors
     ///
@@ -166,7 +166,7 @@ fn command(
     asked.or_else(own).or_else(|| work.command.clone().filter(|_| is_meant))
 }
 
-/// What is known of a runtime, with what a program of this kind costs.
+/// Returns what is known of a runtime, with what a program of this kind costs.
 fn priced(
     facts: Arc<RuntimeFacts>,
     request: &SpawnRequest,

@@ -35,8 +35,8 @@ impl Spawner {
     ///
     /// # Errors
     ///
-    /// Where somebody holds the tree, where nothing of it is alive any more ([`SpawnerError::Over`]), where the runtime of
-    /// a run that would go on is not here ([`SpawnerError::RuntimeMissing`]), and where its record cannot be read.
+    /// Fails if the tree is held already, if nothing of it is alive any more ([`SpawnerError::Over`]), if the runtime of
+    /// a run that would go on is not here ([`SpawnerError::RuntimeMissing`]), or if its record cannot be read.
     pub async fn resume(&self, root: RootId, spec: RootSpec) -> Result<Session, SpawnerError> {
         let around = &self.surroundings;
         let lock = around.folder.hold(root)?;

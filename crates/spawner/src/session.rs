@@ -45,7 +45,7 @@ pub struct Session {
 pub struct Trouble(watch::Receiver<TreeState>);
 
 impl Trouble {
-    /// What comes next: why the record cannot be written, or none once it can again. Nothing more once the tree is over.
+    /// Returns the next change: why the record cannot be written, or none once it can again. Nothing more once the tree is over.
     pub async fn next(&mut self) -> Option<Option<Arc<StoreError>>> {
         self.0.changed().await.ok()?;
         match &*self.0.borrow_and_update() {
@@ -138,7 +138,7 @@ impl Session {
         Stopper { sender: self.sender.downgrade() }
     }
 
-    /// What puts on record what concerns no run alone.
+    /// Returns the notebook, which puts on record what concerns no run alone.
     pub fn notebook(&self) -> Notebook {
         Notebook::new(self.sender.downgrade())
     }
@@ -163,7 +163,7 @@ impl Session {
         EventStream::new(self.shared.root, Arc::clone(&self.shared.store), live)
     }
 
-    /// Whether the record can be written, for people: what runs waits while it cannot.
+    /// Returns the trouble with the record, to be shown to people: what runs waits while the record cannot be written.
     pub fn trouble(&self) -> Trouble {
         Trouble(self.state.clone())
     }

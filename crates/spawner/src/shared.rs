@@ -93,7 +93,7 @@ impl Contexts {
 /// and its line is dropped.
 pub(crate) const PROGRESS_LINES: usize = 1024;
 
-/// How many runs hold a slot, over all trees of a spawner.
+/// The number of runs that hold a slot, over all trees of a spawner.
 #[derive(Debug, Default)]
 pub(crate) struct Gauge(AtomicUsize);
 
@@ -153,7 +153,7 @@ impl Shared {
         self.task_up_to(task, INLINE_BYTES).await
     }
 
-    /// Whether a task of one run is too long for the record.
+    /// True if a task of one run is too long for the record.
     pub(crate) fn is_kept_as_file(&self, task: &str) -> bool {
         task.len() > INLINE_BYTES
     }

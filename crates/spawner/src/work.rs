@@ -22,13 +22,13 @@ pub struct Work {
     pub output: OutputFormat,
     /// Where they work. Absolute.
     pub working_folder: Arc<PathBuf>,
-    /// Whether the operator gave the command for this very tree. Such a command costs nothing; one that was configured may be
+    /// True if the operator gave the command for this very tree. Such a command costs nothing; one that was configured may be
     /// an agent that calls a model, and what it costs is unknown. `runtimes.exec.cost` says otherwise.
     pub plain: bool,
 }
 
-/// What is known of the cost of a program: what `runtimes.exec.cost` says, else nothing unless the operator gave its command
-/// for this very tree. Any other program may call a model.
+/// Returns the kind of cost of a program: what `runtimes.exec.cost` says, else none if the operator gave its command for this
+/// very tree, and unknown if not. Any other program may call a model.
 pub(crate) fn program_cost(config: &Config, plain: bool) -> CostKind {
     let said = config.runtime(EXEC).and_then(|settings| settings.cost.as_ref());
     match said {

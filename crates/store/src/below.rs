@@ -22,7 +22,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, retry_on_intr};
 
-/// What the names of files begin with that are written aside, outside of the folder that holds nothing else.
+/// The prefix of the names of temporary files, where they are outside of the folder that holds nothing else.
 pub(crate) const PREFIX: &str = ".new-";
 
 /// A folder that is held open, and by what path it was found. Cheap to clone.
@@ -44,7 +44,7 @@ pub(crate) struct NewFile {
     is_named: bool,
 }
 
-/// What stands under a name. Links are not followed.
+/// The metadata of what stands under a name. Links are not followed.
 #[derive(Clone, Copy)]
 pub(crate) struct There(Stat);
 
@@ -53,7 +53,8 @@ const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::RDONLY).union(OFlags::CLO
 /// Nothing is waited for: where a pipe stands instead of a file, opening it must not hang.
 const FILE: OFlags = OFlags::CLOEXEC.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
 
-/// Whether the kernel resolves whole paths as we want it. Older ones do not, and some sandboxes forbid the call.
+/// True if the kernel resolves whole paths with the limits that are set here. Older kernels do not, and some sandboxes
+/// forbid the call.
 static RESOLVES: AtomicBool = AtomicBool::new(true);
 
 impl Below {
@@ -130,7 +131,7 @@ impl Below {
             };
             let new = NewFile { folder: self.clone(), name, file, is_named: false };
             retry_on_intr(|| flock(&new.file, FlockOperation::LockExclusive))?;
-            // Somebody who clears up may have come between the two.
+            // A sweep may have removed the file between these two calls.
             if fstat(&new.file)?.st_nlink > 0 {
                 return Ok(new);
             }
@@ -180,12 +181,12 @@ impl Below {
         Ok(unlinkat(&self.folder, name, AtFlags::REMOVEDIR)?)
     }
 
-    /// What stands under a name directly in this folder.
+    /// Returns the metadata of what stands under a name directly in this folder.
     pub(crate) fn there(&self, name: &str) -> io::Result<There> {
         Ok(There(statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW)?))
     }
 
-    /// What is in this folder.
+    /// Returns the entries of this folder.
     pub(crate) fn entries(&self) -> io::Result<Vec<(OsString, There)>> {
         let mut found = Vec::new();
         for entry in Dir::read_from(&self.folder)? {
@@ -198,7 +199,7 @@ impl Below {
                 Ok(there) => {
                     found.push((OsString::from_vec(name.to_bytes().to_vec()), There(there)));
                 }
-                // Somebody else was faster.
+                // The entry was removed in the meantime.
                 Err(Errno::NOENT) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -226,7 +227,7 @@ impl Below {
         if !now.intersects(others) {
             return Ok(false);
         }
-        // Where it is somebody else's, or the file system has no modes, it stays as it is.
+        // Where it belongs to another user, or the file system has no modes, it stays as it is.
         let _ = rustix::fs::fchmod(file, now.difference(others));
         Ok(mode(fstat(file)?).intersects(others))
     }
@@ -247,7 +248,7 @@ impl Below {
         self.walk(name, flags)
     }
 
-    /// The same, one step after the other.
+    /// Opens the same as `resolve` does, one step of the path after the other.
     fn walk(&self, name: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         let mut steps = name.components().peekable();
         let mut at: Option<OwnedFd> = None;
@@ -270,7 +271,7 @@ impl NewFile {
         &self.file
     }
 
-    /// Where it stands.
+    /// The present path of the file.
     pub(crate) fn path(&self) -> PathBuf {
         self.folder.path.join(&self.name)
     }
@@ -282,7 +283,7 @@ impl NewFile {
         Ok(())
     }
 
-    /// Leaves it where it is, to whoever removes it.
+    /// Leaves the file where it is, until it is removed by other means.
     pub(crate) fn keep(mut self) -> io::Result<(File, PathBuf)> {
         let file = self.file.try_clone()?;
         self.is_named = true;
@@ -314,17 +315,17 @@ impl There {
         self.0.st_size.try_into().unwrap_or(0)
     }
 
-    /// Whether it has more than one name.
+    /// True if the file has more than one name.
     pub(crate) fn is_shared(&self) -> bool {
         self.0.st_nlink > 1
     }
 
-    /// Whether both are the same file.
+    /// True if both are the same file.
     pub(crate) fn is(&self, other: &Self) -> bool {
         (self.0.st_dev, self.0.st_ino) == (other.0.st_dev, other.0.st_ino)
     }
 
-    /// When it was last written to; none before 1970.
+    /// The time of the last write to it; none before 1970.
     pub(crate) fn modified(&self) -> Option<Timestamp> {
         let seconds = u64::try_from(self.0.st_mtime).ok()?;
         let micros = self.0.st_mtime_nsec / 1000;

@@ -52,11 +52,11 @@ pub(crate) fn put_on_thread(
 /// A folder of values.
 #[derive(Clone, Debug)]
 pub(crate) struct Blobs {
-    /// Where values come from that are taken over.
+    /// The data folder, from which values are taken over.
     data: Below,
     /// The name of the folder below that.
     name: &'static str,
-    /// Which of the folders in it are known to be durable.
+    /// For each of the folders in it: true if it is known to be durable.
     durable: Arc<[AtomicBool; 256]>,
     known: Known,
 }
@@ -74,7 +74,7 @@ impl Blobs {
         Self { data, name, durable, known: Known::default() }
     }
 
-    /// Where a value is, or would be.
+    /// Returns the path at which a value is, or would be.
     pub(crate) fn path(&self, hash: ContentHash) -> PathBuf {
         let Name { folder, file } = Name::of(hash);
         self.data.path().join(self.name).join(folder).join(file)
@@ -204,7 +204,7 @@ impl Blobs {
         Ok(reference)
     }
 
-    /// Where a file stands that is in the data folder itself.
+    /// Returns the folder and the name of a file that is in the data folder itself.
     fn own(&self, path: &Path) -> io::Result<Option<(Below, String)>> {
         let Ok(within) = path.strip_prefix(self.data.path()) else { return Ok(None) };
         let (Some(folder), Some(name)) = (within.parent(), within.file_name()) else {
@@ -223,7 +223,7 @@ impl Blobs {
         VariableRef { hash, size, kind: value.kind }
     }
 
-    /// Whether the value is stored, is durable, and is what its hash says as far as that is cheap to know.
+    /// True if the value is stored, is durable, and is what its hash says as far as that is cheap to know.
     fn has(&self, reference: &VariableRef) -> bool {
         self.reused(reference).unwrap_or(false)
     }
@@ -282,7 +282,7 @@ impl Blobs {
         publish().map_err(|error| StoreError::io("write", &self.path(reference.hash), error))
     }
 
-    /// Makes the folder of a value durable, whoever made it; once is enough.
+    /// Makes the folder of a value durable, whichever process made it; once is enough.
     fn sync_once(&self, hash: ContentHash) -> io::Result<()> {
         let durable = &self.durable[usize::from(hash.as_bytes()[0])];
         if !durable.load(Ordering::Relaxed) {

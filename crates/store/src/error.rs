@@ -79,9 +79,9 @@ pub enum StoreError {
         path: PathBuf,
         /// The file that knows of more.
         witness: PathBuf,
-        /// How often this one was written.
+        /// The number of writes of this database.
         found: u64,
-        /// How often it was written when it was last opened.
+        /// The number of its writes when it was last opened.
         known: u64,
     },
     /// Events that do not follow what is recorded of their tree: an earlier write was lost, or somebody else writes
@@ -245,7 +245,7 @@ impl StoreError {
         }
     }
 
-    /// Whether the same write may succeed later, as on a disk that is full now.
+    /// True if the same write may succeed later, as on a disk that is full now.
     pub fn may_pass(&self) -> bool {
         let of_the_disk =
             matches!(self, Self::Io { .. } | Self::Database { .. } | Self::Overloaded { .. });

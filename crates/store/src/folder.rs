@@ -73,10 +73,10 @@ pub struct DataFolder {
     below: Below,
     /// Whether files can share their blocks here, as far as has been tried.
     clones: Arc<AtomicBool>,
-    /// Whether other users can read what is recorded here.
+    /// True if other users can read what is recorded here.
     is_exposed: Arc<AtomicBool>,
     patience: Patience,
-    /// Who is told of a lock that is waited for.
+    /// The callback that is told of a lock that is waited for.
     on_stall: Option<Arc<Tell>>,
 }
 
@@ -154,7 +154,7 @@ impl DataFolder {
         Self { patience: Patience { soon, after }, ..self }
     }
 
-    /// Whether other users can read what is recorded here, and we may not change that.
+    /// True if other users can read what is recorded here, and we may not change that.
     pub fn is_exposed(&self) -> bool {
         self.is_exposed.load(Ordering::Relaxed)
     }
@@ -174,7 +174,7 @@ impl DataFolder {
         self.below.path()
     }
 
-    /// What stands below it.
+    /// Returns the open folder, for what stands below it.
     pub(crate) fn below(&self) -> &Below {
         &self.below
     }
@@ -187,7 +187,7 @@ impl DataFolder {
     /// Removes the folder of one run with all that is in it, where there is one. Values that it links to stay.
     pub fn remove_run_folder(&self, run: RunId) -> Result<(), StoreError> {
         let name = run.to_string();
-        // What is no folder was put there by somebody else, and stays in sight.
+        // Something that is not a folder was not put there by us, and stays visible.
         let removed = self.runs().and_then(|runs| runs.folder(&name).map(|_| runs));
         match removed.and_then(|runs| runs.remove_all(&name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -293,7 +293,7 @@ impl DataFolder {
         self.below.folder(SPOOL)
     }
 
-    /// Where values are, if any was ever stored here.
+    /// Returns the path of the values, if any was ever stored here.
     pub(crate) fn stored_values(&self) -> Option<PathBuf> {
         let entries = self.values().and_then(|values| values.entries()).ok()?;
         (!entries.is_empty()).then(|| self.path().join(BLOBS))

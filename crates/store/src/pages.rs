@@ -21,7 +21,7 @@ const AHEAD: usize = 2;
 pub(crate) struct Page {
     /// Events, or why they cannot be read.
     pub(crate) events: Vec<Result<Event, StoreError>>,
-    /// Whether another page follows.
+    /// True if another page follows.
     pub(crate) more: bool,
 }
 

@@ -131,8 +131,8 @@ impl SqliteStore {
         self.prove_each(root, drop)
     }
 
-    /// The same, with each event in its place, as it stands there. The events and the proof are of one view of the record: what is recorded
-    /// meanwhile is in neither.
+    /// Proves the record like `prove`, and passes on each event in its place, as it stands there. The events and the proof are
+    /// of one view of the record: what is recorded meanwhile is in neither.
     pub fn prove_each(
         &self,
         root: RootId,

@@ -61,10 +61,10 @@ pub trait Store: Send + Sync + 'static {
     /// session key, or, for the bare word `main`, the main sessions.
     fn find(&self, text: &str) -> Result<Vec<Found>, StoreError>;
 
-    /// What is known of a run of this tree since it was created. What another tree says of the run does not count.
+    /// Returns what is known of a run of this tree since it was created. What another tree says of the run does not count.
     fn admitted(&self, root: RootId, run: RunId) -> Result<Option<Admitted>, StoreError>;
 
-    /// How a run of this tree ended, once it has.
+    /// Returns the ending of a run of this tree, once it has one.
     fn ending(&self, root: RootId, run: RunId) -> Result<Option<Ending>, StoreError>;
 
     /// A value, to be read from any place; each part is compared with what was stored before it is handed out.

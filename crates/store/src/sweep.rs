@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A sweep goes on beside trees that run, and holds none of them up. A value that a tree is about to name was stored or stored
-//! again just now, and what is fresh stays: whoever stores a value again touches its file under a lock, under which it is
-//! looked at and removed here.
+//! again just now, and what is fresh stays: storing a value again touches its file under a lock. The sweep looks at the file
+//! and removes it under the same lock.
 //!
 //! Promise: nothing of a tree that runs is touched, and no value goes that a record names. What is removed from the record
 //! is removed first, so that after a crash too much is left and nothing is missing: the next sweep finds it.
@@ -31,7 +31,7 @@ const FRESH: Duration = Duration::from_secs(3600);
 /// Where tasks stand, beside the folders of the runs that share them.
 const TASKS: &str = "tasks";
 
-/// What the names of files begin with that hold what a run has printed; its id follows.
+/// The prefix of the names of files that hold what a run has printed; the id of the run follows.
 const OUTPUT: &str = "output-";
 
 /// What a sweep took away, or would.
@@ -45,7 +45,7 @@ pub struct Swept {
     pub files: u64,
     /// Bytes of all these.
     pub bytes: u64,
-    /// Whether a tree runs, so that files stay that it may still use.
+    /// True if a tree runs, so that files stay that it may still use.
     pub busy: bool,
 }
 
@@ -145,7 +145,7 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// Tasks: whoever needs one writes it again, but a tree that runs may count on it.
+    /// Removes unused tasks: a tree that needs one writes it again, but a tree that runs may depend on it.
     fn tasks(&mut self) -> Result<(), StoreError> {
         let tasks = self.folder.runs().and_then(|runs| runs.folder(TASKS));
         let Some(tasks) = self.open(tasks)? else { return Ok(()) };
@@ -156,8 +156,8 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// What will never be finished, however young: all that stands in the spool folder, values without a name, and tasks
-    /// that have one more. To be asked while no tree runs.
+    /// Removes what will never be finished, however young: all that stands in the spool folder, values without a name, and
+    /// tasks that have one more. To be called while no tree runs.
     fn unfinished(&mut self) -> Result<(), StoreError> {
         self.left(self.folder.spool(), |_| true)?;
         self.left(self.folder.values(), |name| name.starts_with(PREFIX))?;
@@ -180,7 +180,7 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// What stands in the spool folder for long, while trees run: what none of them has printed.
+    /// Removes old files from the spool folder while trees run: those that none of these trees has printed.
     fn outputs(&mut self, store: &SqliteStore) -> Result<(), StoreError> {
         let Some(spool) = self.open(self.folder.spool())? else { return Ok(()) };
         let mut held: HashMap<RunId, bool> = HashMap::new();
@@ -268,7 +268,7 @@ fn hash_of(shelf: &str, name: &str) -> Option<ContentHash> {
     format!("{shelf}{stem}").parse().ok()
 }
 
-/// What is in a folder. What has a name that is no text is nothing of ours.
+/// Returns the entries of a folder. An entry whose name is not text is not ours, and is left out.
 fn entries(folder: &Below) -> Result<Vec<(String, There)>, StoreError> {
     let found = folder.entries().map_err(|error| StoreError::io("read", folder.path(), error))?;
     let named =

@@ -22,11 +22,11 @@ use blake3::hazmat::{
 };
 use offshoot_model::{ContentHash, VariableRef};
 
-/// What is read and verified at once: large enough to be hashed fast, small enough to be read for a few bytes of it. A power
-/// of two, as the tree demands.
+/// The number of bytes that are read and verified at once: large enough to be hashed fast, small enough to be read for a few
+/// bytes of it. A power of two, as the tree demands.
 pub(crate) const GROUP: u64 = 256 << 10;
 
-/// What hashing a file reads at once.
+/// The number of bytes that hashing a file reads at once.
 const BUFFER: usize = 256 << 10;
 
 /// The hashes of so many large values are remembered. Each takes an eight-thousandth of its value.
@@ -56,7 +56,7 @@ pub struct ValueReader {
 pub(crate) struct GroupHasher {
     done: Vec<ChainingValue>,
     group: blake3::Hasher,
-    /// How many bytes of the group there were.
+    /// The number of bytes of the group so far.
     filled: u64,
 }
 
@@ -132,7 +132,7 @@ fn changed() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the value has been changed")
 }
 
-/// Hashes a file from its beginning, by position: whoever writes it is not disturbed.
+/// Hashes a file from its beginning, by position: the writer of the file is not disturbed.
 pub(crate) fn hash_file(file: &File) -> io::Result<(ContentHash, u64, Groups)> {
     let mut hasher = FileHasher::new(file);
     hasher.take_in(u64::MAX)?;
@@ -202,7 +202,7 @@ impl GroupHasher {
     }
 }
 
-/// Hashes a file from its beginning, by position: whoever writes it is not disturbed.
+/// Hashes a file from its beginning, by position: the writer of the file is not disturbed.
 pub(crate) struct FileHasher<'a> {
     file: &'a File,
     at: u64,

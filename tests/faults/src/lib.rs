@@ -15,7 +15,7 @@
 //!  the real command on a file system of ours
 //!     │ sync
 //!     ▼
-//!  what a power cut leaves before the n-th one ──▶ compared with what somebody was told by then
+//!  what a power cut leaves before the n-th one ──▶ compared with what others were told by then
 //! ```
 //!
 //! In the ordinary tests a sample is tried, chosen by a seed; `cargo xtask soak` tries every point. What came of them is

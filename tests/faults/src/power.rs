@@ -1,7 +1,7 @@
 //! A file system that loses what was not synced when its power is cut.
 //!
 //! ```text
-//!  a program ── write, rename, … ──▶ as everybody sees it now
+//!  a program ── write, rename, … ──▶ as all programs see it now
 //!            ── fsync ──────────────▶ as it is on the disk        at each: what a power cut just before it would leave
 //! ```
 //!
@@ -10,7 +10,7 @@
 //! At each sync it writes down what would be left, in two ways: nothing that was not synced; or all names as they are seen, with
 //! the contents that were synced, as after a journal of names alone.
 //!
-//! What programs write into the folder `told` has left the machine: it is what somebody was told by then.
+//! The words that programs write into the folder `told` have left the machine: others were told them by then.
 
 mod disk;
 mod mounted;
@@ -38,16 +38,16 @@ pub struct Power {
     folder: TempDir,
 }
 
-/// What a power cut leaves, and what was told by then.
+/// The files that a power cut leaves, and the words that were told by then.
 #[derive(Clone, Debug)]
 pub struct Cut {
-    /// What was about to be synced.
+    /// The file that was about to be synced.
     pub before: PathBuf,
-    /// What programs had written into the files of the folder `told`.
+    /// The contents that programs had written into the files of the folder `told`.
     pub told: BTreeMap<PathBuf, Bytes>,
-    /// What is left where nothing is kept that was not synced.
+    /// The files left where nothing is kept that was not synced.
     pub dropped: Image,
-    /// What is left where all names are kept.
+    /// The files left where all names are kept.
     pub renamed: Image,
 }
 
@@ -81,12 +81,12 @@ impl Power {
         Ok(power)
     }
 
-    /// Where it is.
+    /// The folder on which it is mounted.
     pub fn path(&self) -> PathBuf {
         self.folder.path().to_owned()
     }
 
-    /// What a power cut would have left just before each sync there was, and now.
+    /// Returns what a power cut would have left just before each sync there was, and now.
     pub fn cuts(&self) -> Vec<Cut> {
         let mut state = lock(&self.state);
         state.cut(PathBuf::from("the end"));

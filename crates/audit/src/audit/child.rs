@@ -102,8 +102,8 @@ impl Audit {
         rules
     }
 
-    /// Whether a chain of sessions returns to this agent, with another in between, more often than it may. What only holds
-    /// pieces is no session.
+    /// Checks if a chain of sessions returns to this agent, with another in between, more often than it may. A run that only
+    /// holds pieces is no session.
     fn check_cycle(
         &self,
         agent: &AgentId,

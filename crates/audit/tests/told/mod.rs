@@ -96,7 +96,7 @@ impl Told {
         );
     }
 
-    /// What is below this run is held to other rules than those of the root.
+    /// Holds what is below this run to other rules than those of the root.
     fn rules(&mut self, number: u8, change: impl FnOnce(&mut Rules)) {
         let rules = &admitted(&mut self.events, Self::run(0)).rules;
         let mut rules = rules.as_deref().copied().expect("the root has said them");

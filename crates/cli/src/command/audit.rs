@@ -120,7 +120,7 @@ fn sign(audited: &Audited, head: &ChainHead, key: &Path, cx: &Invocation) -> Res
     Ok(Exit::Done)
 }
 
-/// Whether a link that was kept is one of this record.
+/// Notes whether a link that was kept is one of this record.
 fn continues(audited: &mut Audited, place: Option<u64>) {
     audited.chain.since = place;
     if place.is_none() {

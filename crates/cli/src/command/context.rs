@@ -25,7 +25,7 @@ use crate::work::engine::block_on;
 /// More than this of standard input passes through a file: a line at the door has its limits.
 const IN_LINE: u64 = 256 * 1024;
 
-/// So much of a value is asked for at once: the most that a supervisor gives.
+/// The bytes of a value that are asked for at once: the most that a supervisor gives.
 const PART: u64 = 256 * 1024;
 
 /// Keeps, reads or describes values.
@@ -191,7 +191,7 @@ fn standard_input() -> Result<Input, Failure> {
         };
         return Ok(Input::Small(value));
     }
-    // Without a name: nobody but the supervisor is to find it.
+    // Without a name: only the supervisor is to find it.
     let mut spool = tempfile::tempfile().map_err(unread)?;
     spool.write_all(&held).map_err(unread)?;
     io::copy(&mut stdin, &mut spool).map_err(unread)?;

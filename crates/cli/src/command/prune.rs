@@ -24,7 +24,7 @@ struct Pruned {
     run_folders: u64,
     files: u64,
     bytes: u64,
-    /// Whether a tree runs here, so that files stay that it may still use.
+    /// True if a tree runs here, so that files stay that it may still use.
     busy: bool,
 }
 

@@ -126,7 +126,7 @@ pub(crate) async fn reach(name: &str, cx: &Invocation) -> Result<(Client, String
                 | ClientError::Silent { .. }
                 | ClientError::Failed { code: ErrorCode::TooMany, .. }),
             ) => unanswered = Some(error),
-            // One that has just gone, or is somebody else's affair.
+            // A supervisor that has just gone, or that is not for this caller.
             Err(_) => {}
         }
     }
@@ -164,7 +164,7 @@ fn supervisors(cx: &Invocation) -> Vec<Supervisor> {
     registry(cx).above(std::process::id())
 }
 
-/// Where the supervisors of this user are written down.
+/// Returns the registry in which the supervisors of this user are written down.
 fn registry(cx: &Invocation) -> Registry {
     Registry::of_user(cx.environment.runtime_folder.as_deref())
 }

@@ -1,4 +1,4 @@
-//! What starts the programs of a tree, and what is noticed beside them.
+//! The start of the programs of a tree, and the notices of what happens beside them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::output::Output;
 
-/// What starts programs, with a keeper that outlives us by a moment.
+/// Starts programs, with a keeper that outlives us by a moment.
 #[derive(Clone)]
 pub(crate) struct Children {
     pub(crate) processes: Processes,

@@ -63,7 +63,7 @@ pub(crate) fn kind(path: &Path) -> io::Result<ValueKind> {
     kind_of(File::open(path)?)
 }
 
-/// The same for a file that is open, from its place on.
+/// Returns the same for a file that is open, read from its place on.
 pub(crate) fn kind_of(mut file: impl Read) -> io::Result<ValueKind> {
     const BLOCK: usize = 64 * 1024;
     /// The longest beginning of a character that a block can end with.

@@ -36,15 +36,15 @@ pub(crate) struct Engine {
     pub(crate) spawner: Spawner,
     /// Keeps what happens.
     pub(crate) store: Arc<dyn Store>,
-    /// The same, with what only a database can be asked.
+    /// That store again, for questions that only a database can answer.
     record: Arc<SqliteStore>,
-    /// Where the last link of each tree goes.
+    /// The target of the last link of each tree.
     heads: Heads,
     /// Where agents knock, until a tree answers.
     door: Mutex<Option<Door>>,
     /// The plugins that agents may name.
     found: Arc<Found>,
-    /// Which tree is told what is noticed beside the runs.
+    /// The tree that is told what is noticed beside the runs.
     tree: TreeSlot,
 }
 

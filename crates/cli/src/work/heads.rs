@@ -25,13 +25,13 @@ use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
 use crate::record::failed;
 
-/// How long a program that is told of a link may take. The command ends no sooner.
+/// The time that a program that is told of a link may take. The command does not end before the program.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a program says beside, of which the last line is shown where it fails.
+/// The bytes that are kept of a program's standard error, of which the last line is shown where it fails.
 const DIAGNOSTIC_BYTES: usize = 4096;
 
-/// Where links go, and with which key they are signed.
+/// The target of links, and the key with which they are signed.
 #[derive(Debug)]
 pub(crate) struct Heads {
     target: Option<HeadsTarget>,
@@ -40,7 +40,7 @@ pub(crate) struct Heads {
 }
 
 impl Heads {
-    /// As the environment says, else as the configuration does.
+    /// Takes the target from the environment, else from the configuration.
     pub(crate) fn new(config: &Config, processes: Processes, cx: &Invocation) -> Self {
         let named = cx.environment.audit_heads.as_ref();
         let named = named.map(|path| HeadsTarget::File(path.to_string_lossy().into_owned()));

@@ -92,7 +92,8 @@ pub(crate) fn pieces(cut: Cut, task: &Arc<str>, plan: &Plan) -> Vec<offshoot_spa
     cut.pieces.into_iter().map(piece).collect()
 }
 
-/// Why the answer of these pieces is none: a file was written to while they read it, so that it would be of several versions.
+/// Returns the reason why the answer of these pieces is none: a file was written to while they read it, so that the answer
+/// would be of several versions.
 pub(crate) async fn changed(files: Vec<InputFile>, ranges: Vec<InputRange>) -> Option<MergeError> {
     let look = move || match split::first_changed(&files, &ranges) {
         Ok(None) => None,

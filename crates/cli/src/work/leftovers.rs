@@ -43,7 +43,7 @@ pub(crate) fn see_to(
     swept.map(drop).map_err(|error| failed(&error))
 }
 
-/// Whether nothing is left of them.
+/// Ends the processes that are left of these trees. True if none is left then.
 fn end(abandoned: &[RootLock], store: &dyn Store, cx: &Invocation) -> Result<bool, Failure> {
     let roots = abandoned.iter().map(RootLock::root);
     let wanted = roots.fold(nobody(), |wanted, root| add(wanted, store, root));
@@ -72,7 +72,7 @@ fn nobody() -> Wanted {
     Wanted { leaders: Vec::new(), variable: RUN_VARIABLE, values: HashSet::new() }
 }
 
-/// Everybody of a tree who had not ended. A record that cannot be read in a place says of the others what it can.
+/// Adds each run of a tree that had not ended. A record that cannot be read in a place says of the others what it can.
 fn add(mut wanted: Wanted, store: &dyn Store, root: RootId) -> Wanted {
     let boot = boot_id().map(BootId::from_u128);
     let mut live: HashSet<RunId> = HashSet::new();

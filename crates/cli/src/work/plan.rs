@@ -39,7 +39,7 @@ pub(crate) struct Plan {
     /// Whether the runtime was given them; else they only say what runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) program_given: bool,
-    /// Whether they came from the configuration, and not from the command line.
+    /// True if they came from the configuration, and not from the command line.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) program_configured: bool,
     /// Where it works.

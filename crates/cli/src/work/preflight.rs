@@ -215,7 +215,7 @@ fn load_others(plugins: &mut Plugins, loaded: &str, config: &Config, cx: &Invoca
     }
 }
 
-/// What is known of the cost of the tree's own program.
+/// Returns what is known of the cost of the tree's own program.
 fn program_cost(config: &Config, plain: bool) -> CostKnowledge {
     let said = config.runtime(EXEC).and_then(|settings| settings.cost.as_ref());
     match said.map(|said| said.value) {
@@ -253,8 +253,8 @@ fn program(
     Ok(command)
 }
 
-/// The configuration with no more agents at once than there are open files for. Where that is fewer than somebody wanted, it
-/// is said.
+/// Returns the configuration with no more agents at once than there are open files for. Warns where that is fewer than the
+/// configuration asks for.
 fn within_open_files(
     layers: Loader,
     config: Config,

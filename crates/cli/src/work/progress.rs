@@ -49,7 +49,7 @@ pub(crate) fn follow(
     }
 }
 
-/// What is to be said of a record that cannot be written; of one that can be again where there is no error.
+/// Returns the message on a record that cannot be written; where there is no error, on one that can be written again.
 fn words(error: Option<&StoreError>) -> String {
     let Some(error) = error else { return "the record can be written again".to_owned() };
     let mut text = error.to_string();

@@ -187,11 +187,12 @@ fn cut_again(
     Ok(input::pieces(cut, task, plan))
 }
 
-/// What the record of a tree says that is needed before it is taken up: read once, and no more is held of it.
+/// The facts on the record of a tree that are needed before it is taken up. The record is read once, and no more of it is
+/// held.
 struct Past {
     /// Runs without an end.
     open: usize,
-    /// What each piece has read.
+    /// The input that each piece has read, by its place.
     inputs: Vec<(u32, InputRange)>,
 }
 

@@ -54,7 +54,7 @@ impl Place {
         self.command_of(env!("CARGO_BIN_EXE_offshoot"), arguments)
     }
 
-    /// The same for another program, which starts that one.
+    /// Returns the same for another program, which starts the command.
     #[expect(clippy::disallowed_methods, reason = "the test starts the program it tests")]
     pub(crate) fn command_of(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);

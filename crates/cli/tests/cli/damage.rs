@@ -46,7 +46,7 @@ fn a_damaged_event_is_named_and_everything_else_is_shown() {
     place.run(&["map", "one", "--", "cat"]).expect_code(0);
 }
 
-/// What a later version could have added to a record: it is not guessed, as a plugin's word would be.
+/// A later version could have added such a word to a record: it is not guessed, as a plugin's word would be.
 #[test]
 fn a_word_that_is_not_known_stops_whoever_reads_the_record() {
     for (known, unknown) in

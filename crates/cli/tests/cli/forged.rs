@@ -1,4 +1,4 @@
-//! Records that were changed by somebody who can write the database and knows how its chain is made.
+//! Records that were changed by a party that can write the database and knows how its chain is made.
 
 use rusqlite::{Connection, params};
 

@@ -18,23 +18,23 @@ const FAR: Duration = Duration::from_secs(30);
 
 /// One attack.
 struct Attack {
-    /// What it is meant to break.
+    /// The invariant that it is meant to break.
     invariant: &'static str,
     /// Options of the tree.
     options: &'static [&'static str],
-    /// What the root does, in the shell. `ask METHOD PARAMS` asks at the door, and prints codes, fields and statuses.
+    /// The shell script of the root. `ask METHOD PARAMS` asks at the door, and prints codes, fields and statuses.
     script: &'static str,
-    /// What it prints.
+    /// The expected output of the root.
     prints: &'static str,
-    /// How the command ends.
+    /// The exit code of the command.
     exit: i32,
-    /// How an audit of the tree ends.
+    /// The exit code of an audit of the tree.
     audit: i32,
-    /// What else holds afterwards.
+    /// Checks what else holds afterwards.
     then: fn(&After),
 }
 
-/// What is there when a tree is over.
+/// The state that is there when a tree is over.
 struct After {
     place: Place,
     /// All runs on record, the root first.

@@ -220,7 +220,7 @@ fn settings_reach_a_merge_and_are_held_against_the_schema() {
     assert!(refused.stderr.contains(said), "{}", refused.stderr);
 }
 
-/// What is judged at one reading and loaded at another could be two things.
+/// A library that is judged at one reading and loaded at another could be two different ones.
 #[test]
 fn a_library_is_read_once_each_time_it_is_judged() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! What agents tell of themselves while they work, and what of it counts as a sign of life.
+//! Reports of agents while they work, and which of them count as a sign of life.
 
 use std::io::{BufRead, BufReader};
 

@@ -26,7 +26,7 @@ use crate::{Caller, CallerKind};
 /// Answers that a client has not taken; while there are more, nothing is read from it.
 const UNTAKEN: usize = 16;
 
-/// Bytes that a client has not taken; while there are more, no further answer is made for it: a future that nobody polls holds
+/// Bytes that a client has not taken; while there are more, no further answer is made for it: a future that is not polled holds
 /// what it waits for, and not what it makes of that.
 const UNTAKEN_BYTES: usize = 64 * 1024;
 

@@ -1,4 +1,4 @@
-//! How many connections there are, and whose.
+//! The number of connections, and to which party each belongs.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,7 +46,7 @@ impl Seats {
         Ok(Seat { seats: self.clone(), holder })
     }
 
-    /// Whether no place is left but those of the operator.
+    /// True if no place is left but those of the operator.
     pub(super) fn are_scarce(&self, limits: &Limits) -> bool {
         let all: usize = self.held().values().sum();
         all >= limits.connections.saturating_sub(limits.reserved)

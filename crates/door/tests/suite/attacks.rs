@@ -52,7 +52,7 @@ async fn in_a_pid_namespace() {
     let folder = tempfile::tempdir().expect("a folder");
     let registry = Registry::in_folders([folder.path().join("user")]);
     let socket = DoorSocket::bind(&folder.path().join("doors"), "a.sock", &registry).unwrap();
-    // Nobody is let in yet: a supervisor that is busy, or has no descriptor left, looks the same.
+    // No client is let in yet: a supervisor that is busy, or has no descriptor left, looks the same.
     // In the group of this process: while its child is in one of its own, its number is not given away.
     let mut heir = child("python3")
         .args(["-c", HEIR])
@@ -86,7 +86,7 @@ async fn in_a_pid_namespace() {
     assert!(answer.contains("unknown_caller"), "{answer}");
 }
 
-/// A process with this number, in a namespace in which nobody else starts any.
+/// A process with this number, in a namespace in which no other party starts any.
 fn process_with(number: u32) -> Child {
     for _ in 0..100 {
         fs::write("/proc/sys/kernel/ns_last_pid", (number - 1).to_string()).expect("root may");

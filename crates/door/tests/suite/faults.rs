@@ -230,7 +230,7 @@ async fn one_run_cannot_shut_out_the_others() {
 async fn nothing_is_said_to_a_stranger() {
     let mut house = House::new();
     let ticket = offshoot_door::Ticket::mint().unwrap();
-    // Somebody has put a socket of its own into the place of the supervisor's.
+    // Another process has put a socket of its own into the place of the supervisor's.
     let path = house.path();
     house.server.take().unwrap().stop().await;
     let listener = tokio::net::UnixListener::bind(&path).unwrap();

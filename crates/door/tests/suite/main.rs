@@ -43,7 +43,7 @@ enum Heard {
 /// An engine that does as the question says.
 struct Fake {
     heard: mpsc::UnboundedSender<Heard>,
-    /// What some waits wait for.
+    /// The gate that some waits wait for.
     gate: watch::Receiver<bool>,
 }
 

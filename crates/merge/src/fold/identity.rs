@@ -3,7 +3,7 @@
 //! Equal by JSON value: a text and a JSON string that says the same, objects whatever the order of their keys, numbers
 //! whatever their notation (`1`, `1.0` and `10e-1` are one number, and so are `0` and `-0`). Numbers are compared
 //! as decimals, so that 2^53 and 2^53 + 1 stay apart. Of a key that an object repeats the last value counts.
-//! What is long stands in its identity by its hash, so that a vote holds little of it. JSON in the store has to be read
+//! A long value stands in its identity by its hash, so that a vote holds little of it. JSON in the store has to be read
 //! for that ([`unread`] says which value), because equal values are rarely written alike; beyond [`LONGEST_READ`] it counts
 //! as it is written.
 
@@ -40,7 +40,7 @@ pub(super) fn unread(value: &Payload) -> Option<VariableRef> {
     has_to_be.then_some(*reference)
 }
 
-/// The same for a stored value that was read; none where that is not what its kind says.
+/// Returns the identity of a stored value that was read; none where the value is not what its kind says.
 pub(super) fn of_read(kind: ValueKind, bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     match kind {
@@ -80,7 +80,7 @@ fn string(content: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// What is longer than this stands in its identity by its hash.
+/// A value that is longer than this number of bytes stands in its identity by its hash.
 const LONG: usize = 1024;
 
 /// Longer JSON is compared as it is written: to read it would take several times as much memory.

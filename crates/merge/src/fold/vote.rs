@@ -75,7 +75,7 @@ impl Vote {
         identity::unread(value).filter(|reference| !self.read.contains_key(&reference.hash))
     }
 
-    /// What a stored value says, which is voted for next.
+    /// Takes in what a stored value says, which is voted for next.
     pub(super) fn learn(&mut self, reference: &VariableRef, bytes: &[u8]) {
         let identity = identity::of_read(reference.kind, bytes);
         self.learned = identity.map(|identity| (reference.hash, identity));

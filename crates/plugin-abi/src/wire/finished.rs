@@ -83,12 +83,12 @@ struct Head {
     output: Word<Body>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     diagnostics: Option<String>,
-    /// Where it is absent, what the run told last holds.
+    /// The usage of the run. Where it is absent, the usage that the run told last holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     usage: Option<Usage>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cost: Option<Cost>,
-    /// When it may be tried again, where whoever refused it said so.
+    /// The time after which it may be tried again, where the party that refused it said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     retry_after_ms: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! What each document says of its own form: `"v"`, and `"must"` where it needs it.
+//! The fields in which each document tells its own form: `"v"`, and `"must"` where it needs it.
 
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -167,12 +167,12 @@ impl<'de> Deserialize<'de> for Said<'de> {
     }
 }
 
-/// Why a word could not be read: all that is asked here.
+/// The reason why a word could not be read: all that is asked here.
 #[derive(Debug)]
 enum Miss {
-    /// It is none of the list.
+    /// The word is not in the list.
     Word,
-    /// It is, and there should be more than the word.
+    /// The word is in the list, and there should be more than the word.
     More,
 }
 

@@ -84,7 +84,7 @@ impl Files {
         text.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// What is written is the file, and the file is read as what was written.
+    /// Checks that what is written is the file, and that the file is read as what was written.
     fn both_ways<T: Debug>(
         &mut self,
         name: &str,
@@ -387,7 +387,7 @@ fn the_rest(files: &mut Files) {
 
 type Read = fn(&str) -> Result<String, AbiError>;
 
-/// What a later version may write, and what it is read as here: words that must be in it, or in the error.
+/// Reads what a later version may write, and compares it with words that must be in what is read, or in the error.
 #[test]
 fn documents_of_a_later_version_are_read_as_far_as_they_can_be() {
     fn shown<T: Debug>(read: Result<T, AbiError>) -> Result<String, AbiError> {

@@ -134,7 +134,7 @@ impl Runtime for AsItIs {
     }
 }
 
-/// What crosses of a run that completes by itself, beside what the contract asks.
+/// Tries the rules about a run that completes by itself, beside those that the contract asks for.
 async fn of_one_run(runtime: &RuntimeRef, subject: &str, suite: &Suite, book: &mut Book<'_>) {
     let listener = Listener::default();
     let run = start(runtime, &suite.task, &listener);

@@ -74,7 +74,7 @@ limits! {
     /// Running agents of the tree, or of what is below an agent deeper in it.
     max_concurrent: NonZeroU32 = "maxConcurrent" at max_concurrent,
         stricter fewer, built_in Some(built_in::MAX_CONCURRENT);
-    /// The same at each depth.
+    /// Running agents at each depth, of the tree or of what is below an agent deeper in it.
     max_concurrent_per_level: NonZeroU32 = "maxConcurrentPerLevel" at max_concurrent_per_level,
         stricter fewer, built_in None;
     /// Live children of one session.
@@ -214,7 +214,7 @@ impl Limits {
         or(&self.max_concurrent, built_in::MAX_CONCURRENT).get()
     }
 
-    /// The same at each depth.
+    /// Running agents at each depth, of the tree or of what is below an agent deeper in it.
     pub fn max_concurrent_per_level(&self) -> Option<u32> {
         value(&self.max_concurrent_per_level).map(NonZeroU32::get)
     }

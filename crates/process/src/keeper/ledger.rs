@@ -24,7 +24,7 @@ use crate::sys::{self, ProcessId};
 /// The token of a supervisor: 16 random bytes in hexadecimal.
 pub(crate) const TOKEN_BYTES: usize = 32;
 
-/// What comes before the first place.
+/// The size of the part before the first place.
 const HEAD_BYTES: usize = TOKEN_BYTES + LONGEST_PATH;
 
 /// The size of a place. It divides that of a page, and so does what comes before the first.

@@ -94,7 +94,7 @@ impl Link {
         self.line.as_ref().is_some_and(|line| send(line, b"?", flags).is_ok())
     }
 
-    /// Whether it has given one since it was last looked.
+    /// True if the keeper has given a sign of life since the last look.
     pub(crate) fn has_answered(&self) -> bool {
         let Some(line) = &self.line else { return false };
         let mut block = [0; 64];
@@ -105,17 +105,17 @@ impl Link {
         answered
     }
 
-    /// Whether it has ended.
+    /// True if the keeper has ended.
     pub(crate) fn has_ended(&self) -> bool {
         sys::has_ended(&self.descriptor)
     }
 
-    /// Whether something has stopped it.
+    /// True if something has stopped the keeper.
     pub(crate) fn is_stopped(&self) -> bool {
         sys::stat(self.pid()).is_ok_and(|found| found.stopped)
     }
 
-    /// What becomes readable when it has ended.
+    /// Returns a descriptor that becomes readable when the keeper has ended.
     pub(crate) fn end(&self) -> io::Result<OwnedFd> {
         self.descriptor.try_clone()
     }

@@ -1,23 +1,23 @@
-//! How the keeper of another process is, for people.
+//! The state of another process's keeper, for people to read.
 
 use crate::sys::{child_numbers, has_open, stat};
 
 use super::LEDGER;
 
-/// Whether somebody holds what a supervisor would leave.
+/// The state of the keeper, which holds what a supervisor would leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeeperState {
-    /// There is one, and nothing has stopped it.
+    /// A keeper is there, and nothing has stopped it.
     Holds {
         /// Its number.
         pid: u32,
     },
-    /// There is one, and it was stopped, by a signal or a debugger.
+    /// A keeper is there, and it was stopped, by a signal or a debugger.
     Stopped {
         /// Its number.
         pid: u32,
     },
-    /// There is none, or this process may not see it.
+    /// No keeper is there, or this process may not see it.
     Missing,
 }
 
@@ -31,7 +31,7 @@ pub fn keeper_of(supervisor: u32) -> KeeperState {
         .unwrap_or(KeeperState::Missing)
 }
 
-/// How one process is. It is known as a keeper by what it holds: what it is called depends on the program.
+/// Returns the state of one process. A keeper is known by the ledger that it holds: its name depends on the program.
 pub(super) fn state_of(pid: u32) -> KeeperState {
     match stat(pid) {
         Ok(found) if found.zombie || !has_open(pid, 0, LEDGER) => KeeperState::Missing,

@@ -16,7 +16,7 @@ use crate::keeper::Link;
 use crate::watch::watch;
 use crate::{Identity, KeeperError};
 
-/// How long an answer may take. The keeper has nothing to do but to answer.
+/// The time that an answer may take. The keeper has nothing to do but to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Inner {
@@ -30,7 +30,7 @@ impl Inner {
         }
     }
 
-    /// What becomes readable when the keeper ends.
+    /// Returns a descriptor that becomes readable when the keeper ends.
     fn keeper_end(&self) -> Option<AsyncFd<OwnedFd>> {
         let end = self.state().keeper.as_ref()?.end().ok()?;
         watch(end, Interest::READABLE).ok()
@@ -77,7 +77,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Tells whoever wants to know.
+    /// Sends a notice, where there is a receiver.
     pub(super) fn notice(&self, notice: Notice) {
         if let Some(notices) = &self.notices {
             // One that has stopped to listen does not want to know.
@@ -87,7 +87,7 @@ impl Inner {
 }
 
 impl Link {
-    /// What is the matter with a keeper that does not hold.
+    /// Returns the fault of a keeper that does not hold.
     pub(super) fn fault(&self) -> KeeperFault {
         if self.has_ended() {
             KeeperFault::Ended

@@ -1,4 +1,4 @@
-//! What is noticed beside the children.
+//! Notices of events that concern no child alone.
 
 use crate::{Identity, KeeperError};
 
@@ -13,21 +13,21 @@ pub enum Notice {
     KeeperFailed {
         /// The number of that one. It has been killed where there is another one.
         pid: u32,
-        /// How it was found.
+        /// The state in which the keeper was found.
         found: KeeperFault,
-        /// Why no other one could be started: then, if this process is killed, its children may live on. It is tried again with
-        /// the next heartbeat and the next start. None where another one holds the children now.
+        /// The reason why no other keeper could be started: then, if this process is killed, its children may live on. It is
+        /// tried again with the next heartbeat and the next start. None where another keeper holds the children now.
         error: Option<KeeperError>,
     },
 }
 
-/// How a keeper was found that did not hold any more.
+/// The state of a keeper that did not hold the children any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeeperFault {
-    /// It had ended.
+    /// The keeper had ended.
     Ended,
-    /// It was stopped, by a signal or a debugger.
+    /// The keeper was stopped, by a signal or a debugger.
     Stopped,
-    /// It gave no sign of life, although nothing had stopped it: it got no time to run.
+    /// The keeper gave no sign of life, although nothing had stopped it: it got no time to run.
     Silent,
 }

@@ -9,16 +9,16 @@ use crate::keeper::Link;
 use crate::sys::{self, ProcessId, own_session, stat};
 use crate::{Adopted, Identity, Landlord};
 
-/// Children that are nobody's program: orphans, and what other code in this process has started.
+/// Children that are no programs of ours: orphans, and what other code in this process has started.
 #[derive(Debug)]
 pub(crate) struct Orphans {
     pub(crate) pids: Vec<u32>,
-    /// Whether none of them can be a program that is just being started.
+    /// True if none of them can be a program that is just being started.
     pub(crate) quiet: bool,
 }
 
 impl Inner {
-    /// Reaps one orphan. Nobody may list children meanwhile: the kernel's list can leave somebody out when it becomes
+    /// Reaps one orphan. Children may not be listed meanwhile: the kernel's list can leave a child out when it becomes
     /// shorter while it is read.
     pub(crate) fn reap_orphan(&self, orphan: ProcessId) -> bool {
         let mut state = self.state();
@@ -45,8 +45,8 @@ impl Inner {
         self.notice(Notice::Stray(stray));
     }
 
-    /// What came to us from runs that are over: all that is a child of this process, stands in another session than this
-    /// process and is no program of ours. None while a program of ours lives or is being started, because it may be that
+    /// Processes that came to us from runs that are over: each is a child of this process, stands in another session than this
+    /// process and is no program of ours. None while a program of ours lives or is being started, because they may be that
     /// program's.
     ///
     /// Each is held by a descriptor that was opened while nothing could be reaped: so none can be another process.
@@ -78,12 +78,12 @@ impl Inner {
         strays
     }
 
-    /// Children that are nobody's program, except known strangers.
+    /// Lists the children that are no programs of ours, except known strangers.
     pub(crate) fn orphans(&self) -> io::Result<Orphans> {
         self.list(&mut self.state())
     }
 
-    /// A child that is nobody's program belongs to no run.
+    /// Notes that a child is a stranger: it is no program of ours and belongs to no run.
     pub(crate) fn leave(&self, stranger: ProcessId, reap: bool) {
         self.state().strangers.insert(stranger.get(), reap);
     }
@@ -101,7 +101,7 @@ impl Inner {
                 false if live.contains_key(&pid) || keeper == Some(pid) => {}
                 false => pids.push(pid),
             })?;
-            // One that is gone may have its number given to somebody else.
+            // The number of a stranger that is gone may be given to another process.
             if present < strangers.len() {
                 let mut children_now = HashSet::new();
                 children.for_each(|pid| {
@@ -125,7 +125,7 @@ impl Inner {
         Ok(Orphans { pids, quiet: state.starting == 0 })
     }
 
-    /// As [`Self::list`], of a landlord, who knows which children are whose program. It reaps what is nobody's.
+    /// Does as [`Self::list`] with a landlord, which knows to which program each child belongs. It reaps those of no program.
     fn list_of(landlord: &dyn Landlord, state: &mut State) -> Orphans {
         let Some(Adopted { mut pids, quiet }) = landlord.orphans() else {
             return Orphans { pids: Vec::new(), quiet: true };

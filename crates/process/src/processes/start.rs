@@ -20,7 +20,7 @@ impl Processes {
     /// Starts a program in a session and a group of its own. It must be called within a tokio runtime that has I/O and
     /// time, and blocks for the half millisecond that a start takes.
     ///
-    /// When it answers, the keeper knows the group. Whoever drops the child kills it.
+    /// When it answers, the keeper knows the group. Dropping the child kills it.
     ///
     /// # Errors
     /// Why it could not be started. Nothing of it is left then.
@@ -116,14 +116,14 @@ impl<'a> Starting<'a> {
         Self { inner, serial: state.serial, mark_above, entered: false }
     }
 
-    /// What stands before our own element in its mark.
+    /// The elements before our own in the mark of the child.
     fn mark_above(&self) -> &str {
         self.mark_above.as_deref().unwrap_or(&self.inner.inherited_mark)
     }
 
-    /// Now it is, and whoever ends it if we are killed knows.
+    /// Enters the child among the living, and tells the party that ends it if we are killed.
     fn enter(mut self, group: Identity) -> Result<(), KeeperError> {
-        // Said even where it fails: then it is ended, and that is told by nobody.
+        // Set even where this fails: the program is ended then, and `not_started` must not be told.
         self.entered = true;
         if let Some(landlord) = &self.inner.landlord {
             landlord.started(group).map_err(|source| {
@@ -159,7 +159,7 @@ pub(super) fn enter(inner: &Inner, state: &mut State, group: Identity) -> Result
     Ok(())
 }
 
-/// A program that runs, and that nobody holds yet.
+/// A program that runs, and that no caller holds yet.
 struct Unborn(Option<ProcessId>);
 
 impl Unborn {
@@ -177,7 +177,7 @@ impl Drop for Unborn {
     }
 }
 
-/// What a failed start was about. The system answers with the same numbers for the folder and the program.
+/// Finds the reason of a failed start. The system answers with the same numbers for the folder and the program.
 fn why(
     source: io::Error,
     path: &Path,

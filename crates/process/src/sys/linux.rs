@@ -79,7 +79,7 @@ impl ProcessId {
         }))
     }
 
-    /// Whether it is a child of ours that has ended. Its status is left.
+    /// True if the process is a child of ours that has ended. Its status is left.
     pub(crate) fn can_be_reaped(self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         matches!(waitid(WaitId::Pid(self.0), options), Ok(Some(_)))

@@ -65,7 +65,7 @@ impl Place {
         self.probed(launch, stop, &UsageProbe::default(), at).await
     }
 
-    /// The same, where somebody may ask what it has used.
+    /// Does the same, where the test may ask what the run has used.
     pub(crate) async fn probed(
         &self,
         launch: Launch,

@@ -316,7 +316,7 @@ async fn one_that_is_stopped_in_a_call_of_the_model_tells_what_it_cost() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_turn_has_cost_is_told_while_it_lasts() {
     let Some(clients) = install("what_a_turn_has_cost_is_told_while_it_lasts") else { return };
-    // Opening the pipe to write waits for somebody who reads, and so does the tool.
+    // Opening the pipe to write waits for the other side, and so does the tool.
     let call = Reply::call("Bash", json!({"command": "cat pipe"}));
     let rules = [Rule::when(Condition::Step(1), call), Rule::always(Reply::text("{{result}}"))];
     let stage = Stage::new(clients, rules);

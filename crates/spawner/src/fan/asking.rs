@@ -11,11 +11,11 @@ use crate::error::SpawnerError;
 use crate::shared::Shared;
 use crate::supervisor::Ask;
 
-/// So many pieces are handed on at once.
+/// The most pieces that are handed on at once, where no budget is to be divided.
 const PIECES: usize = 1024;
 
-/// So many tasks are kept at once, where each is too long for the record and so a file: a file system flushes together
-/// what is asked for together. More would take threads that others wait for.
+/// The most tasks that are kept at once, where each is too long for the record and so a file: a file system flushes
+/// together what is asked for together. More would take threads that others wait for.
 const FILES: usize = 64;
 
 /// A task, and how many pieces of a group have it.

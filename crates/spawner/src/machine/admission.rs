@@ -26,9 +26,9 @@ pub(super) struct Entrant<'a> {
     pub(super) phase: Phase,
     /// Of its runtime; none where it has none, or where that is not known any more.
     pub(super) facts: Option<&'a RuntimeFacts>,
-    /// What becomes of it once its result was handed over.
+    /// The cleanup that follows once its result was handed over.
     pub(super) cleanup: Cleanup,
-    /// What the request wanted to become of it: where that is to keep it, nothing below it goes.
+    /// The cleanup that the request asked for: where that is to keep the run, nothing below it goes.
     pub(super) keeps: Option<Cleanup>,
 }
 

@@ -16,8 +16,8 @@ use crate::cpu_watch::Busy;
 /// A run that uses less than this part of the time in which it waits is at rest.
 const AT_REST: u32 = 10;
 
-/// What a run uses for less than this is put together with its next wait: a program of its own that ends, or starts another
-/// wait, is no work. Split into many short waits, work is found all the same.
+/// The CPU time below which the use of a wait is put together with that of the next one: a program of the run that ends, or
+/// starts another wait, is no work. Work that is split into many short waits is found all the same.
 const GRAIN: Duration = Duration::from_millis(250);
 
 impl Busy {
@@ -59,7 +59,7 @@ impl Machine {
         }
     }
 
-    /// What a run did while it waited counts against its time limit, in a live step or as the record says.
+    /// Counts what a run did while it waited against its time limit, in a live step or as the record says.
     pub(super) fn has_worked(&mut self, run: RunIndex, cpu_ms: u64) {
         let Some(live) = self.runs[run.get()].live_mut() else { return };
         let seconds = live.grant.run_timeout_seconds;

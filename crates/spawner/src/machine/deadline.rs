@@ -38,13 +38,13 @@ pub(super) struct Deadlines {
 
 #[derive(Debug, PartialEq, Eq)]
 struct End {
-    /// How old the tree is then.
+    /// The age of the tree at this end.
     age: Duration,
     has_passed: bool,
 }
 
 impl Machine {
-    /// What is below a run has so long from now on, and the whole tree where the run is its root.
+    /// Gives the runs below a run this many seconds from now on, and the whole tree where the run is its root.
     pub(super) fn set_deadline(&mut self, now: Timestamp, run: RunIndex, seconds: u64) {
         let time = Duration::from_secs(seconds);
         let age = self.deadlines.age.at(now) + time;
@@ -77,7 +77,7 @@ impl Machine {
         }
     }
 
-    /// Whether a run may have no child because the time for that is over.
+    /// True if a run may have no child because the time for that is over.
     pub(super) fn is_out_of_time(&self, run: RunIndex) -> bool {
         let passed =
             |run: &RunIndex| self.deadlines.ends.get(run).is_some_and(|end| end.has_passed);

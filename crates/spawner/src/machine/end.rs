@@ -14,7 +14,7 @@ use super::run::{Body, Live, Phase, RunIndex};
 use super::timer::Due;
 use super::{Effect, Machine, Reach};
 
-/// What is left of a run that is over.
+/// The data that is left of a run that is over.
 pub(super) struct Closed {
     pub(super) live: Box<Live>,
     pub(super) settlement: Settlement,
@@ -23,13 +23,13 @@ pub(super) struct Closed {
 /// A run that came back from its runtime.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// How it ended, but for what it used.
+    /// The ending, without what the run used.
     pub(crate) ending: Ending,
-    /// What it used, as its runtime said with its end.
+    /// The usage that its runtime reported with its end.
     pub(crate) usage: Option<Usage>,
-    /// What it cost, likewise.
+    /// The cost that its runtime reported with its end.
     pub(crate) cost: Option<Cost>,
-    /// When whoever refused it wants to be asked again.
+    /// The time after which the service that refused it wants to be asked again.
     pub(crate) retry_after: Option<Duration>,
 }
 
@@ -117,7 +117,7 @@ impl Machine {
         }
     }
 
-    /// What an end changes in the machine, in a live step or as the record says; none where the run is over already.
+    /// Applies an end to the machine, in a live step or as the record says; none where the run is over already.
     pub(super) fn close_run(
         &mut self,
         at: Timestamp,

@@ -28,7 +28,7 @@ pub(super) struct Mail {
     pub(super) results: BTreeMap<RunIndex, Held>,
     /// Results that it was told, while nothing shows that they arrived.
     told: Vec<Told>,
-    /// How many letters were put for this attempt of it.
+    /// The number of letters that were put for this attempt of the run.
     pub(super) letters: u32,
     /// The wait that stands for its next turn, while it is between two.
     turn: Option<WaitId>,
@@ -40,10 +40,11 @@ pub(super) struct Mail {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     delivery: DeliveryId,
-    /// Whether it was on its way before.
+    /// True if the result was on its way before.
     pub(super) again: bool,
-    /// Whether the last turn that should have brought it could not read it. It comes with the next turn or wait, and is no
-    /// reason for a turn: it may never be readable again. A new supervisor does not know of it, and tries once more.
+    /// True if the last turn that should have brought the result could not read it. It comes with the next turn or wait,
+    /// and is no reason for a turn: it may never be readable again. A new supervisor does not know of this, and tries once
+    /// more.
     unreadable: bool,
 }
 
@@ -64,7 +65,7 @@ struct Told {
 }
 
 impl Mail {
-    /// Whether there is nothing in it but results of children, which wait for the next turn whatever attempt that is of.
+    /// True if the mail holds nothing but results of children, which wait for the next turn of this or any later attempt.
     pub(super) fn is_undisturbed(&self) -> bool {
         self.letters == 0 && self.turn.is_none() && !self.closed
     }
@@ -197,8 +198,8 @@ impl Machine {
         }
     }
 
-    /// As the record says: a result reached nobody, because its parent is over or begins anew, or because nobody took the
-    /// answer that it was in.
+    /// A result was not delivered, as the record says: its parent is over or begins anew, or the caller of a wait did not
+    /// take the answer that the result was in.
     pub(super) fn reached_nobody(&mut self, child: RunIndex, delivery: DeliveryId) {
         let Some(mail) = self.mail_of_parent(child) else { return };
         if mail.results.remove(&child).is_none() {
@@ -207,7 +208,7 @@ impl Machine {
         }
     }
 
-    /// What a run does on the record shows that it has what its last turn brought.
+    /// Takes an act of a run on the record as proof that it has what its last turn brought.
     pub(super) fn acknowledge(&mut self, run: RunIndex, kind: &EventKind) {
         let acts = match kind {
             EventKind::Admitted(_) => self.runs[run.get()].parent,
@@ -259,14 +260,14 @@ impl Machine {
         }
     }
 
-    /// Whoever waited has the answer.
+    /// The caller of this wait has the answer.
     pub(super) fn wait_taken(&mut self, id: WaitId) {
         if let Some(mail) = self.waits.taken(id).and_then(|run| self.mail_mut(run)) {
             mail.told.retain(|told| told.wait != Some(id));
         }
     }
 
-    /// Whoever waited had gone when the answer came: its next wait or turn brings what was in it.
+    /// The caller of this wait had gone when the answer came: the run's next wait or turn brings what was in it.
     pub(super) fn not_taken(
         &mut self,
         now: Timestamp,
@@ -304,7 +305,8 @@ impl Machine {
         }
     }
 
-    /// A run is over, and what was held for it reaches nobody. Where it was on its way before, the record says so already.
+    /// A run is over, and what was held for it is not delivered. The record says so already of results that were on their
+    /// way before.
     pub(super) fn return_mail(
         &mut self,
         now: Timestamp,
@@ -349,7 +351,7 @@ impl Machine {
         repeated
     }
 
-    /// Whether a wait stood for the next turn of this run, which it does no longer.
+    /// True if this wait stood for the next turn of this run, which it does no longer.
     pub(super) fn turn_is_over(&mut self, run: RunIndex, wait: WaitId) -> bool {
         let mail = self.mail_mut(run);
         mail.is_some_and(|mail| mail.turn.take_if(|turn| *turn == wait).is_some())

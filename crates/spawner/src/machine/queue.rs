@@ -38,7 +38,7 @@ enum Line {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Turn(u64);
 
-/// Who has a turn.
+/// The holder of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     /// A parent whose wait has succeeded.
@@ -71,7 +71,7 @@ impl Queue {
         self.lines.is_empty()
     }
 
-    /// Whether a run that has not started, or an entry that is out of date, stands in line in this part.
+    /// True if a run that has not started, or an entry that is out of date, stands in line in this part.
     pub(crate) fn has_new(&self, part: Part) -> bool {
         let from = (part, Line::New(0));
         self.lines.range(from..).next().is_some_and(|((found, _), _)| *found == part)

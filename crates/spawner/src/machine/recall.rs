@@ -59,9 +59,9 @@ pub(crate) struct Recall {
 struct About {
     admitted: Box<Admitted>,
     facts: Option<Arc<RuntimeFacts>>,
-    /// Whether the attempt that stands in line was started.
+    /// True if the attempt that stands in line was started.
     started: bool,
-    /// Whether it goes on where the last one was.
+    /// True if that attempt goes on where the last one was.
     continues: bool,
     used: Option<(Usage, Cost)>,
 }

@@ -5,11 +5,11 @@ use offshoot_model::{EventKind, Refusal, Timestamp};
 use super::run::RunIndex;
 use super::{Effect, Machine};
 
-/// So many refusals of one run are recorded as they come. Further ones are counted, so that an agent that asks in a loop
-/// does not fill the disk.
+/// The number of refusals of one run that are recorded as they come. Further ones are counted, so that an agent that asks
+/// in a loop does not fill the disk.
 const ONE_BY_ONE: u32 = 100;
 
-/// What one run was refused.
+/// The refusals that one run got.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     pub(super) recorded: u32,

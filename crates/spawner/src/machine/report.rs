@@ -11,10 +11,10 @@ use super::{Effect, Machine};
 /// A run may report this often for as long as it likes.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// So many reports more than that may come at once.
+/// The number of reports beyond that rate that may come at once.
 const AT_ONCE: u32 = 100;
 
-/// How many reports of one run may still be kept. Stands for a bucket of [`AT_ONCE`] that fills by one in each
+/// The number of reports of one run that may still be kept. Stands for a bucket of [`AT_ONCE`] that fills by one in each
 /// [`EVERY`], by the moment at which it is full again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Allowance {
@@ -22,7 +22,7 @@ pub(super) struct Allowance {
 }
 
 impl Allowance {
-    /// Whether one more may be kept at this moment.
+    /// True if one more report may be kept at this moment; counts it then.
     pub(super) fn take(&mut self, now: Timestamp) -> bool {
         let full_at = self.full_at.max(now).plus(EVERY);
         let has_room = full_at.since(now) <= EVERY * AT_ONCE;

@@ -26,7 +26,7 @@ pub(crate) struct RunIndex(u32);
 pub(crate) struct Run {
     pub(crate) id: RunId,
     pub(crate) parent: Option<RunIndex>,
-    /// Where its slot is counted.
+    /// The place in which its slot is counted.
     pub(super) place: Place,
     /// The part in which its children are counted: another one where its own values bind them.
     pub(super) below: Part,
@@ -65,7 +65,7 @@ pub(crate) struct Live {
     pub(crate) last_grant: Option<Arc<Grant>>,
     pub(crate) phase: Phase,
     pub(crate) clock: RunClock,
-    /// What it used in waits too little to be recorded by itself.
+    /// Its use in waits, while that is too little to be recorded by itself.
     pub(super) small_work: Busy,
     /// When it got its first slot.
     pub(crate) started_at: Option<Timestamp>,
@@ -87,13 +87,13 @@ pub(crate) struct Live {
     pub(crate) earlier_children: u32,
     /// What it used in attempts that were interrupted. What it reports counts from the beginning of this one.
     pub(crate) earlier: Option<Box<(Usage, Cost)>>,
-    /// What it has told of its use in this attempt.
+    /// The usage and cost that it has reported in this attempt.
     pub(super) told: Option<Box<(Usage, Cost)>>,
-    /// What its runtime knows of its cost.
+    /// The kind of its cost, as its runtime knows it.
     pub(super) cost: CostKind,
     /// Which attempt this is, from 1.
     pub(super) attempt: u32,
-    /// When the wait before its next attempt is over.
+    /// The moment at which the wait before its next attempt is over.
     pub(super) again_at: Option<Timestamp>,
     /// How many of its attempts ended by a fault of its runtime.
     pub(super) faults: u32,
@@ -101,9 +101,9 @@ pub(crate) struct Live {
     pub(super) resumes: bool,
     /// What its ending will say, once it was asked to stop.
     pub(crate) stopping: Option<Box<Reason>>,
-    /// What it was refused. Most runs are refused nothing.
+    /// The refusals that it got. Most runs get none.
     pub(super) refusals: Option<Box<Refusals>>,
-    /// How many reports of it may still be kept.
+    /// The number of its reports that may still be kept.
     pub(super) reports: Allowance,
     /// Whether it holds pieces, of which some were at work when it was to stop.
     pub(crate) cut_off: bool,
@@ -190,7 +190,7 @@ impl Live {
         }
     }
 
-    /// What it has used in an attempt of which its runtime says nothing more at its end.
+    /// Returns what it has used in an attempt of which its runtime says nothing more at its end.
     pub(super) fn so_far(&self, reason: &Reason) -> (Usage, Cost) {
         match &self.told {
             Some(told) if reason.status().is_success() => **told,
@@ -199,7 +199,7 @@ impl Live {
         }
     }
 
-    /// What it has used where it was cut off after it had told this.
+    /// Returns what it has used where it was cut off after it had reported this.
     pub(super) fn cut_off(&self, told: Option<(Usage, Cost)>) -> (Usage, Cost) {
         match (told, self.cost) {
             (None, CostKind::None) => (Usage::default(), Cost::NONE),
@@ -235,12 +235,12 @@ impl RunClock {
         }
     }
 
-    /// It has worked without a slot.
+    /// Counts time in which the run has worked without a slot.
     pub(crate) fn spend(&mut self, time: Duration) {
         self.used = self.used.saturating_add(time);
     }
 
-    /// Whether a limit of so many seconds is over, with or without a slot.
+    /// True if a limit of this many seconds is over, with or without a slot.
     pub(crate) fn is_over(&self, now: Timestamp, seconds: u64) -> bool {
         let held = self.since.map_or(Duration::ZERO, |since| now.since(since));
         seconds > 0 && self.used.saturating_add(held) >= Duration::from_secs(seconds)

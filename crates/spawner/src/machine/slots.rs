@@ -49,7 +49,7 @@ struct Counter {
     level: Vec<u32>,
 }
 
-/// How many runs of a part may hold a slot at once. Both are at least 1.
+/// The most runs of a part that may hold a slot at once. Both values are at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Caps {
     pub(crate) total: u32,
@@ -83,18 +83,18 @@ impl Slots {
         self.counter(Part::TREE).live()
     }
 
-    /// Whether some run could start at some place. False also while a debt is being paid: nothing starts while as many
+    /// True if some run could start at some place. False also while a debt is being paid: nothing starts while as many
     /// hold a slot as may.
     pub(crate) fn any_free(&self) -> bool {
         !self.full.contains(&Part::TREE)
     }
 
-    /// Whether a run could start on this level as far as the caps of this part alone say.
+    /// True if a run could start on this level as far as the caps of this part alone say.
     pub(crate) fn has_room(&self, place: Place) -> bool {
         self.counter(place.part).has_room(place.depth)
     }
 
-    /// Whether a run could start at this place.
+    /// True if a run could start at this place.
     pub(crate) fn free_at(&self, place: Place) -> bool {
         self.and_around(place.part).all(|part| self.has_room(Place { part, ..place }))
     }
@@ -109,7 +109,7 @@ impl Slots {
         self.counter(part).around
     }
 
-    /// Whether a part is this one or lies within it.
+    /// True if the part is the outer one or lies within it.
     pub(crate) fn is_within(&self, part: Part, outer: Part) -> bool {
         self.and_around(part).any(|part| part == outer)
     }

@@ -1,9 +1,9 @@
 //! Parents that are blocked on their children without saying so.
 //!
 //! A parent that polls instead of waiting keeps its slot, and its children stand in line for that very slot. Where
-//! every holder of a full part of the tree is above somebody who stands in line there, and none has given a sign of life for a while, the one that has
-//! been silent longest lends its slot as if it waited. Its next sign of life takes a slot again, in debt like a wait
-//! that has timed out. Its clock runs on: nobody has seen it wait.
+//! every holder of a full part of the tree is above a run that stands in line there, and none has given a sign of life
+//! for a while, the one that has been silent longest lends its slot as if it waited. Its next sign of life takes a slot
+//! again, in debt like a wait that has timed out. Its clock runs on: it was not seen to wait.
 
 use std::collections::HashSet;
 use std::time::Duration;

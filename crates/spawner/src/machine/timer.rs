@@ -44,7 +44,7 @@ impl Timers {
         self.0.first().map(|&(at, _)| at)
     }
 
-    /// What is due, the oldest first.
+    /// Returns what is due, the oldest first.
     pub(crate) fn due(&self, now: Timestamp) -> impl Iterator<Item = Due> {
         self.0.iter().take_while(move |&&(at, _)| at <= now).map(|&(_, due)| due)
     }

@@ -48,7 +48,7 @@ pub(super) struct Waits {
     answered: HashMap<WaitId, RunIndex>,
 }
 
-/// What a wait that is over has come to.
+/// The outcome of a wait that is over.
 struct Outcome {
     caller: RunIndex,
     over: Vec<RunIndex>,
@@ -80,8 +80,8 @@ impl Machine {
         self.unnamed(caller).into_iter().map(|run| self.id(run)).collect()
     }
 
-    /// What a wait is for that names no run: the children of which its caller has not heard yet. Where it has heard of all,
-    /// that is told again. A root that runs nothing itself is told with each wait of all that it has.
+    /// Returns the runs of a wait that names none: the children of which its caller has not heard yet. Where it has heard
+    /// of all, it is told of all again. A root that runs nothing itself is told with each wait of all that it has.
     fn unnamed(&self, caller: RunIndex) -> Vec<RunIndex> {
         let live = self.runs[caller.get()].live();
         if live.is_some_and(|live| live.phase != Phase::Holder) {
@@ -157,7 +157,7 @@ impl Machine {
         self.resolve(now, id, out);
     }
 
-    /// Whoever waited has gone, and is told nothing; so nothing is delivered.
+    /// The caller of this wait has gone, and is told nothing; so nothing is delivered.
     pub(super) fn wait_dropped(&mut self, now: Timestamp, id: WaitId, out: &mut Vec<Effect>) {
         if let Some(run) = self.waits.taken(id) {
             return self.not_taken(now, run, id, out);
@@ -281,7 +281,7 @@ impl Waits {
         self.answered.insert(id, caller);
     }
 
-    /// What became of the answer is known; answers whose it was.
+    /// Forgets an answer of which it is known what became of it. Returns the run that waited for it.
     pub(super) fn taken(&mut self, id: WaitId) -> Option<RunIndex> {
         self.answered.remove(&id)
     }

@@ -26,7 +26,7 @@ pub struct Piece {
 /// Pieces in the order of the input. After an error there are no more.
 pub struct Cuts {
     files: Vec<InputFile>,
-    /// How much of each file is cut.
+    /// The number of bytes of each file that are cut.
     sizes: Vec<u64>,
     names: Vec<String>,
     rule: Rule,

@@ -29,11 +29,11 @@ pub(super) struct Entry {
     pub(super) stopped: bool,
     pub(super) follower: Option<Follower>,
     pub(super) post: Post,
-    /// When it was last seen at work.
+    /// The moment at which it was last seen at work.
     pub(super) signs: Signs,
     /// Asks what it has used up to now.
     pub(super) usage: UsageProbe,
-    /// What it does while it waits.
+    /// The watch over the CPU time that it uses while it waits.
     pub(super) cpu: CpuWatch,
     /// What was chosen for it, for those below it; most runs have none.
     pub(super) mind: Option<Arc<Mind>>,
@@ -87,7 +87,7 @@ impl Entry {
         (self.usage, self.cpu) = (UsageProbe::default(), CpuWatch::default());
     }
 
-    /// These are the first that it reads.
+    /// Sets the letters that the run reads first.
     pub(super) fn with_letters(self, letters: Vec<Arc<str>>) -> Self {
         Self { post: Post::Held(letters), ..self }
     }

@@ -69,11 +69,11 @@ pub(crate) enum Message {
     },
     /// The processes of a run used this while it waited.
     Busy { run: RunIndex, busy: Busy },
-    /// Whoever waited has the answer.
+    /// The caller of this wait has the answer.
     WaitTaken { id: WaitId },
     /// A turn of this run did not bring the results of these children: they cannot be read at the moment.
     NotBrought { run: RunIndex, children: Vec<RunId> },
-    /// Whoever waited has gone, before the answer or with it.
+    /// The caller of this wait has gone, before the answer or with it.
     WaitDropped { id: WaitId },
     /// A run and what is below it are to stop.
     Cancel { run: RunId, reach: Reach, by: CancelledBy },
@@ -103,12 +103,13 @@ pub(crate) enum Message {
     Count { reply: oneshot::Sender<Counts> },
 }
 
-/// Which children of a session are asked for. None of them was asked for by an earlier attempt that knew nothing of this one.
+/// The children of a session that are asked for. None of them was asked for by an earlier attempt that knew nothing of
+/// this one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Children {
-    /// All.
+    /// All children.
     All,
-    /// Those of a wait that names none.
+    /// The children of a wait that names none.
     Unnamed,
 }
 
@@ -166,7 +167,7 @@ pub(crate) enum FanEvent {
 #[derive(Debug)]
 pub(crate) struct Waited {
     pub(crate) ended: Vec<RunId>,
-    /// Those of them whose results were on their way before.
+    /// The ended runs whose results were on their way before.
     pub(crate) repeated: Vec<RunId>,
     pub(crate) pending: Vec<RunId>,
 }

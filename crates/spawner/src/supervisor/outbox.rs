@@ -25,7 +25,7 @@ struct Batch {
     told: Told,
 }
 
-/// What a durable batch sets free, beside its events.
+/// The answers and effects that a durable batch sets free, beside its events.
 #[derive(Default)]
 pub(super) struct Told {
     /// For those who asked for children.

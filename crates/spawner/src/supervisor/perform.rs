@@ -123,7 +123,7 @@ impl Supervisor {
                 Effect::Start { run, .. } => self.start(run, effects),
                 Effect::Resolve { wait, ended, repeated, pending } => {
                     if let Some(reply) = self.waits.remove(&wait) {
-                        // Whoever waited may have gone, which its guard says.
+                        // The caller of the wait may have gone, which its guard says.
                         let _ = reply.send(Waited { ended, repeated, pending });
                     }
                 }
@@ -155,7 +155,7 @@ impl Supervisor {
                     self.shared.names.forget(envelope.run_id);
                     match self.runs.remove(run).map(|entry| entry.follower) {
                         Some(Some(Follower { place, told, .. })) => {
-                            // Whoever followed may have gone.
+                            // The follower may have gone.
                             let _ = told.send(FanEvent::Ended { place, envelope });
                         }
                         Some(None) => {}
@@ -268,7 +268,7 @@ impl Supervisor {
         self.naming.clear();
         self.raises.clear();
         self.step(Input::StopAll { firm: true }, effects);
-        // Not before everything is stopped: the slot of one that never starts is nobody's.
+        // Not before everything is stopped: the slot of a run that never starts is given to no other run.
         for told in forgotten {
             self.forget(&told.effects, effects);
         }
@@ -279,7 +279,7 @@ impl Supervisor {
         matches!(*self.state.borrow(), TreeState::Broken(_))
     }
 
-    /// What the broken record would have set free is not told. A run that was to start with it never does, so it is over.
+    /// Drops what the broken record would have set free. A run that was to start with it never does, so it is over.
     fn forget(&mut self, told: &[Effect], effects: &mut Vec<Effect>) {
         for effect in told {
             if let Effect::Start { run, .. } = *effect {

@@ -17,9 +17,9 @@ pub(crate) struct RecordedPieces {
 
 /// A piece that stands in the record.
 pub(crate) enum Recorded {
-    /// It is over.
+    /// The piece is over.
     Ended(Box<Envelope>),
-    /// It is not, or the record of its end is on its way. Its owner has to say what it takes to run it.
+    /// The piece is not over, or the record of its end is on its way. Its owner has to say what it takes to run it.
     Lives {
         /// Its place in the tree.
         run: RunIndex,

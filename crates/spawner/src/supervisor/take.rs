@@ -55,7 +55,7 @@ impl Supervisor {
                     }
                     None => Err(over()),
                 };
-                // Whoever asked may have gone.
+                // The caller may have gone.
                 let _ = reply.send(answer);
             }
             Message::Finished { run, outcome } => {
@@ -156,7 +156,7 @@ impl Supervisor {
             Message::Children { run, which, reply } => {
                 let live =
                     self.machine.find(run).filter(|run| self.machine.session(*run).is_some());
-                // Whoever asked may have gone.
+                // The caller may have gone.
                 let _ = reply.send(live.map(|run| match which {
                     Children::All => self.machine.children_runs(run),
                     Children::Unnamed => self.machine.unnamed_runs(run),

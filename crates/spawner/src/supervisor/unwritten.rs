@@ -11,7 +11,7 @@
 //! ```
 //!
 //! What runs goes on meanwhile, and what it does waits in the outbox. So no result is lost by a disk that is full for a
-//! few seconds, and what is lost by one that stays full was told to nobody.
+//! few seconds, and what is lost by one that stays full was never told.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,12 +33,12 @@ pub(super) struct Unwritten {
     since: Timestamp,
     /// The moment of the next attempt; none while one is on its way.
     next: Option<Timestamp>,
-    /// Whether all that runs was asked to stop.
+    /// True once all that runs was asked to stop.
     stopping: bool,
 }
 
 impl Unwritten {
-    /// When it is tried again.
+    /// Returns the moment of the next attempt.
     pub(super) fn next(&self) -> Option<Timestamp> {
         self.next
     }

@@ -1,4 +1,4 @@
-//! What the tests of this suite ask with.
+//! Requests and configurations for the tests of this suite.
 
 use offshoot_config::{Config, Loader};
 use offshoot_model::SpawnRequest;

@@ -1,4 +1,4 @@
-//! How many pieces are asked for.
+//! Tests of the number of pieces that are asked for.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! What a run used, as its end tells it: exactly, as a lower bound, or not at all.
+//! Tests of the usage of a run, as its end tells it: exactly, as a lower bound, or not at all.
 
 use std::sync::Arc;
 

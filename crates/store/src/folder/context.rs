@@ -127,7 +127,7 @@ impl DataFolder {
     }
 }
 
-/// Whether a file holds these bytes and no more.
+/// True if a file holds these bytes and no more.
 fn reads(mut file: &File, expected: &[u8]) -> bool {
     let mut bytes = Vec::with_capacity(expected.len());
     io::Read::read_to_end(&mut file, &mut bytes).is_ok() && bytes == expected
@@ -170,7 +170,7 @@ fn link_new(source: &File, folder: &Below, name: &str, clones: &AtomicBool) -> i
     // By its descriptor: what stands under its path may be something else by now.
     let open = format!("/proc/self/fd/{}", source.as_raw_fd());
     match linkat(CWD, open, folder.descriptor(), name, AtFlags::SYMLINK_FOLLOW) {
-        // Another file system, more links than this one allows, a system that lets nobody link what is not theirs, or one
+        // Another file system, more links than this one allows, a system that lets users link only what is theirs, or one
         // without `/proc`.
         Err(Errno::XDEV | Errno::MLINK | Errno::PERM | Errno::NOENT) => {
             let mut source = source;

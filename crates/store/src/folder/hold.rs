@@ -25,9 +25,9 @@ pub struct RootLock {
     root: RootId,
     locks: Below,
     file: File,
-    /// Whether the file stays when the lock goes.
+    /// True if the file stays when the lock is released.
     is_kept: bool,
-    /// As long as this is held, no file of a tree is taken for one that will never be finished.
+    /// The part in the common lock. While it is held, no file of a tree is taken for one that will never be finished.
     _user: User,
 }
 
@@ -48,15 +48,15 @@ impl RootLock {
         self.root
     }
 
-    /// Lets go of the tree and leaves the file that shows that it was held: its processes are still to be ended, by whoever
-    /// finds that file.
+    /// Releases the tree and leaves the file that shows that it was held: its processes are still to be ended, by the process
+    /// that finds that file.
     pub fn abandon(mut self) {
         self.is_kept = true;
     }
 }
 
 impl DataFolder {
-    /// Holds a tree for this process: whoever runs it takes this first. Refused with [`StoreError::Held`] while
+    /// Holds a tree for this process: a process that runs a tree takes this first. Refused with [`StoreError::Held`] while
     /// another process, or another part of this one, holds it.
     pub fn hold(&self, root: RootId) -> Result<RootLock, StoreError> {
         let user = self.lock(USERS, FlockOperation::LockShared).map(User)?;
@@ -91,7 +91,7 @@ impl DataFolder {
         }
     }
 
-    /// Whether some process holds the tree right now, this one included. A tree on record that is neither over nor held
+    /// True if some process holds the tree right now, this one included. A tree on record that is neither over nor held
     /// has lost its supervisor.
     pub fn is_held(&self, root: RootId) -> Result<bool, StoreError> {
         let name = root.to_string();

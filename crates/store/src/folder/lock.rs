@@ -13,7 +13,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::DataFolder;
 use crate::StoreError;
 
-/// How long a lock of the folder is waited for.
+/// The time for which a lock of the folder is waited for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
     /// Until it is told. A lock is held for a flush of the disk, or for a look into a folder.

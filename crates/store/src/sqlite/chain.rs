@@ -10,12 +10,12 @@ use crate::StoreError;
 /// The columns that [`Chain::read`] reads, in this order.
 pub(super) const COLUMNS: &str = "events.seq, events.run, events.at, events.body, events.kind, events.key, events.chain, events.root";
 
-/// What a hash chain proves.
+/// The result of proving a hash chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proof {
-    /// How many events.
+    /// The number of events.
     pub events: u64,
-    /// The last link. Whoever keeps it elsewhere can tell later that these events are still the same.
+    /// The last link. A copy of it that is kept elsewhere shows later whether these events are still the same.
     pub link: ContentHash,
 }
 
@@ -24,13 +24,13 @@ pub struct Proof {
 pub struct ChainHead {
     /// The tree.
     pub root: RootId,
-    /// How many events it has.
+    /// The number of events of the tree.
     pub events: u64,
     /// The link of the last one.
     pub link: ContentHash,
 }
 
-/// How far the chain of one tree was read.
+/// The state of reading the chain of one tree.
 #[derive(Clone, Debug)]
 pub(super) struct Chain {
     root: RootId,
@@ -41,9 +41,9 @@ pub(super) struct Chain {
     /// The link of the last event; none where its row is not there to be asked.
     link: Option<Link>,
     last_at: Option<Timestamp>,
-    /// What the first event says of the tree; none where the reading began behind it.
+    /// The time and the key of the tree by its first event; none where the reading began after that event.
     opening: Option<(Timestamp, Option<SessionKey>)>,
-    /// Whether the end of the root was read; none where the reading began behind the first event.
+    /// True if the end of the root was read; none where the reading began after the first event.
     ended: Option<bool>,
 }
 
@@ -89,7 +89,7 @@ impl Chain {
         })
     }
 
-    /// What stands in the next row, and where it is not what was recorded, why.
+    /// Returns what stands in the next row and, where it is not what was recorded, the reason.
     fn step(
         &mut self,
         row: &Row<'_>,
@@ -170,7 +170,7 @@ impl Chain {
         Ok(if line.unwrap_or(true) { Ok(()) } else { Err(tampered) })
     }
 
-    /// What was proven, once the end fits.
+    /// Returns what was proven, once the end fits.
     pub(super) fn proof(&self) -> Proof {
         Proof { events: self.seq, link: self.link.unwrap_or(Link::START).hash() }
     }

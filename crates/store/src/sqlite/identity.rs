@@ -17,7 +17,7 @@ pub(super) const TABLE: &str =
      INSERT INTO identity VALUES (randomblob(16), x'');
      UPDATE identity SET again = id;";
 
-/// So many writes there were, each of which the record knew when it was the last one.
+/// Adds the number of writes. Each write raises it, as a part of that write.
 pub(super) const SEQUENCE: &str =
     "ALTER TABLE identity ADD COLUMN sequence INTEGER NOT NULL DEFAULT 0;";
 
@@ -26,7 +26,7 @@ pub(super) const COUNT: &str = "UPDATE identity SET sequence = sequence + 1";
 
 const NAME: &str = "offshoot.id";
 
-/// Which database it is, and how far it has come.
+/// The id of a database, and the number of its writes so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Identity {
     id: String,
@@ -76,7 +76,7 @@ fn identity(connection: &Connection) -> Option<Identity> {
     read.ok().and_then(|(identity, sound)| sound.then_some(identity))
 }
 
-/// What the file says; a version before the count wrote the id alone.
+/// Reads the identity that the file says; a version before the count wrote the id alone.
 fn witness(folder: &DataFolder) -> Option<Identity> {
     let text = folder.below().read_text(NAME).ok()?;
     let mut lines = text.lines();

@@ -53,8 +53,8 @@ impl SqliteStore {
         identity::check(&connection, folder).map(|()| removed)
     }
 
-    /// What the record names, leaving out some trees. Read page by page: what is recorded meanwhile may be missing, and no
-    /// writer is held up.
+    /// Returns what the record names, leaving out some trees. Reads page by page: what is recorded meanwhile may be missing,
+    /// and no writer is held up.
     pub(crate) fn named(&self, without: &[RootId]) -> Result<Named, StoreError> {
         let without: HashSet<RunId> = without.iter().map(RootId::run).collect();
         let (mut found, mut at) = (Named::default(), (0, 0));

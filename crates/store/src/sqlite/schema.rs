@@ -67,7 +67,8 @@ const BUSY: Duration = Duration::from_secs(30);
 /// costs two flushes to the disk.
 const LOG_PAGES: u32 = 4096;
 
-/// What is kept of the log's file once it was carried over: a reader that held it up does not leave it large for ever.
+/// The most that is kept of the log's file after a checkpoint: a reader that held one up does not leave the file large
+/// for ever.
 const LOG_BYTES: u32 = 4 * LOG_PAGES * 1024;
 
 /// Makes the database unless it is there or once was, brings an older one to this version, and refuses one that a newer program

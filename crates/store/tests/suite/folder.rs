@@ -72,7 +72,7 @@ fn what_others_could_read_is_closed_to_them() {
     assert_eq!((mode(&path), mode(home.path())), (0o700, 0o755));
 }
 
-/// What an agent may do with a part of the data folder: it becomes a link to a folder outside.
+/// Replaces a part of the data folder by a link to a folder outside, as an agent may do.
 fn swap(disk: &OnDisk, part: &str) -> tempfile::TempDir {
     let outside = tempfile::tempdir().unwrap();
     std::fs::write(outside.path().join("kept"), "kept").unwrap();

@@ -133,7 +133,7 @@ fn what_trees_leave_goes_beside_those_that_run() {
     let expected = disk.store.sweep(&[], LATER, true).unwrap();
     let swept = disk.store.sweep(&[], LATER, false).unwrap();
     assert_eq!(swept, expected);
-    // A value and its wrapped form, a folder, what one run has printed, and a file that nobody has open.
+    // A value and its wrapped form, a folder, what one run has printed, and a file that no process has open.
     let counts = (swept.busy, swept.values, swept.folders, swept.files);
     assert_eq!(counts, (true, 2, 1, 2), "{swept:?}");
     assert!(context(&disk, &runs).join("data.json").exists() && !context(&disk, &gone).exists());

@@ -25,14 +25,14 @@ pub(super) struct Disk {
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) now: Content,
-    /// As it was last synced.
+    /// The content as it was last synced.
     synced: Content,
     pub(super) mode: u16,
     pub(super) links: u32,
     pub(super) modified: SystemTime,
 }
 
-/// What it holds.
+/// The content of a file, a folder or a link.
 #[derive(Clone, Debug)]
 pub(super) enum Content {
     File(Bytes),
@@ -209,7 +209,7 @@ impl Disk {
         self.cuts.push(Cut { before, told, dropped, renamed });
     }
 
-    /// What is below a folder: names as the first says, contents as the second.
+    /// Returns what is below a folder: names as the first content says, contents as the second.
     fn image(&self, root: u64, of: &dyn Fn(&Node) -> (&Content, &Content)) -> Image {
         let mut image = Image::new();
         let mut open = vec![(PathBuf::new(), root)];

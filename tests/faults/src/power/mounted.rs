@@ -18,7 +18,7 @@ use super::{Bytes, Shared};
 /// Whatever changes is changed through the kernel, which so knows it.
 const KNOWN: Duration = Duration::from_secs(3600);
 
-/// What answers the kernel.
+/// The file system's side that answers the kernel.
 pub(super) struct Mounted(pub(super) Shared);
 
 impl Mounted {

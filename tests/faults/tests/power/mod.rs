@@ -37,7 +37,7 @@ fn run(mut command: Command, home: &Path) {
     assert!(status.success(), "{status}: {said}");
 }
 
-/// What a run of each label answers. The operator hears the last word of the root.
+/// The answers of the runs, by their labels. The operator hears the last word of the root.
 fn answers() -> BTreeMap<&'static str, Vec<u8>> {
     let repeated = |letter: u8, times: usize| vec![letter; times];
     BTreeMap::from([
@@ -74,10 +74,10 @@ const AGENT: &str = r#"
     echo done
 "#;
 
-/// What is written to the listener.
+/// The letter to the listener.
 const LETTER: &str = "the word is plum";
 
-/// What the listener answers once it has its letter. Until then it goes on, so that the letter is handed to a session at its work.
+/// The listener's answer once it has its letter. Until then it goes on, so that the letter is handed to a session at its work.
 const HEARD: &str = "the word was plum";
 
 /// A model that answers so, and the configuration of the agent that uses it.
@@ -102,7 +102,7 @@ fn kept() -> BTreeMap<&'static str, Vec<u8>> {
     BTreeMap::from([("first", b"a value".to_vec()), ("second", vec![b'v'; 70_000])])
 }
 
-/// What was told by a moment, word by word.
+/// Returns what was told before a cut, line by line.
 fn told(cut: &Cut) -> Vec<String> {
     let lines = |(path, bytes): (&PathBuf, &std::sync::Arc<Vec<u8>>)| {
         let text = String::from_utf8_lossy(bytes).into_owned();
@@ -112,7 +112,7 @@ fn told(cut: &Cut) -> Vec<String> {
     cut.told.iter().flat_map(lines).collect()
 }
 
-/// Whether everything that was told is there, in what is left.
+/// Checks that everything that was told is there, in what is left.
 fn check(image: &Image, told: &[String]) {
     let disk = tempfile::tempdir().expect("there is room");
     restore(image, disk.path()).expect("there is room");

@@ -14,10 +14,10 @@ use crate::failure::Failure;
 /// The length of a line in the format of `ssh-keygen`.
 const PEM_WIDTH: usize = 70;
 
-/// What a signature is for, so that none that was made for something else fits.
+/// The purpose of a signature, so that no signature for another purpose fits.
 const NAMESPACE: &str = "offshoot";
 
-/// What is signed: a text that anybody can write down again.
+/// Returns the text that is signed, which can be written down again without the record.
 fn statement(root: RootId, head: &ChainHead) -> String {
     format!("offshoot tree {root}\nevents {}\nlink {}\n", head.events, head.link)
 }
@@ -41,7 +41,8 @@ pub(crate) fn sign(root: RootId, head: &ChainHead, key: &Path) -> Result<String,
     signed.and_then(|signature| signature.to_pem(LineEnding::LF)).map_err(|error| wrong(&error))
 }
 
-/// The same as one word: what `ssh-keygen` writes, without its first line, its last one and its line breaks.
+/// Signs as [`sign`], and returns one word: the output of `ssh-keygen` without its first line, its last one and its line
+/// breaks.
 pub(crate) fn in_a_word(root: RootId, head: &ChainHead, key: &Path) -> Result<String, Failure> {
     let signature = sign(root, head, key)?;
     Ok(signature.lines().filter(|line| !line.starts_with("-----")).collect())

@@ -85,7 +85,7 @@ pub(super) fn run(arguments: &NewPluginArguments, cx: &Invocation) -> Result<Exi
     Ok(Exit::Done)
 }
 
-/// What the crate depends on.
+/// The SDK that the crate depends on.
 #[derive(Debug, PartialEq)]
 enum Sdk {
     /// Its source folder.
@@ -95,7 +95,7 @@ enum Sdk {
 }
 
 impl Sdk {
-    /// What was named, else the checkout that this command was built from, else the version of this command.
+    /// Chooses the named folder, else the checkout that this command was built from, else the version of this command.
     fn chosen(named: Option<PathBuf>, built_from: Option<&str>) -> Result<Self, Failure> {
         let Some(folder) = named.or_else(|| built_from.map(PathBuf::from)) else {
             return Ok(Self::Version(VERSION));
@@ -107,7 +107,7 @@ impl Sdk {
         })
     }
 
-    /// As it stands in a Cargo.toml, with these fields more.
+    /// Returns the dependency as it stands in a Cargo.toml, with these further fields.
     fn dependency(&self, more: &str) -> String {
         match self {
             Self::Folder(folder) => format!("{{ path = \"{}\"{more} }}", toml_text(folder)),

@@ -17,7 +17,7 @@ use super::{failed, invalid};
 use crate::failure::plain;
 use crate::work::context;
 
-/// As much is copied before it is asked whether the caller still waits.
+/// The bytes that are copied before each check that the caller still waits.
 const BLOCK: usize = 256 * 1024;
 
 /// File systems whose files are made when they are read, some of them with the rights of the reader: proc and sysfs.
@@ -26,7 +26,7 @@ const MADE_UP: [FsWord; 2] = [PROC_SUPER_MAGIC, 0x6265_6572];
 /// A plain file that is open for reading.
 pub(super) struct GivenFile {
     file: File,
-    /// What the caller calls it.
+    /// The caller's name for it.
     title: String,
 }
 
@@ -89,7 +89,7 @@ impl GivenFile {
         }
     }
 
-    /// What the copy is, or what is wrong where it was to be something else.
+    /// Returns the kind of the copy. Fails if the copy is not of the kind that was asked for.
     fn kind(&self, copy: &mut File, kind: Option<ValueKind>) -> Result<ValueKind, CallError> {
         let failed = |error: io::Error| CallError::failed(format!("cannot read a copy: {error}"));
         let wrong = |what: &str| invalid("value", format!("`{}` is not {what}", self.title));

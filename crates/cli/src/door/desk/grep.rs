@@ -38,7 +38,7 @@ struct Line {
     bytes: Vec<u8>,
 }
 
-/// How many lines end before this byte. The file stands there afterwards. `go_on` is asked before each block.
+/// Counts the lines that end before this byte. The file stands there afterwards. `go_on` is asked before each block.
 pub(super) fn lines_before(
     file: &mut (impl Read + Seek),
     offset: u64,

@@ -1,4 +1,4 @@
-//! How many threads read for a run at once, and until when.
+//! The limit of threads that read for a run at once, and their end when the caller has gone.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,14 +10,14 @@ use tokio::sync::Semaphore;
 
 use super::blocking;
 
-/// As many threads read files or the record for one run: more of them are not faster than a disk.
+/// The number of threads that read files or the record for one run at once: more of them are not faster than a disk.
 const AT_ONCE: usize = 4;
 
-/// What is being read, by the run that asked. All clones are one.
+/// The turns to read, by the run that asks. All clones share them.
 #[derive(Clone, Default)]
 pub(super) struct Searches(Arc<Mutex<HashMap<RunId, Weak<Semaphore>>>>);
 
-/// Whether the caller has gone. What reads a long file looks at it from time to time.
+/// True once the caller has gone. The reader of a long file checks it from time to time.
 #[derive(Clone, Default)]
 pub(super) struct Gone(Arc<AtomicBool>);
 
@@ -60,7 +60,7 @@ impl Searches {
 }
 
 impl Gone {
-    /// Fails where nobody waits any more; that error is told to nobody.
+    /// Fails where the caller waits no more. No caller receives this error.
     pub(super) fn check(&self) -> std::io::Result<()> {
         if self.0.load(Ordering::Relaxed) {
             return Err(std::io::ErrorKind::ConnectionAborted.into());

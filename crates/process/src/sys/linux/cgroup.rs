@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 
-/// What the system tells about control groups, as text.
+/// The system's words about control groups, as text.
 #[derive(Debug)]
 pub(crate) struct ControlGroups {
     /// `/proc/self/mountinfo`.
@@ -36,7 +36,7 @@ fn folder(mount: &str, group: &str) -> Option<PathBuf> {
     let (mounted, kind) = mount.split_once(" - ")?;
     let mut fields = mounted.split(' ').skip(3);
     let (root, place) = (fields.next()?, fields.next()?);
-    // A blank in a path is written with a backslash. Nobody mounts these in such a place.
+    // A blank in a path is written with a backslash. Control groups are not mounted in such a place.
     if kind.split(' ').next() != Some("cgroup2") || place.contains('\\') {
         return None;
     }

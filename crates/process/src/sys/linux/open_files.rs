@@ -10,7 +10,7 @@ use super::ProcessId;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenFiles(Rlimit);
 
-/// As it was before this process raised its own. It is raised once, however often that is asked for.
+/// The limit before this process raised its own. It is raised once, however often that is asked for.
 static BEFORE: OnceLock<OpenFiles> = OnceLock::new();
 
 impl OpenFiles {
@@ -36,7 +36,7 @@ impl OpenFiles {
         BEFORE.get().copied()
     }
 
-    /// How many more files this process may open.
+    /// Returns the number of further files that this process may open.
     pub(crate) fn left(self) -> u64 {
         let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count) as u64;
         self.0.current.unwrap_or(u64::MAX).saturating_sub(open)

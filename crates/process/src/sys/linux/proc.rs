@@ -158,7 +158,7 @@ pub(crate) fn child_numbers(pid: u32) -> Vec<u32> {
     ProcessFolder::open(pid).and_then(|process| process.children()).unwrap_or_default()
 }
 
-/// Whether a process has the file in memory of this name open under a number.
+/// True if a process has the file in memory of this name open under a number.
 pub(crate) fn has_open(pid: u32, descriptor: u32, name: &str) -> bool {
     std::fs::read_link(format!("/proc/{pid}/fd/{descriptor}"))
         .is_ok_and(|link| link.to_str() == Some(&format!("/memfd:{name} (deleted)")))

@@ -15,7 +15,7 @@ use rustix::io::fcntl_dupfd_cloexec;
 
 use super::ProcessId;
 
-/// What the new process is given.
+/// The program of a new process, with its arguments, environment, folder and streams.
 pub(crate) struct Image<'a> {
     /// Absolute.
     pub(crate) path: &'a Path,

@@ -6,9 +6,9 @@ use offshoot_model::Payload;
 #[derive(Default)]
 pub(super) struct Letters {
     pub(super) all: Vec<Payload>,
-    /// How many of them earlier attempts had taken.
+    /// The number of letters that earlier attempts had taken.
     pub(super) before: usize,
-    /// How many of them were taken.
+    /// The number of letters that were taken.
     taken: usize,
 }
 

@@ -1,10 +1,10 @@
-//! What becomes of whatever was alive when a supervisor died. With nothing of the tree running, it is decided about each run:
+//! The fate of the runs that were alive when a supervisor died. With nothing of the tree running, each run is decided about:
 //!
 //! | it | and | becomes |
 //! |---|---|---|
 //! | holds pieces | | goes on holding them |
 //! | was being stopped | | over, for the reason it was stopped |
-//! | has a parent that is over, lost or begins again | is no piece | lost: nobody is left who asked for it |
+//! | has a parent that is over, lost or begins again | is no piece | lost: no session is left that asked for it |
 //! | had not started | | stands in line as before |
 //! | had started | its runtime can go on | stands in line, and goes on where it was |
 //! | had started | is to be run again | stands in line, and begins anew |
@@ -22,7 +22,7 @@ use super::super::timer::Due;
 use super::super::{Effect, Machine};
 use super::{About, Recall, Recalled, Waiting};
 
-/// What becomes of a run that was alive.
+/// The fate of a run that was alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Holds,
@@ -30,7 +30,7 @@ enum Fate {
     Again {
         continues: bool,
     },
-    /// Nobody can say whether it can go on, nor start it.
+    /// Its runtime is not here: it is not known whether the run can go on, and it cannot be started.
     WithoutRuntime,
     Ends,
 }
@@ -58,7 +58,7 @@ impl Recall {
         }
         let mut order: Vec<RunIndex> = fates.keys().copied().collect();
         order.sort_unstable();
-        // Leaves first, so that whoever is over has nothing below it that is not.
+        // Leaves first, so that a run that is over has nothing below it that is not.
         let ends = |run: &&RunIndex| matches!(fates[run], Fate::Ends | Fate::WithoutRuntime);
         for &run in order.iter().rev().filter(ends) {
             // The end of another may have used up a budget, and so have ended this one.
@@ -105,7 +105,7 @@ impl Recall {
     }
 }
 
-/// What becomes of each run that lives. Parents stand before their children, so theirs is known.
+/// Decides the fate of each run that lives. Parents stand before their children, so theirs is known.
 fn fates(machine: &Machine, about: &HashMap<RunIndex, About>) -> HashMap<RunIndex, Fate> {
     let mut fates: HashMap<RunIndex, Fate> = HashMap::new();
     for (at, entry) in machine.runs.iter().enumerate() {
@@ -141,7 +141,7 @@ pub(super) fn without_runtime(
 }
 
 impl Machine {
-    /// Nobody holds the tree any more: no clock of a run goes on.
+    /// Stops the clock of each run: no supervisor holds the tree any more.
     pub(super) fn interrupt(&mut self, at: Timestamp) {
         self.books.breakers.interrupt();
         for live in self.runs.iter_mut().filter_map(Run::live_mut) {
@@ -182,7 +182,7 @@ impl Machine {
         }
     }
 
-    /// The root ends: pieces that nobody has claimed end with it.
+    /// The root ends: pieces that were not claimed end with it.
     pub(in crate::machine) fn drop_unclaimed(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
         for run in std::mem::take(&mut self.unclaimed) {
             if self.runs[run.get()].live().is_some_and(|live| live.phase == Phase::Queued) {

@@ -18,7 +18,8 @@ impl World {
         while self.claim() {}
     }
 
-    /// The same, with some time in between. The owner asks for its pieces again one by one, with [`World::claim`].
+    /// Crashes in the same way, with some time in between. The owner asks for its pieces again one by one, with
+    /// [`World::claim`].
     pub(super) fn die(&mut self, dead: Duration) {
         let root = self.ledger.root;
         let EventKind::Admitted(admitted) = &self.record[0].kind else {
@@ -83,7 +84,7 @@ impl World {
             assert_eq!(read.live().is_some(), was.live().is_some());
             let of = |run: &Run| {
                 let live = run.live()?;
-                // What holds pieces is not stopped by being asked; whoever takes it over decides anew.
+                // A run that holds pieces is not stopped by being asked; the owner that takes it over decides anew.
                 let stopping = live.stopping.clone().filter(|_| live.phase != Phase::Holder);
                 Some((
                     live.live_children.clone(),

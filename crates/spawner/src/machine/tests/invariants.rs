@@ -24,16 +24,16 @@ pub(super) struct Ledger {
     spent: HashMap<RunId, u64>,
     reported: HashMap<RunId, u64>,
     stopping: BTreeSet<RunId>,
-    /// Whose results were handed over, and whether they arrived as far as anybody knows.
+    /// The runs whose results were handed over, each with whether its result arrived as far as is known.
     handed_over: BTreeMap<RunId, bool>,
-    /// Those that ever had a slot.
+    /// The runs that ever had a slot.
     started: BTreeSet<RunId>,
-    /// How long each has held a slot, and since when it holds one.
+    /// The time for which each run has held a slot, and since when it holds one.
     held: HashMap<RunId, Stretch>,
-    /// How long the tree was held by somebody.
+    /// The time for which a supervisor held the tree.
     alive: Stretch,
     last_at: Timestamp,
-    /// Whether nobody has set the clock back.
+    /// True as long as the clock was not set back.
     pub(super) clock_is_true: bool,
     /// Those that a new supervisor has not taken up again.
     interrupted: BTreeSet<RunId>,
@@ -49,9 +49,9 @@ pub(super) struct Ledger {
     pub(super) most_holding: usize,
     /// The most that held one at any moment, those in debt included.
     pub(super) most_at_once: usize,
-    /// How old the tree was when each had its first child.
+    /// The age of the tree when each run had its first child.
     first_child: HashMap<RunId, Duration>,
-    /// What each had told of its use when its runtime panicked.
+    /// The usage that each run had reported when its runtime panicked, in tokens.
     panicked: HashMap<RunId, u64>,
     /// What has happened, and how often.
     pub(super) seen: BTreeMap<&'static str, u32>,
@@ -278,7 +278,7 @@ impl Ledger {
         }
     }
 
-    /// What is stopped by a deadline is stopped by that of the tree, or by what an agent above it says.
+    /// Checks that a run stopped by a deadline was stopped by that of the tree, or by one that an agent above it sets.
     fn assert_deadline(&mut self, run: RunId, at: Timestamp, reason: &Reason) {
         if *reason != Reason::Deadline || !self.clock_is_true {
             return;
@@ -290,7 +290,7 @@ impl Ledger {
         *self.seen.entry("deadline of a part").or_default() += u32::from(!is_of_tree);
     }
 
-    /// Whether an agent above this run says that what is below it has had its time.
+    /// True if an agent above this run sets a deadline for the runs below it, and that deadline has passed.
     fn is_out_of_time(&self, run: RunId, at: Timestamp) -> bool {
         self.above(run).any(|above| {
             let seconds = self.own(above).deadline_seconds;
@@ -301,7 +301,7 @@ impl Ledger {
         })
     }
 
-    /// What the agent of a run says of what is below it.
+    /// Returns the limits that the agent of a run sets for the runs below it.
     fn own(&self, run: RunId) -> Own {
         self.limits.own(self.admitted[&run].agent.as_str())
     }
@@ -330,7 +330,7 @@ impl Ledger {
         self.panicked.insert(run, told);
     }
 
-    /// What was told before a panic stays, as what it used at least.
+    /// Checks that what a run reported before a panic stays counted, as the least that it used.
     fn assert_panic_is_counted(&mut self, run: RunId, ending: &Ending) {
         let Some(told) = self.panicked.remove(&run) else { return };
         let total = ending.usage.total();
@@ -340,7 +340,7 @@ impl Ledger {
         *self.seen.entry("panic after a report").or_default() += u32::from(told > 0);
     }
 
-    /// Nobody works for longer than it may, before a crash and after it together.
+    /// Checks that no run works for longer than it may, before a crash and after it together.
     fn assert_timeouts(&self, now: Timestamp) {
         for run in self.holding.iter().filter(|run| !self.stopping.contains(run)) {
             let limit = Duration::from_secs(self.admitted[run].grant.run_timeout_seconds);
@@ -357,7 +357,7 @@ impl Ledger {
         *self.seen.entry("redelivered").or_default() += u32::from(again);
     }
 
-    /// It reached nobody: because its parent is over or begins anew, or because nobody took the answer that it was in.
+    /// A result was not delivered: its parent is over or begins anew, or did not take the answer that the result was in.
     fn give_up(&mut self, run: RunId) {
         let before = self.handed_over.insert(run, false);
         assert_eq!(before, self.listens(run).then_some(true), "given up where nobody listens");
@@ -394,7 +394,7 @@ impl Ledger {
         }
     }
 
-    /// It is not known in full what it used, so it used all that it had and had not promised.
+    /// Counts as used all that a run had and had not promised, because it is not known in full what it used.
     fn spend_all(&mut self, run: RunId) {
         let granted = self.granted(run).unwrap_or(0).saturating_sub(self.held_below(run));
         let spent = self.spent.get(&run).copied().unwrap_or(0);
@@ -405,7 +405,7 @@ impl Ledger {
         }
     }
 
-    /// What is held for those below it.
+    /// Returns the tokens that are held for the runs below this one.
     fn held_below(&self, run: RunId) -> u64 {
         let children = self.admitted.iter().filter(|(_, it)| it.parent == Some(run));
         let held = |(id, _): (&RunId, _)| {

@@ -8,7 +8,7 @@ use super::seed::Seed;
 /// The agents that a session may name, each with limits of its own.
 pub(super) const AGENTS: [&str; 3] = ["a", "b", "c"];
 
-/// What one agent says of what is below it.
+/// The limits that one agent sets for the runs below it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Own {
     pub(super) max_concurrent: Option<u32>,
@@ -18,7 +18,7 @@ pub(super) struct Own {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// What [`AGENTS`] say.
+    /// The limits that [`AGENTS`] set.
     pub(super) agents: [Own; 3],
     pub(super) max_concurrent: u32,
     pub(super) per_level: Option<u32>,
@@ -33,9 +33,9 @@ pub(super) struct Limits {
     pub(super) breaker_failures: u32,
     pub(super) cleanup: Option<Cleanup>,
     pub(super) retries: u32,
-    /// What becomes of interrupted runs, where somebody says it.
+    /// The fate of interrupted runs, where it is configured.
     pub(super) on_interrupt: Option<OnInterrupt>,
-    /// Whether the runtime can go on where it was.
+    /// True if the runtime can go on where it was.
     pub(super) resumes: bool,
 }
 
@@ -89,7 +89,7 @@ impl Limits {
         }
     }
 
-    /// What an agent says of what is below it.
+    /// Returns the limits that an agent sets for the runs below it.
     pub(super) fn own(&self, agent: &str) -> Own {
         let mut said = AGENTS.into_iter().zip(self.agents);
         said.find(|(id, _)| *id == agent).map(|(_, own)| own).unwrap_or_default()

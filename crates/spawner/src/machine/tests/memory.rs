@@ -1,4 +1,4 @@
-//! What the agents of a world remember: the results and letters that they were told. An agent that goes on after a crash
+//! The memory of the agents of a world: the results and letters that they were told. An agent that goes on after a crash
 //! remembers what it had acted upon, and nothing later; one that begins anew remembers nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +44,7 @@ impl Memory {
         heard.is_some_and(|heard| heard.kept.contains(&what) || heard.fresh.contains(&what))
     }
 
-    /// What an agent does on the record shows that it had heard what it was told before.
+    /// Takes an act of an agent on the record as proof that it had heard what it was told before.
     pub(super) fn acted(&mut self, event: &Event) {
         let run = match &event.kind {
             EventKind::Used { .. }

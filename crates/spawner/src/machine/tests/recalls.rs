@@ -1,4 +1,4 @@
-//! What a tree that was read back counts, and what of it goes on.
+//! Tests of what a tree that was read back counts, and of which of its runs go on.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn a_piece_that_is_at_its_limit_ends_and_nothing_of_it_runs() {
     let piece = world.spawn_piece();
     world.spawn_from(piece).expect("the piece may spawn");
     world.use_tokens(piece, 250);
-    // Nobody knows what the child has used, so it was all it had, and so the rest of what the piece had.
+    // It is not known what the child has used, so it was all it had, and so the rest of what the piece had.
     world.crash();
     assert!(world.holding().is_empty());
     let reason = ending(&world, piece).map(|ending| &ending.reason);

@@ -1,4 +1,4 @@
-//! What the values of an agent deeper in a chain mean for everything below it.
+//! Tests of the values of an agent deeper in a chain, and of their effect on everything below it.
 
 use std::time::Duration;
 

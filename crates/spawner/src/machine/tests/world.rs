@@ -38,7 +38,7 @@ pub(super) struct World {
     answers: BTreeMap<u64, Option<Result<RunIndex, RefusalCode>>>,
     /// Waits that were not answered yet.
     pub(super) open_waits: BTreeMap<WaitId, RunIndex>,
-    /// Those of them that stand for a turn.
+    /// The open waits that stand for a turn.
     turns: BTreeSet<WaitId>,
     minted: u64,
     pub(super) facts: Arc<RuntimeFacts>,
@@ -46,7 +46,7 @@ pub(super) struct World {
     pub(super) limits: Limits,
     /// The record, as it would be on disk.
     pub(super) record: Vec<Event>,
-    /// What agents know.
+    /// The results and letters that agents know.
     pub(super) memory: Memory,
     /// Results that could not be read when a turn should have brought them last.
     pub(super) unreadable: BTreeSet<RunId>,
@@ -262,7 +262,7 @@ impl World {
         !self.open_waits.contains_key(&wait)
     }
 
-    /// Whoever waited has gone, and hears nothing.
+    /// The caller of this wait has gone, and hears nothing.
     pub(super) fn give_up(&mut self, id: WaitId) {
         let caller = self.open_waits.remove(&id);
         self.step(Input::WaitDropped { id });
@@ -414,7 +414,7 @@ impl World {
                     assert_eq!(before, Some(None), "a request is answered once");
                 }
                 Effect::Resolve { wait, ended, .. } => {
-                    // Where nobody waits any more, nobody hears of it.
+                    // A caller that no longer waits does not hear of it.
                     if let Some(caller) = self.open_waits.remove(&wait) {
                         delivered.retain(|run| !ended.contains(run));
                         resolved.push((wait, caller, ended));
@@ -472,7 +472,7 @@ impl World {
         }
     }
 
-    /// An answer reaches whoever waited, unless it has gone at the last moment.
+    /// An answer reaches the caller that waited, unless the caller has gone at the last moment.
     fn hears(&mut self, wait: WaitId, caller: RunIndex, ended: &[RunId]) {
         let is_turn = self.turns.remove(&wait);
         let random = matches!(self.behaviour, Behaviour::Random);
@@ -499,7 +499,8 @@ impl World {
         self.step(Input::NotBrought { run, children });
     }
 
-    /// A session whose last turn is over has heard of every child that it asked for and whose result can be read, and has read every letter.
+    /// A session whose last turn is over has heard of every child that it asked for and whose result can be read, and has
+    /// read every letter.
     fn assert_knows_all(&self, run: RunIndex) {
         let Some(live) = self.machine.runs[run.get()].live() else { return };
         if live.stopping.is_some() {

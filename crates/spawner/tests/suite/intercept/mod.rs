@@ -1,4 +1,4 @@
-//! A store whose writes somebody stands in front of.
+//! A store whose writes a test intercepts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ pub(crate) struct Intercept<A> {
     inner: Arc<MemoryStore>,
     append: A,
     before_put: Option<BeforePut>,
-    /// Whether no value can be read.
+    /// True if no value can be read.
     unreadable: bool,
 }
 
-/// What a value waits for.
+/// Returns what a value waits for before it is put.
 pub(crate) type BeforePut = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 impl<A> Intercept<A> {
