@@ -70,7 +70,7 @@ fn check_bounded(
         return Ok(());
     }
     let message = format!(
-        "there is a budget in usd, and nobody can say or bound what the runtime `{}` costs",
+        "there is a budget in usd, and the cost of the runtime `{}` is neither reported nor bounded",
         runtime.name
     );
     let mut refusal = Refusal::new(RefusalCode::CostUnbounded, message).with_hint(
