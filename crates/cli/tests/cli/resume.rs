@@ -29,9 +29,9 @@ impl Doomed {
         }
         let mut command: Command = place.command(arguments);
         let child = command.stderr(Stdio::null()).spawn().expect("it was built for this test");
-        let opened = fs::File::open(fifo).expect("the agent opens its side");
-        let mut word = String::new();
-        BufReader::new(opened).read_line(&mut word).expect("the agent writes a line");
+        // To the end: the agent of the next life writes into the same pipe, and an agent of this one that has written but
+        // not closed its side yet would be taken for it.
+        let word = fs::read_to_string(fifo).expect("the agent writes a line");
         assert_eq!(word, "up\n");
         Self { place, child }
     }
