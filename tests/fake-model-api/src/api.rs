@@ -8,9 +8,9 @@ use std::thread::{self, JoinHandle};
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 
-use crate::chat;
+use crate::protocol::Protocol;
 use crate::wire::{self, Response};
-use crate::{ApiError, Conversation, Script, server};
+use crate::{ApiError, Conversation, Reply, Script, Usage, gemini, server};
 
 /// Requests beyond this are refused: a client that repeats for ever ends instead of filling the memory.
 const MOST_REQUESTS: usize = 20_000;
@@ -121,15 +121,7 @@ impl Drop for FakeModelApi {
 impl Recorded {
     /// Whether it asked for a message, rather than whether somebody is there.
     pub fn is_message(&self) -> bool {
-        self.is_post("/v1/messages") || self.is_chat()
-    }
-
-    fn is_chat(&self) -> bool {
-        self.is_post("/v1/chat/completions")
-    }
-
-    fn is_post(&self, path: &str) -> bool {
-        self.method == "POST" && self.path.split('?').next() == Some(path)
+        Protocol::of(&self.method, &self.path).is_some()
     }
 }
 
@@ -154,27 +146,21 @@ impl State {
         };
         let response = if serial > MOST_REQUESTS {
             return wire::error(&ApiError::new(403, "permission_error", "too many requests"));
-        } else if request.is_message() {
-            request.conversation = Conversation::of(&request.body);
-            let stream = request.body["stream"] == true;
-            let is_chat = request.is_chat();
-            match inner.script.choose(&request.conversation) {
-                Some((number, rule)) => {
-                    request.rule = Some(number);
-                    let (reply, conversation) = (&rule.reply, &request.conversation);
-                    if is_chat {
-                        let usage = request.body["stream_options"]["include_usage"] == true;
-                        chat::answer(reply, conversation, rule.usage, serial, stream, usage)
-                    } else {
-                        wire::message(reply, conversation, rule.usage, serial, stream)
-                    }
+        } else if let Some(protocol) = Protocol::of(method, path) {
+            request.conversation = protocol.conversation(path, &request.body);
+            let conversation = &request.conversation;
+            let chosen = inner.script.choose(conversation);
+            request.rule = chosen.map(|(number, _)| number);
+            let none;
+            let (reply, usage) = match chosen {
+                Some((_, rule)) => (&rule.reply, rule.usage),
+                None => {
+                    let prompt = &conversation.prompt;
+                    none = Reply::invalid(format!("no rule holds for the prompt {prompt:?}"));
+                    (&none, Usage::default())
                 }
-                None => wire::error(&ApiError::new(
-                    400,
-                    "invalid_request_error",
-                    format!("no rule holds for the prompt {:?}", request.conversation.prompt),
-                )),
-            }
+            };
+            protocol.answer(reply, conversation, usage, serial, &request.body)
         } else {
             elsewhere(method, path, &request.body)
         };
@@ -194,6 +180,11 @@ fn elsewhere(method: &str, path: &str, body: &Value) -> Response {
         // Four characters to the token: near enough for whoever asks how full its window is.
         ("POST", Some("/v1/messages/count_tokens")) => {
             wire::json_of(200, &json!({"input_tokens": body["messages"].to_string().len() / 4}))
+        }
+        ("POST", Some(path))
+            if gemini::target(path).is_some_and(|asks| asks.1 == "countTokens") =>
+        {
+            gemini::tokens(body)
         }
         _ => wire::error(&ApiError::new(404, "not_found_error", format!("{method} {path}"))),
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::template::{fill, fill_value};
-use crate::wire::{Part, Response, error, json_of, stream_of};
+use crate::wire::{self, Part, Response, json_of, stream_of};
 use crate::{ApiError, Break, Conversation, Reply, Usage};
 
 /// Streams are cut into pieces of so many bytes: few enough to fall into the middle of most lines and many characters.
@@ -24,7 +24,7 @@ pub(crate) fn answer(
     says_usage: bool,
 ) -> Response {
     match reply {
-        Reply::Error(wrong) => return Response { parts: error_parts(wrong), ..error(wrong) },
+        Reply::Error(wrong) => return error(wrong),
         Reply::Hang => return Response { parts: vec![Part::Silence], ..stream_of(Vec::new()) },
         _ => {}
     }
@@ -156,8 +156,9 @@ fn break_parts(breaks: Break) -> Vec<Part> {
     }
 }
 
-fn error_parts(error: &ApiError) -> Vec<Part> {
-    vec![Part::Bytes(error_json(error).to_string())]
+/// An error of the service, in the words of OpenAI's protocols.
+pub(crate) fn error(error: &ApiError) -> Response {
+    Response { parts: vec![Part::Bytes(error_json(error).to_string())], ..wire::error(error) }
 }
 
 fn error_json(error: &ApiError) -> Value {

@@ -2,6 +2,9 @@
 
 use serde_json::Value;
 
+mod gemini;
+mod responses;
+
 /// One request for a further message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conversation {
@@ -21,8 +24,8 @@ pub struct Conversation {
     pub step: usize,
 }
 
-/// Clients put their own words among those of the user, inside this element.
-const REMINDER: &str = "<system-reminder>";
+/// Clients put their own words among those of the user, inside one of these elements.
+const REMINDERS: [&str; 3] = ["<system-reminder>", "<environment_context>", "<session_context>"];
 
 impl Conversation {
     /// Reads the body of a request, for a message or for a chat. What is missing or of another shape counts as empty.
@@ -45,35 +48,46 @@ impl Conversation {
         for message in messages {
             let content = &message["content"];
             match message["role"].as_str() {
-                Some("assistant") => {
-                    found.step += 1;
-                    found.tool_results.clear();
-                }
-                Some("system") => {
-                    found.system.push('\n');
-                    found.system.push_str(&texts(content).join("\n"));
-                }
+                Some("assistant") => found.answered(),
+                Some("system") => found.instructed(&texts(content)),
                 // Of a chat, where each result is a message.
                 Some("tool") => found.tool_results.push(texts(content).join("\n")),
                 _ => {
                     found.tool_results.extend(tool_results(content));
-                    let said: Vec<_> =
-                        texts(content).into_iter().filter(|text| !is_reminder(text)).collect();
-                    if !said.is_empty() {
-                        found.prompt = said.join("\n");
-                        found.turn += 1;
-                        found.step = 0;
-                    }
+                    let said = texts(content).into_iter().filter(|text| !is_reminder(text));
+                    found.said(said.collect());
                 }
             }
         }
         found.step += 1;
         found
     }
+
+    /// Adds to the system prompt.
+    fn instructed(&mut self, texts: &[String]) {
+        self.system.push('\n');
+        self.system.push_str(&texts.join("\n"));
+    }
+
+    /// Counts an answer of the model.
+    fn answered(&mut self) {
+        self.step += 1;
+        self.tool_results.clear();
+    }
+
+    /// Takes what the user said, if that was anything.
+    fn said(&mut self, texts: Vec<String>) {
+        if !texts.is_empty() {
+            self.prompt = texts.join("\n");
+            self.turn += 1;
+            self.step = 0;
+        }
+    }
 }
 
 fn is_reminder(text: &str) -> bool {
-    text.trim_start().starts_with(REMINDER) || text.trim().is_empty()
+    let text = text.trim_start();
+    text.is_empty() || REMINDERS.iter().any(|reminder| text.starts_with(reminder))
 }
 
 /// The text of a content: a string, or blocks of which some are text.

@@ -6,7 +6,9 @@
 //!                              └──▶ recorded, for the test to look at
 //! ```
 //!
-//! The same rules answer `POST /v1/chat/completions`, in the words of OpenAI's protocol and in small pieces.
+//! The same rules answer in the words of other protocols: `POST /v1/chat/completions` in small pieces and
+//! `POST /v1/responses` as OpenAI does, `POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent` as
+//! Gemini does.
 //!
 //! A rule looks at the conversation (the prompt, the system prompt, the tools on offer, what tools answered, how far it
 //! has come) and says what the model does: text, tool calls, an error, silence, a stream that is slow or breaks.
@@ -31,7 +33,10 @@
 mod api;
 mod chat;
 mod conversation;
+mod gemini;
+mod protocol;
 mod reply;
+mod responses;
 mod script;
 mod server;
 mod template;

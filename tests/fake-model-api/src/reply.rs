@@ -32,7 +32,7 @@ pub enum Reply {
 /// One call of a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The tool's name, as it was offered.
+    /// The tool's name, as it was offered; `{namespace}.{name}` where it was offered in a namespace.
     pub name: String,
     /// Its input. Every string in it is a template.
     pub input: Value,
@@ -88,7 +88,7 @@ impl Reply {
     /// |---|---|
     /// | `{{prompt}}` | what the user said last |
     /// | `{{result}}` | what the tools answered, one below the other |
-    /// | `{{result:/a/0}}` | one value of the first answer of a tool, which is JSON, by its pointer |
+    /// | `{{result:/a/0}}` | one value of the JSON in the first answer of a tool, by its pointer |
     /// | `{{results:/a/0}}` | that value of each answer, with a space between |
     /// | `{{tools}}` | the names of the tools on offer |
     /// | `{{model}}`, `{{turn}}`, `{{step}}` | of the conversation |

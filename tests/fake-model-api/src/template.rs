@@ -63,13 +63,18 @@ fn value(place: &str, conversation: &Conversation) -> Option<String> {
     }
 }
 
-/// One value of a text that is JSON: a string as it is, anything else as JSON.
+/// One value of the JSON in a text: a string as it is, anything else as JSON.
 fn inside(json: &str, pointer: &str) -> Option<String> {
-    let json: Value = serde_json::from_str(json).ok()?;
-    json.pointer(pointer).map(|value| match value {
+    json_in(json)?.pointer(pointer).map(|value| match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     })
+}
+
+/// The JSON that a text is, or around which a client has put words of its own.
+fn json_in(text: &str) -> Option<Value> {
+    let whole = serde_json::from_str(text).ok();
+    whole.or_else(|| serde_json::from_str(text.get(text.find('{')?..=text.rfind('}')?)?).ok())
 }
 
 #[cfg(test)]
@@ -103,6 +108,11 @@ mod tests {
             ..Conversation::default()
         };
         assert_eq!(fill("{{results:/a}} {{results:/b}}", &both), "x 1 {{results:/b}}");
+        let wrapped = Conversation {
+            tool_results: vec!["Output:\n{\"a\": [1]}\n(end)".into()],
+            ..Conversation::default()
+        };
+        assert_eq!(fill("{{result:/a/0}}", &wrapped), "1");
         let input = json!({"ids": ["{{result:/runs/0}}"], "n": 1});
         assert_eq!(fill_value(&input, &conversation), json!({"ids": ["a"], "n": 1}));
     }

@@ -192,7 +192,8 @@ fn break_parts(breaks: Break) -> Vec<Part> {
     }
 }
 
-fn event(data: Value) -> Part {
+/// One event of a stream, by its type.
+pub(crate) fn event(data: Value) -> Part {
     let kind = data["type"].as_str().expect("every event is made here, with its type");
     Part::Bytes(format!("event: {kind}\ndata: {data}\n\n"))
 }

@@ -175,3 +175,47 @@ fn a_slow_answer_is_whole() {
         events(&answer).iter().filter_map(|event| event["delta"]["text"].as_str()).collect();
     assert_eq!(text, "one two three");
 }
+
+#[test]
+fn the_same_rules_answer_in_other_protocols() {
+    let call = Reply::call("f", json!({"of": "{{prompt}}"}));
+    let api = start([
+        Rule::when(Condition::Result("fig".into()), Reply::text("{{result:/fruit}}, {{model}}")),
+        Rule::when(Condition::Prompt("go".into()), call),
+    ]);
+    let result = r#"it said {"fruit": "fig"}"#;
+    let responses = |input: Value, stream: bool| {
+        let body = json!({"model": "m", "input": input, "stream": stream}).to_string();
+        exchange(&api, "POST /v1/responses", &body)
+    };
+    let asked = events(&responses("go".into(), true));
+    let called = asked.iter().find(|event| event["type"] == "response.output_item.done");
+    assert_eq!(called.expect("a call")["item"]["arguments"], r#"{"of":"go"}"#);
+    let ended = asked.last().expect("events");
+    assert_eq!(ended["type"], "response.completed");
+    assert_eq!(ended["response"]["usage"]["total_tokens"], 15);
+    let input = json!([{"type": "function_call_output", "output": result}]);
+    let answer = responses(input, false);
+    assert!(answer.contains(r#""text":"fig, m""#), "{answer}");
+    let none = responses("what".into(), true);
+    assert!(none.starts_with("HTTP/1.1 400 ") && none.contains(r#""code":400"#), "{none}");
+
+    let gemini = |method: &str, part: Value| {
+        let contents = json!({"contents": [{"role": "user", "parts": [part]}]}).to_string();
+        exchange(&api, &format!("POST /v1beta/models/g:{method}"), &contents)
+    };
+    let stream = gemini("streamGenerateContent?alt=sse", json!({"text": "go"}));
+    let [called, ended] = &events(&stream)[..] else { panic!("{stream}") };
+    let call = &called["candidates"][0]["content"]["parts"][0]["functionCall"];
+    assert_eq!(call, &json!({"name": "f", "args": {"of": "go"}}));
+    assert_eq!(ended["candidates"][0]["finishReason"], "STOP");
+    assert_eq!(ended["usageMetadata"]["totalTokenCount"], 15);
+    let result = json!({"functionResponse": {"name": "f", "response": {"output": result}}});
+    let answer = gemini("generateContent", result);
+    assert!(answer.contains(r#""parts":[{"text":"fig, g"}]"#), "{answer}");
+    let none = gemini("generateContent", json!({"text": "what"}));
+    assert!(none.contains(r#""status":"INVALID_ARGUMENT""#), "{none}");
+    let tokens = gemini("countTokens", json!({"text": "go"}));
+    assert!(tokens.contains(r#"{"totalTokens":"#), "{tokens}");
+    assert_eq!(api.conversations().len(), 6, "to count is no conversation");
+}
