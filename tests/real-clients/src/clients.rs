@@ -36,7 +36,30 @@ pub fn install(test: &str) -> Option<&'static Clients> {
 impl Clients {
     /// Claude Code.
     pub fn claude(&self) -> PathBuf {
-        self.folder.join("node_modules/.bin/claude")
+        self.program("claude")
+    }
+
+    /// Codex, a script for Node.js that starts the program.
+    pub fn codex(&self) -> PathBuf {
+        self.program("codex")
+    }
+
+    /// Gemini CLI, a script for Node.js.
+    pub fn gemini(&self) -> PathBuf {
+        self.program("gemini")
+    }
+
+    /// The folder with all of them, for a search path.
+    pub fn programs(&self) -> PathBuf {
+        self.folder.join("node_modules/.bin")
+    }
+
+    fn program(&self, name: &str) -> PathBuf {
+        self.programs().join(name)
+    }
+
+    fn are_there(&self) -> bool {
+        [self.claude(), self.codex(), self.gemini()].iter().all(|program| program.exists())
     }
 
     /// Where they are installed.
@@ -55,20 +78,22 @@ fn installed() -> Result<Clients, String> {
     // The lock file of what has been installed to its end.
     let stamp = folder.join("installed");
     let clients = Clients { folder: folder.clone() };
-    if fs::read_to_string(&stamp).is_ok_and(|stamp| stamp == LOCK) && clients.claude().exists() {
+    if fs::read_to_string(&stamp).is_ok_and(|stamp| stamp == LOCK) && clients.are_there() {
         return Ok(clients);
     }
     fs::write(folder.join("package.json"), MANIFEST).map_err(explain)?;
     fs::write(folder.join("package-lock.json"), LOCK).map_err(explain)?;
-    npm(&folder)?;
+    // Others would compile helpers that clients do without where they are missing.
+    npm(&folder, &["ci", "--no-audit", "--no-fund", "--omit=dev", "--ignore-scripts"])?;
+    npm(&folder, &["rebuild", "@anthropic-ai/claude-code"])?;
     fs::write(stamp, LOCK).map_err(explain)?;
     Ok(clients)
 }
 
-fn npm(folder: &Path) -> Result<(), String> {
+fn npm(folder: &Path, arguments: &[&str]) -> Result<(), String> {
     #[expect(clippy::disallowed_methods, reason = "the tool that installs is no agent")]
     let output = Command::new("npm")
-        .args(["ci", "--no-audit", "--no-fund", "--omit=dev"])
+        .args(arguments)
         .current_dir(folder)
         .stdin(Stdio::null())
         .output()
@@ -79,5 +104,5 @@ fn npm(folder: &Path) -> Result<(), String> {
     let complaint = String::from_utf8_lossy(&output.stderr);
     let errors: Vec<_> =
         complaint.lines().filter(|line| line.starts_with("npm error")).take(3).collect();
-    Err(format!("npm ci: {}: {}", output.status, errors.join("; ")))
+    Err(format!("npm {}: {}: {}", arguments[0], output.status, errors.join("; ")))
 }
