@@ -25,6 +25,7 @@ mod key;
 mod look;
 mod map;
 mod mcp;
+mod mcp_clients;
 mod merge;
 mod openai;
 mod operator;

@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::command::{Outcome, Place, Table};
+use crate::mcp_clients::{page, setting};
 use crate::stage::Stage;
 
 /// A client that says exactly what the test wants.
@@ -57,6 +58,11 @@ impl Client {
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let result = self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }));
         result["structuredContent"].clone()
+    }
+
+    /// The tools on offer.
+    pub(crate) fn tools(&mut self) -> Value {
+        self.ask("tools/list", &json!({}))["tools"].clone()
     }
 
     /// The next line on standard error.
@@ -200,7 +206,9 @@ fn claude_code_of_the_users_own_has_children_of_its_kind() {
     );
     let claude = |arguments: &[&str]| claude(clients, &stage, arguments);
     claude(&["mcp", "add-json", "offshoot", &server(&["mcp", "--budget-usd", "5"])]).expect_code(0);
-    let outcome = claude(&["-p", "go and ask", "--allowedTools", "mcp__offshoot"]).expect_code(0);
+    let page = page();
+    let approved: Vec<_> = setting(&page, "Claude Code").split(' ').collect();
+    let outcome = claude(&[&["-p", "go and ask"], &approved[..]].concat()).expect_code(0);
     assert_eq!(outcome.stdout(), "it said fig\n");
     let trees = stage.place.run(&["tree", "--json"]).json();
     let key = trees[0]["sessionKey"].as_str().expect("a key");
