@@ -1,22 +1,23 @@
 //! What came of a merge.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use offshoot_model::{Payload, ValueKind};
 
-use crate::fold::State;
+use crate::fold::{Seen, State};
 use crate::held::Held;
 use crate::text::{self, Spacing};
 use crate::values::Source;
-use crate::{Failure, Values};
+use crate::{Failure, Listed, Values};
 
 /// The merged answer, or what there is of it so far. Large results are in it by reference: it is written piece by
 /// piece, and never as a whole in memory.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub(crate) state: State,
-    pub(crate) failures: BTreeMap<u32, Failure>,
+    pub(crate) failures: Listed<Failure>,
+    /// The places of all that did not complete.
+    pub(crate) failed: Seen,
     pub(crate) merged: u32,
 }
 
@@ -31,7 +32,7 @@ pub enum AnswerKind {
 
 impl Answer {
     pub(crate) fn of(state: State) -> Self {
-        Self { state, failures: BTreeMap::new(), merged: 0 }
+        Self { state, failures: Listed::default(), failed: Seen::default(), merged: 0 }
     }
 
     /// How many results went in.
@@ -39,9 +40,15 @@ impl Answer {
         self.merged
     }
 
-    /// What did not complete, in request order, whether its envelope went in or not.
+    /// The first of what did not complete, in request order, whether the envelope went in or not; at most
+    /// [`LISTED`](crate::LISTED).
     pub fn failures(&self) -> impl ExactSizeIterator<Item = &Failure> {
-        self.failures.values()
+        self.failures.iter()
+    }
+
+    /// The places of all that did not complete, in request order.
+    pub fn failed(&self) -> impl Iterator<Item = u32> {
+        self.failed.iter()
     }
 
     /// Whether this is text or JSON. What `first` and `quorum` pick keeps its own kind; nothing picked is `null`.

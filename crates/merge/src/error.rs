@@ -17,10 +17,12 @@ pub enum MergeError {
         expected: u32,
     },
     /// Some did not complete, and that was not to be passed over.
-    #[error("{} of {total} pieces did not complete, first {}", failures.len(), named(failures))]
+    #[error("{failed} of {total} pieces did not complete, first {}", named(failures))]
     PiecesFailed {
-        /// In request order; never empty.
+        /// The first in request order, at most [`LISTED`](crate::LISTED); never empty.
         failures: Vec<Failure>,
+        /// How many there are, listed or not.
+        failed: u32,
         /// How many pieces there were.
         total: u32,
     },

@@ -19,12 +19,12 @@ use offshoot_model::{Envelope, JsonText, Payload, VariableRef};
 
 use crate::held::Held;
 use crate::{Answer, Failure, MergeError, OnFailure, Strategy};
-use seen::Seen;
 
 pub(crate) use concatenate::Concatenate;
 pub(crate) use first::First;
 pub(crate) use given::Given;
 pub(crate) use quorum::Quorum;
+pub(crate) use seen::Seen;
 pub(crate) use structured::Structured;
 pub(crate) use sum::Sum;
 pub(crate) use summarize::Summarize;
@@ -123,6 +123,7 @@ impl Fold {
                 .then(|| JsonText::of(&envelope).expect("an envelope is plain data"));
                 let failure = Failure::of(index, Arc::clone(&key), &envelope);
                 self.answer.failures.insert(index, failure);
+                self.answer.failed.insert(index);
                 match included {
                     Some(json) => Payload::Json(json),
                     None => return Step::More,
@@ -188,9 +189,10 @@ impl Fold {
             0 => {}
             missing => return Err(MergeError::Missing { missing, expected }),
         }
-        if self.on_failure == OnFailure::Fail && !self.answer.failures.is_empty() {
+        if self.on_failure == OnFailure::Fail && self.answer.failures.count() > 0 {
             let failures = self.answer.failures().cloned().collect();
-            return Err(MergeError::PiecesFailed { failures, total: expected });
+            let failed = self.answer.failures.count();
+            return Err(MergeError::PiecesFailed { failures, failed, total: expected });
         }
         match &self.answer.state {
             State::Structured(structured) => structured.check(),

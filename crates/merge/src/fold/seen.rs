@@ -2,7 +2,7 @@
 
 /// A bit for each place.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     words: Vec<u64>,
     count: u32,
 }
@@ -22,5 +22,13 @@ impl Seen {
 
     pub(super) fn count(&self) -> u32 {
         self.count
+    }
+
+    /// The filled places, the smallest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
+        let bits = |(word, bits): (u32, u64)| {
+            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word * 64 + bit)
+        };
+        (0..).zip(self.words.iter().copied()).flat_map(bits)
     }
 }

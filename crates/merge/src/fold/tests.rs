@@ -415,3 +415,31 @@ fn what_is_not_held_is_read_again() {
         }
     }
 }
+
+#[test]
+fn of_many_failures_the_first_are_named_and_all_are_counted() {
+    const FAILED: u32 = 1500;
+    for on_failure in [OnFailure::Fail, OnFailure::Skip, OnFailure::Include] {
+        let mut fold = Fold::new(Strategy::Concatenate, on_failure).hold_at_most(10_000);
+        for place in (0..FAILED).rev() {
+            let key = format!("k{place}").into();
+            fold.push(place, key, Err(failed(Reason::ExitCode { code: 7 })));
+        }
+        fold.push(FAILED, "done".into(), Ok(Payload::text("done")));
+        let answer = fold.partial();
+        let named: Vec<u32> = answer.failures().map(|failure| failure.index).collect();
+        assert_eq!(named, (0..1000).collect::<Vec<_>>());
+        assert!(answer.failed().eq(0..FAILED));
+        match fold.finish(FAILED + 1) {
+            Ok(answer) => {
+                let included = if on_failure == OnFailure::Include { FAILED } else { 0 };
+                assert_eq!(answer.merged(), included + 1);
+            }
+            Err(error) => {
+                assert_eq!(on_failure, OnFailure::Fail);
+                let expected = "1500 of 1501 pieces did not complete, first k0: exited with code 7";
+                assert_eq!(error.to_string(), expected);
+            }
+        }
+    }
+}

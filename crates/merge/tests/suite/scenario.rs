@@ -49,9 +49,9 @@ fn text(answer: &Answer) -> String {
 #[test]
 fn failures_are_named() {
     let error = merge(Strategy::Concatenate, OnFailure::Fail).expect_err("three failed");
-    let MergeError::PiecesFailed { failures, total } = &error else { panic!("{error}") };
+    let MergeError::PiecesFailed { failures, failed, total } = &error else { panic!("{error}") };
     let keys: Vec<&str> = failures.iter().map(|failure| &*failure.key).collect();
-    assert_eq!((keys.as_slice(), *total), (["seven", "slow", "gone"].as_slice(), 7));
+    assert_eq!((keys.as_slice(), *failed, *total), (["seven", "slow", "gone"].as_slice(), 3, 7));
     assert!(
         error
             .to_string()

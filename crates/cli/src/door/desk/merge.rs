@@ -114,13 +114,7 @@ impl Gathering {
             strategy: self.order.strategy.clone(),
             data: None,
             name: None,
-            failed: self
-                .order
-                .fold
-                .partial()
-                .failures()
-                .filter_map(|failure| run(failure.index))
-                .collect(),
+            failed: self.order.fold.partial().failed().filter_map(run).collect(),
             error: None,
         }
     }
