@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use offshoot_merge::MergeError;
-use offshoot_model::{Refusal, RunId};
+use offshoot_model::{InputRange, Refusal, RunId};
 use offshoot_store::StoreError;
 
 use crate::machine::Unknown;
@@ -44,6 +44,12 @@ pub enum SpawnerError {
         /// The names of those that are here.
         here: String,
     },
+    /// The pieces of a tree to resume would not read what they have read.
+    #[error(
+        "{} has changed since the tree was opened: bytes {} to {} are not what they were",
+        .0.path.display(), .0.offset, .0.offset + .0.length
+    )]
+    InputChanged(InputRange),
     /// The tree is over already.
     #[error("the tree is over")]
     Over,
@@ -65,6 +71,9 @@ impl SpawnerError {
             Self::RuntimeMissing { here, .. } => Some(format!(
                 "resume it where that runtime is installed and configured; runtimes here: {here}"
             )),
+            Self::InputChanged(_) => Some(
+                "put the file back as it was, or run the command again as a new tree".to_owned(),
+            ),
             Self::Merge(_) | Self::Answer(_) | Self::Folder(_) | Self::Unknown(_) | Self::Over => {
                 None
             }

@@ -1,14 +1,16 @@
 //! Many pieces, one answer: fan-out, and the fold that merges as pieces end.
 
 mod asking;
+mod gathered;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use offshoot_merge::{Answer, Fold, MergeError, OnFailure, Step, Strategy};
+use offshoot_merge::{Answer, Fold, MergeError, OnFailure, Strategy};
 use offshoot_model::{
     AgentId, CancelledBy, ContextEntry, Ending, Envelope, InputRange, Origin, Payload, Reason,
-    Refusal, RootId, RunId, RunStatus, SpawnRequest, VariableRef,
+    Refusal, RefusalCode, RootId, RunId, SpawnRequest, VariableRef,
 };
 use offshoot_store::Store;
 use tokio::sync::{mpsc, watch};
@@ -17,15 +19,16 @@ use crate::custom::{CustomJob, CustomMerge};
 use crate::error::SpawnerError;
 use crate::machine::RunIndex;
 use crate::resolve::Unresolved;
-use crate::session::{broken, over};
 use crate::shared::Shared;
 use crate::supervisor::{Ask, FanEvent, FanId, Message, TreeState};
 use crate::values::StoredValues;
 use crate::work::Work;
 
+use gathered::Gathered;
+
 /// The most bytes of the answers of pieces that are held until they are merged. Those of a hundred thousand would be
 /// hundreds of megabytes, and each stands on record.
-const HELD_BYTES: u64 = 32 << 20;
+pub(crate) const HELD_BYTES: u64 = 32 << 20;
 
 /// Pieces to run and how to merge what comes back.
 #[derive(Clone, Debug)]
@@ -60,6 +63,7 @@ pub struct Piece {
 pub struct Fan {
     id: FanId,
     root: RootId,
+    store: Arc<dyn Store>,
     sender: mpsc::UnboundedSender<Message>,
     state: watch::Receiver<TreeState>,
     events: mpsc::UnboundedReceiver<FanEvent>,
@@ -87,11 +91,15 @@ pub struct FanAnswer {
     pub total: u32,
     /// How many of them completed.
     pub completed: u32,
-    /// The envelopes of those that did not, in the order of the request, but for those that were cancelled because
-    /// the answer stood without them.
+    /// The envelopes of the first of those that did not, in the order of the request, at most
+    /// [`LISTED`](offshoot_merge::LISTED). Pieces that were cancelled because the answer stood without them did not fail.
     pub failures: Vec<(Arc<str>, Envelope)>,
-    /// Those that were not even admitted.
+    /// The number of pieces that did not complete, listed or not, by the code of their error.
+    pub failed: BTreeMap<String, u32>,
+    /// The first of those that were not even admitted, in the same way.
     pub refused: Vec<Refused>,
+    /// The number of pieces that were not admitted, listed or not, by the code of their refusal.
+    pub not_admitted: BTreeMap<RefusalCode, u32>,
     /// Why the rest was cancelled, if it was.
     pub cut_short: Option<CancelledBy>,
     /// The tree of the pieces.
@@ -230,6 +238,7 @@ impl Fan {
         let work = work.map_or_else(|| Arc::clone(&shared.work), Arc::new);
         let id = shared.mint_fan();
         let first = shared.mint_places(pieces.len());
+        let numbers = first..first + u32::try_from(pieces.len()).expect("fewer pieces than 2^32");
         let mut keys = Vec::with_capacity(pieces.len());
         let mut asks = Vec::with_capacity(pieces.len());
         for (place, piece) in (0_u32..).zip(pieces) {
@@ -256,7 +265,8 @@ impl Fan {
         let asked = asking::all(asks, shared, |asks| {
             let follower = follower.clone();
             let caller = RunIndex::ROOT;
-            let message = Message::Fan { id, caller, asks, follower, max_fail };
+            let message =
+                Message::Fan { id, caller, asks, follower, max_fail, numbers: numbers.clone() };
             sender.send(message).map_err(|_| SpawnerError::Over)
         });
         if let Err(error) = asked.await {
@@ -272,10 +282,11 @@ impl Fan {
             }
         };
         let values = StoredValues::new(Arc::clone(&shared.store));
-        let root = shared.root;
+        let (root, store) = (shared.root, Arc::clone(&shared.store));
         Ok(Self {
             id,
             root,
+            store,
             sender,
             state,
             events,
@@ -291,99 +302,13 @@ impl Fan {
 
     /// Waits for the pieces and merges them as they end. Dropping the future leaves the pieces running: cancel them,
     /// or close the session.
-    pub async fn answer(mut self) -> Result<FanAnswer, SpawnerError> {
-        let total = u32::try_from(self.keys.len()).expect("a request has fewer than 2^32 pieces");
-        let mut runs = vec![self.root.run(); self.keys.len()];
-        let mut failures: Vec<(u32, Box<Envelope>)> = Vec::new();
-        let mut refused: Vec<(u32, Box<Refusal>)> = Vec::new();
-        let mut completed = 0;
-        let mut cut_short = None;
-        for _ in 0..total {
-            let event = tokio::select! {
-                biased;
-                error = broken(&mut self.state) => return Err(error),
-                event = self.events.recv() => event.ok_or_else(|| over(&self.state))?,
-            };
-            if let FanEvent::Ended { place, envelope } = &event {
-                runs[*place as usize] = envelope.run_id;
-            }
-            match event {
-                FanEvent::Ended { place, mut envelope } if envelope.status.is_success() => {
-                    completed += 1;
-                    // A run that completed without a word has the empty answer.
-                    let answer = envelope.data.take();
-                    let answer = answer.unwrap_or_else(|| Payload::text(""));
-                    let key = self.key(place);
-                    if let Some(job) = &mut self.job {
-                        job.push(place, Arc::clone(&key), Ok(answer.clone()), &mut self.fold).await;
-                    }
-                    self.values.learn(&mut self.fold, &answer).await;
-                    let step = self.fold.push(place, key, Ok(answer));
-                    let fails = self.job.as_ref().is_some_and(CustomJob::has_failed);
-                    if (step == Step::Early || fails) && cut_short.is_none() {
-                        cut_short = Some(self.cut_short(CancelledBy::EarlyAnswer));
-                    }
-                }
-                // A piece that was cancelled because the answer stands without it did not fail.
-                FanEvent::Ended { envelope, .. }
-                    if cut_short == Some(CancelledBy::EarlyAnswer)
-                        && envelope.status == RunStatus::Cancelled => {}
-                FanEvent::Ended { place, envelope } => failures.push((place, envelope)),
-                FanEvent::Refused { place, refusal } => refused.push((place, refusal)),
-            }
-            let failed = failures.len() + refused.len();
-            let too_many = self.max_fail.is_some_and(|most| failed > most as usize);
-            if too_many && cut_short.is_none() {
-                cut_short = Some(self.cut_short(CancelledBy::MaxFail));
-            }
-        }
-        failures.sort_unstable_by_key(|&(place, _)| place);
-        refused.sort_unstable_by_key(|&(place, _)| place);
-        for (place, envelope) in &failures {
-            let key = self.key(*place);
-            if let Some(job) = self.job.as_mut().filter(|_| self.fold.includes_failures()) {
-                job.push(*place, Arc::clone(&key), Err(envelope.clone()), &mut self.fold).await;
-            }
-            self.fold.push(*place, key, Err(envelope.clone()));
-        }
-        let refused: Vec<Refused> = refused
-            .into_iter()
-            .map(|(place, refusal)| Refused { key: self.key(place), refusal: *refusal })
-            .collect();
-        let failures =
-            failures.into_iter().map(|(place, envelope)| (self.key(place), *envelope)).collect();
-        let admitted = total - u32::try_from(refused.len()).expect("no more than there are pieces");
-        let made = match self.job.take() {
-            Some(job) => job.finish(&mut self.fold).await,
-            None => Ok(()),
-        };
-        let early = self.fold.stands();
-        Ok(FanAnswer {
-            strategy: self.strategy,
-            verdict: made.and_then(|()| self.fold.check(admitted)),
-            answer: self.fold.into_partial(),
-            total,
-            completed,
-            failures,
-            refused,
-            cut_short,
-            root: self.root,
-            runs: runs.into(),
-            early,
-            on_failure: self.on_failure,
-        })
-    }
-
-    /// The name of a result; its number from 1 where it has none.
-    fn key(&self, place: u32) -> Arc<str> {
-        let key = self.keys[place as usize].clone();
-        key.unwrap_or_else(|| (place + 1).to_string().into())
-    }
-
-    fn cut_short(&self, by: CancelledBy) -> CancelledBy {
-        // A tree that is over has nothing to cancel.
-        let _ = self.sender.send(Message::CancelPieces { fan: self.id, by });
-        by
+    ///
+    /// # Errors
+    ///
+    /// Where the record breaks, or does not give back what came of a piece in an earlier life of the tree: the tree can be
+    /// resumed then.
+    pub async fn answer(self) -> Result<FanAnswer, SpawnerError> {
+        Gathered::from(self).answer().await
     }
 }
 
@@ -398,7 +323,7 @@ impl FanAnswer {
     /// what it was asked, whatever may be left out of the answer.
     pub fn is_success(&self) -> bool {
         let nothing_missing = match self.on_failure {
-            OnFailure::Fail => self.refused.is_empty(),
+            OnFailure::Fail => self.not_admitted.is_empty(),
             OnFailure::Skip => self.completed > 0 || self.missing() == 0,
             OnFailure::Include => true,
         };
@@ -410,8 +335,7 @@ impl FanAnswer {
     /// Returns the number of pieces that did not complete, or were not admitted. Those that were cancelled because the
     /// answer stands without them do not count.
     pub fn missing(&self) -> u32 {
-        let missing = self.failures.len() + self.refused.len();
-        u32::try_from(missing).expect("no more than there are pieces")
+        self.failed.values().chain(self.not_admitted.values()).sum()
     }
 
     /// How the root that held the pieces ends, but for its output: [`Session::conclude`](crate::Session::conclude) keeps

@@ -78,6 +78,7 @@ pub use follow::{EventStream, Onlooker, Sight};
 pub use machine::Unknown;
 pub use names::Kept;
 pub use notebook::Notebook;
+pub use resume::AbandonedTree;
 pub use root_kind::RootKind;
 pub use session::{Session, Stopper, Trouble};
 pub use spawner::{RootSpec, Spawner, SpawnerBuilder};

@@ -53,7 +53,7 @@ use crate::root_kind::RootKind;
 pub(crate) use end::Outcome;
 pub(crate) use mail::{Letter, TurnEnd};
 pub use recall::Unknown;
-pub(crate) use recall::{Library, Recall, Recalled, Waiting};
+pub(crate) use recall::{EndedPiece, Library, Past, Recall, Recalled, Waiting};
 pub(crate) use run::RunIndex;
 pub(crate) use wait::{NewWait, WaitId};
 

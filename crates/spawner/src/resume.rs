@@ -1,16 +1,18 @@
 //! A tree whose supervisor has gone, held by a new one.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use offshoot_model::{Admitted, Origin, Payload, RootId, SpawnRequest};
 use offshoot_policy::RuntimeFacts;
-use offshoot_store::{Store, StoreError};
+use offshoot_store::{RootLock, Store, StoreError};
 
 use crate::announce;
 use crate::clock::Onward;
 use crate::error::SpawnerError;
-use crate::machine::{Library, Recall, Recalled, RunIndex, Waiting};
+use crate::fan::{HELD_BYTES, Piece};
+use crate::machine::{EndedPiece, Library, Recall, Recalled, RunIndex, Waiting};
 use crate::resolve::{Chosen, Unresolved};
 use crate::runtimes::Runtimes;
 use crate::session::Session;
@@ -25,7 +27,26 @@ struct Shelf {
     runtimes: Arc<Runtimes>,
 }
 
+/// A tree whose supervisor has gone: held, and read back. Nothing of it goes on and nothing is written to its record until it is
+/// [resumed](Self::resume); where this is dropped, it is as it was.
+pub struct AbandonedTree {
+    spawner: Spawner,
+    root: RootId,
+    lock: RootLock,
+    recall: Recall,
+}
+
 impl Spawner {
+    /// Holds a tree whose supervisor has gone and reads its record back, once. Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the tree is held already, if nothing of it is alive any more ([`SpawnerError::Over`]), if the runtime of
+    /// a run that would go on is not here ([`SpawnerError::RuntimeMissing`]), or if its record cannot be read.
+    pub async fn abandoned(&self, root: RootId) -> Result<AbandonedTree, SpawnerError> {
+        self.read_back(root, HELD_BYTES).await
+    }
+
     /// Takes over a tree whose supervisor has gone: reads its record back, and goes on with what was alive. What had
     /// ended is not run again. Must be called inside a tokio runtime.
     ///
@@ -35,16 +56,19 @@ impl Spawner {
     ///
     /// # Errors
     ///
-    /// Fails if the tree is held already, if nothing of it is alive any more ([`SpawnerError::Over`]), if the runtime of
-    /// a run that would go on is not here ([`SpawnerError::RuntimeMissing`]), or if its record cannot be read.
+    /// As [`abandoned`](Self::abandoned), and as [`AbandonedTree::resume`].
     pub async fn resume(&self, root: RootId, spec: RootSpec) -> Result<Session, SpawnerError> {
+        self.abandoned(root).await?.resume(spec).await
+    }
+
+    /// Reads a tree back, and holds so many bytes of what came of its pieces.
+    async fn read_back(&self, root: RootId, room: u64) -> Result<AbandonedTree, SpawnerError> {
         let around = &self.surroundings;
         let lock = around.folder.hold(root)?;
-        let RootSpec { agent, work, .. } = spec;
         let shelf =
             Shelf { store: Arc::clone(&around.store), runtimes: Arc::clone(&around.runtimes) };
         let config = around.config.clone();
-        let read = move || read(root, config, &shelf);
+        let read = move || read(root, config, room, &shelf);
         let recall =
             tokio::task::spawn_blocking(read).await.expect("reading a record does not panic")?;
         if recall.is_over() {
@@ -54,19 +78,49 @@ impl Spawner {
             let here = around.runtimes.names();
             return Err(SpawnerError::RuntimeMissing { run, runtime, here });
         }
+        Ok(AbandonedTree { spawner: self.clone(), root, lock, recall })
+    }
+}
+
+impl AbandonedTree {
+    /// The tree.
+    pub fn root(&self) -> RootId {
+        self.root
+    }
+
+    /// Makes sure that these pieces read what the pieces on record have read or would have read.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnerError::InputChanged`] with the first part of a file that is not what it was.
+    pub fn check_inputs(&self, pieces: &[Piece]) -> Result<(), SpawnerError> {
+        let is = |place: u32| pieces.get(place as usize)?.input.as_ref();
+        let changed = self.recall.inputs().iter().find(|(place, was)| is(*place) != Some(was));
+        changed.map_or(Ok(()), |(_, was)| Err(SpawnerError::InputChanged(was.clone())))
+    }
+
+    /// Goes on with what was alive, see [`Spawner::resume`]. Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// Fails if what an earlier attempt has left cannot be removed, or if what the record names cannot be read.
+    pub async fn resume(self, spec: RootSpec) -> Result<Session, SpawnerError> {
+        let Self { spawner, root, lock, recall } = self;
+        let around = &spawner.surroundings;
+        let RootSpec { agent, work, .. } = spec;
         let clock = Onward::from(&around.clock, recall.last_at());
-        let shared = self.shared(root, &agent, &Arc::new(work), clock);
-        let Recalled { machine, effects, waiting, ended, ending, names } =
+        let shared = spawner.shared(root, &agent, &Arc::new(work), clock);
+        let Recalled { machine, effects, waiting, over, ending, names } =
             recall.reopen(shared.clock.now());
         shared.names.restore(names);
         // What these runs had printed and not yet answered when they were interrupted. They begin a new file.
         around.folder.remove_output_of(|run| machine.find(run).is_some())?;
         let mut recorded = RecordedPieces::default();
-        for (place, envelope) in ended {
-            recorded.insert(place, Recorded::Ended(Box::new(envelope)));
+        for (place, run, past) in over {
+            recorded.insert(place, Recorded::Over { run, past });
         }
-        for (place, run) in ending {
-            recorded.insert(place, Recorded::Lives { run, letters: Vec::new() });
+        for EndedPiece { place, run, unneeded } in ending {
+            recorded.insert(place, Recorded::Ending { run, unneeded });
         }
         let (mut entering, mut chosen) = (Vec::new(), HashMap::new());
         for Waiting { run, admitted, continues, letters } in waiting {
@@ -111,10 +165,11 @@ async fn read_letters(
 fn read(
     root: RootId,
     config: offshoot_config::Config,
+    room: u64,
     shelf: &Shelf,
 ) -> Result<Recall, SpawnerError> {
     let admitted = shelf.store.admitted(root, root.run())?.ok_or(SpawnerError::Over)?;
-    let mut recall = Recall::new(config, root, &admitted);
+    let mut recall = Recall::new(config, root, &admitted, room);
     for event in shelf.store.events(root, 0) {
         recall.apply(event?, shelf).map_err(SpawnerError::Unknown)?;
     }
@@ -176,3 +231,12 @@ impl Library for Shelf {
         text_of(&*self.store, task).unwrap_or_default()
     }
 }
+
+impl fmt::Debug for AbandonedTree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AbandonedTree").field("root", &self.root).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

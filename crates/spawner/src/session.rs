@@ -181,6 +181,7 @@ impl Session {
             error = broken(&mut state) => Err(error),
             event = self.answer.recv() => match event {
                 Some(FanEvent::Ended { envelope, .. }) => Ok(*envelope),
+                Some(FanEvent::Over { .. }) => unreachable!("a root is no piece of an earlier life"),
                 Some(FanEvent::Refused { refusal, .. }) => Err(SpawnerError::Refused(refusal)),
                 None => Err(over(&self.state)),
             },

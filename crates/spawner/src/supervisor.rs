@@ -92,8 +92,8 @@ pub(crate) struct Supervisor {
     /// Operators who have raised a budget, in the order in which that is recorded.
     raises: VecDeque<oneshot::Sender<Result<(), Refusal>>>,
     recorded: RecordedPieces,
-    /// How many more pieces of a request may end without success. Absent where any number may, or the pieces are cancelled.
-    allowed_failures: HashMap<FanId, u32>,
+    /// The requests for many pieces of which not all may start, whatever becomes of them.
+    allowed: HashMap<FanId, Allowed>,
     outbox: Outbox,
     /// While the record cannot be written.
     unwritten: Option<Unwritten>,
@@ -144,6 +144,15 @@ struct Answered {
     answer: Result<RunId, Box<Refusal>>,
 }
 
+/// The pieces of a request that may still start.
+#[derive(Clone, Copy)]
+enum Allowed {
+    /// All of them, until so many more have ended without success, and one beyond that.
+    Failures(u32),
+    /// None: they are cancelled.
+    Nothing(CancelledBy),
+}
+
 enum Asker {
     One(SpawnReply),
     Fan(Follower),
@@ -174,7 +183,7 @@ impl Supervisor {
             naming: VecDeque::new(),
             raises: VecDeque::new(),
             recorded: RecordedPieces::default(),
-            allowed_failures: HashMap::new(),
+            allowed: HashMap::new(),
             outbox: Outbox::default(),
             unwritten: None,
             events,

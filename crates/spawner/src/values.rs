@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use offshoot_merge::{Fold, Values};
 use offshoot_model::{Envelope, JsonText, Payload, RootId, RunId, VariableRef};
-use offshoot_store::Store;
+use offshoot_store::{Store, StoreError};
 
 /// The values of a store, as a merge wants them.
 #[derive(Clone)]
@@ -50,14 +50,24 @@ impl Values for StoredValues {
         let lost = || io::Error::new(io::ErrorKind::NotFound, format!("result {place} is lost"));
         let (root, runs) = self.runs.as_ref().ok_or_else(lost)?;
         let (root, run) = (*root, *runs.get(place as usize).ok_or_else(lost)?);
-        let ending = self.store.ending(root, run).map_err(io::Error::other)?.ok_or_else(lost)?;
-        if ending.status().is_success() {
-            return Ok(ending.output.unwrap_or_else(|| Payload::text("")));
+        let envelope = recorded(&*self.store, root, run).map_err(io::Error::other)?;
+        let envelope = envelope.ok_or_else(lost)?;
+        if envelope.status.is_success() {
+            return Ok(envelope.data.unwrap_or_else(|| Payload::text("")));
         }
-        let about = self.store.admitted(root, run).map_err(io::Error::other)?.ok_or_else(lost)?;
-        let envelope = Envelope::of(&ending, about.key, run, about.agent, about.depth);
         JsonText::of(&envelope).map(Payload::Json).map_err(io::Error::other)
     }
+}
+
+/// What the record says came of a run of a tree; none where it has no end.
+pub(crate) fn recorded(
+    store: &dyn Store,
+    root: RootId,
+    run: RunId,
+) -> Result<Option<Envelope>, StoreError> {
+    let Some(ending) = store.ending(root, run)? else { return Ok(None) };
+    let about = store.admitted(root, run)?;
+    Ok(about.map(|about| Envelope::of(&ending, about.key, run, about.agent, about.depth)))
 }
 
 impl fmt::Debug for StoredValues {

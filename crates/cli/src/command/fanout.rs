@@ -57,8 +57,8 @@ pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, 
             terms,
             custom,
         };
-        let root = resume::same(&engine, &order.plan, work, cx)?;
-        pieces::run(&engine, order, root, interrupts, cx).await
+        let tree = resume::same(&engine, &order.plan, work, cx).await?;
+        pieces::run(&engine, order, tree, interrupts, cx).await
     })
 }
 

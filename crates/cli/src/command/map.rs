@@ -71,8 +71,8 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
             terms,
             custom,
         };
-        let root = resume::same(&engine, &order.plan, work, cx)?;
-        pieces::run(&engine, order, root, interrupts, cx).await
+        let tree = resume::same(&engine, &order.plan, work, cx).await?;
+        pieces::run(&engine, order, tree, interrupts, cx).await
     })
 }
 

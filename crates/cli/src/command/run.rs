@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &RunArguments, cx: &Invocation) -> Result<Exit, Fai
         let engine = Engine::start(config, engine::data_folder(cx)?, &prepared, cx).await?;
         let context = context::store(files, &*engine.store).await?;
         let plan = Plan { context, ..plan };
-        let root = resume::same(&engine, &plan, work, cx)?;
+        let tree = resume::same(&engine, &plan, work, cx).await?;
         let spec = RootSpec {
             kind: RootKind::Run,
             agent: prepared.agent,
@@ -47,6 +47,6 @@ pub(crate) fn run(arguments: &RunArguments, cx: &Invocation) -> Result<Exit, Fai
             work: prepared.work,
             plan: Some(plan.recorded()?),
         };
-        single::run(&engine, spec, root, interrupts, cx).await
+        single::run(&engine, spec, tree, interrupts, cx).await
     })
 }

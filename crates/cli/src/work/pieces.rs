@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use offshoot_merge::OnFailure;
-use offshoot_model::RootId;
-use offshoot_spawner::{CustomMerge, FanOut, Piece, RootKind, RootSpec, SpawnerError};
+use offshoot_spawner::{
+    AbandonedTree, CustomMerge, FanOut, Piece, RootKind, RootSpec, SpawnerError,
+};
 
 use super::engine::{Engine, broken};
 use super::input;
@@ -64,11 +65,12 @@ impl Terms {
     }
 }
 
-/// Runs the pieces and prints what comes of them. `root` is a tree to go on with.
+/// Runs the pieces and prints what comes of them. `tree` is one to go on with, where its pieces have read what these would
+/// read.
 pub(crate) async fn run(
     engine: &Engine,
     order: Order,
-    root: Option<RootId>,
+    tree: Option<AbandonedTree>,
     mut interrupts: Interrupts,
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
@@ -86,8 +88,11 @@ pub(crate) async fn run(
         work: prepared.work,
         plan,
     };
-    let session = match root {
-        Some(root) => engine.spawner.resume(root, spec).await,
+    let session = match tree {
+        Some(tree) => {
+            tree.check_inputs(&pieces).map_err(|error| broken(&error))?;
+            tree.resume(spec).await
+        }
         None => engine.spawner.open(spec).await,
     };
     let mut session = session.map_err(|error| broken(&error))?;

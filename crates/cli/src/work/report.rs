@@ -44,7 +44,11 @@ struct Report<'a> {
     cost: Cost,
     execution_time_ms: u64,
     tree: &'a TreeNode,
+    /// The first ones.
     failures: Vec<PieceFailure<'a>>,
+    /// The number of failures that are not among them.
+    #[serde(skip_serializing_if = "is_zero")]
+    more_failures: u32,
 }
 
 /// A piece that did not complete.
@@ -107,6 +111,7 @@ pub(crate) fn pieces(
             execution_time_ms: tree.execution_time_ms.unwrap_or(0),
             tree: &tree,
             failures: failures.chain(refused).collect(),
+            more_failures: unlisted(answer),
         })?;
     } else if has_answer {
         cx.output.stream(|out| {
@@ -167,6 +172,7 @@ pub(crate) fn run(
             execution_time_ms: envelope.execution_time_ms,
             tree: &tree,
             failures: Vec::new(),
+            more_failures: 0,
         })?;
     } else if !printed {
         answer(engine, envelope, cx)?;
@@ -176,7 +182,7 @@ pub(crate) fn run(
     }
     Ok(match (interrupted, &envelope.error) {
         (Interrupted::Yes, _) => Exit::Interrupted,
-        (Interrupted::No, Some(error)) => exit_of(error),
+        (Interrupted::No, Some(error)) => exit_of(&error.code),
         (Interrupted::No, None) => Exit::Done,
     })
 }
@@ -198,11 +204,15 @@ fn tell_what_is_missing(answer: &FanAnswer, cx: &Invocation) {
     for piece in &answer.refused {
         cx.output.warning(format_args!("piece {}: {}", piece.key, piece.refusal.message));
     }
+    let more = unlisted(answer);
+    if more > 0 {
+        cx.output.warning(format_args!("{more} more pieces did not complete"));
+    }
 }
 
 /// Says what did not go well, and what to do about it.
 fn tell_what_failed(answer: &FanAnswer, terms: &Terms, cx: &Invocation) {
-    let (failed, total) = (answer.failures.len() + answer.refused.len(), answer.total);
+    let (failed, total) = (answer.missing(), answer.total);
     // Progress has named what ended badly, but for advice. What was refused never ran.
     let named = cx.output.names_failures(total);
     let ended = answer.failures.iter().filter_map(|(key, envelope)| {
@@ -268,10 +278,10 @@ fn exit(answer: &FanAnswer, interrupted: Interrupted) -> Exit {
         return Exit::Done;
     }
     let codes: HashSet<Exit> = answer
-        .failures
-        .iter()
-        .filter_map(|(_, envelope)| envelope.error.as_ref().map(exit_of))
-        .chain(answer.refused.iter().map(|refused| match refused.refusal.code {
+        .failed
+        .keys()
+        .map(|code| exit_of(code))
+        .chain(answer.not_admitted.keys().map(|code| match code {
             RefusalCode::BudgetExhausted | RefusalCode::BreakerOpen => Exit::Stopped,
             _ => Exit::Refused,
         }))
@@ -287,9 +297,15 @@ fn exit(answer: &FanAnswer, interrupted: Interrupted) -> Exit {
     }
 }
 
-/// The exit code that one ending calls for.
-fn exit_of(error: &EnvelopeError) -> Exit {
-    match error.code.as_str() {
+/// The number of failures that are not listed one by one.
+fn unlisted(answer: &FanAnswer) -> u32 {
+    let listed = answer.failures.len() + answer.refused.len();
+    answer.missing() - u32::try_from(listed).expect("no more than there are pieces")
+}
+
+/// The exit code that an ending with this code of an error calls for.
+fn exit_of(code: &str) -> Exit {
+    match code {
         "budget" | "deadline" => Exit::Stopped,
         "cannot_start" => Exit::NoRuntime,
         _ => Exit::AgentFailed,
@@ -307,4 +323,9 @@ fn tree(engine: &Engine, root: RootId) -> Result<TreeNode, Failure> {
         Failure::new(Exit::AgentFailed, format_args!("tree {root} has no record"))
     })?;
     Ok(tree.view(node))
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands fields in by reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }

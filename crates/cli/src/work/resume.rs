@@ -1,16 +1,15 @@
 //! Going on with a tree that lost its supervisor: what it was opened with is read from its record, what it read is
 //! compared with what is there now, and whatever holds it more strictly today holds it.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use offshoot_config::{Config, Origin};
-use offshoot_model::{Admitted, EventKind, InputRange, Payload, RootId, RunStatus};
+use offshoot_model::{Admitted, Payload, RootId, RunStatus};
 use offshoot_spawner::split::Split;
-use offshoot_spawner::{Piece, RootKind, RootSpec};
+use offshoot_spawner::{AbandonedTree, Piece, RootKind, RootSpec, SpawnerError};
 use offshoot_store::Store;
 
-use super::engine::{self, Engine};
+use super::engine::{self, Engine, broken};
 use super::held;
 use super::input;
 use super::interrupt::Interrupts;
@@ -49,10 +48,11 @@ pub(crate) fn resume(root: RootId, cx: &Invocation) -> Result<Exit, Failure> {
     engine::block_on(async {
         let interrupts = Interrupts::listen()?;
         let engine = Engine::start(config, engine::data_folder(cx)?, &prepared, cx).await?;
-        let past = Past::read(&*engine.store, root)?;
-        if past.open == 0 {
-            return finished(&engine, root, interrupts, cx);
-        }
+        let tree = match engine.spawner.abandoned(root).await {
+            Ok(tree) => tree,
+            Err(SpawnerError::Over) => return finished(&engine, root, interrupts, cx),
+            Err(error) => return Err(broken(&error)),
+        };
         cx.output.note(format_args!("resuming tree {root}"));
         let label = admitted.label.clone();
         let Some(terms) = terms else {
@@ -65,26 +65,24 @@ pub(crate) fn resume(root: RootId, cx: &Invocation) -> Result<Exit, Failure> {
                 work: prepared.work,
                 plan: None,
             };
-            return single::run(&engine, spec, Some(root), interrupts, cx).await;
+            return single::run(&engine, spec, Some(tree), interrupts, cx).await;
         };
         let pieces = match plan.split.as_deref() {
             Some(split) => cut_again(&plan, split, &task, cx)?,
             None => task::pieces(&plan),
         };
-        past.compare(&pieces)?;
-        drop(past);
         let order = Order { prepared, label, task, plan, pieces, terms, custom };
-        pieces::run(&engine, order, Some(root), interrupts, cx).await
+        pieces::run(&engine, order, Some(tree), interrupts, cx).await
     })
 }
 
 /// The tree of the very same plan that lost its supervisor, where the command line asks for it.
-pub(crate) fn same(
+pub(crate) async fn same(
     engine: &Engine,
     plan: &Plan,
     work: &WorkArguments,
     cx: &Invocation,
-) -> Result<Option<RootId>, Failure> {
+) -> Result<Option<AbandonedTree>, Failure> {
     if !work.auto_resume {
         return Ok(None);
     }
@@ -94,7 +92,8 @@ pub(crate) fn same(
         let recorded = admitted.and_then(|admitted| admitted.plan);
         if recorded.is_some_and(|recorded| plan.is_same(&recorded)) {
             cx.output.note(format_args!("resuming tree {root}"));
-            return Ok(Some(root));
+            let tree = engine.spawner.abandoned(root).await;
+            return tree.map(Some).map_err(|error| broken(&error));
         }
     }
     Ok(None)
@@ -185,53 +184,6 @@ fn cut_again(
     let spool = spool.map(|file| file.path.as_path());
     let cut = input::cut_again(&plan.inputs, split, spool)?;
     Ok(input::pieces(cut, task, plan))
-}
-
-/// The facts on the record of a tree that are needed before it is taken up. The record is read once, and no more of it is
-/// held.
-struct Past {
-    /// Runs without an end.
-    open: usize,
-    /// The input that each piece has read, by its place.
-    inputs: Vec<(u32, InputRange)>,
-}
-
-impl Past {
-    fn read(store: &dyn Store, root: RootId) -> Result<Self, Failure> {
-        let mut open = HashSet::new();
-        let mut inputs = Vec::new();
-        for event in store.events(root, 0) {
-            let event = event.map_err(|error| failed(&error))?;
-            match event.kind {
-                EventKind::Admitted(admitted) => {
-                    open.insert(event.run);
-                    inputs.extend(admitted.place.zip(admitted.input));
-                }
-                EventKind::Ended(_) => {
-                    open.remove(&event.run);
-                }
-                _ => {}
-            }
-        }
-        Ok(Self { open: open.len(), inputs })
-    }
-
-    /// Makes sure that the pieces on record are those that are there now.
-    fn compare(&self, pieces: &[Piece]) -> Result<(), Failure> {
-        for (place, was) in &self.inputs {
-            let is = pieces.get(*place as usize).and_then(|piece| piece.input.as_ref());
-            if is != Some(was) {
-                let InputRange { path, offset, length, .. } = was;
-                return Err(Failure::input(format_args!(
-                    "{} has changed since the tree was opened: bytes {offset} to {} are not what they were",
-                    path.display(),
-                    offset + length
-                ))
-                .hint("put the file back as it was, or run the command again as a new tree"));
-            }
-        }
-        Ok(())
-    }
 }
 
 fn text(store: &dyn Store, task: &Payload) -> Result<Arc<str>, Failure> {

@@ -1,7 +1,7 @@
 //! A root that is an agent itself: opened or taken over, followed, reported.
 
 use offshoot_model::{Envelope, RootId};
-use offshoot_spawner::{RootSpec, SpawnerError};
+use offshoot_spawner::{AbandonedTree, RootSpec, SpawnerError};
 
 use super::engine::{Engine, broken};
 use super::interrupt::Interrupts;
@@ -12,16 +12,16 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::failed;
 
-/// Runs it and prints what comes of it. `root` is a tree to go on with.
+/// Runs it and prints what comes of it. `tree` is one to go on with.
 pub(crate) async fn run(
     engine: &Engine,
     spec: RootSpec,
-    root: Option<RootId>,
+    tree: Option<AbandonedTree>,
     mut interrupts: Interrupts,
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
-    let session = match root {
-        Some(root) => engine.spawner.resume(root, spec).await,
+    let session = match tree {
+        Some(tree) => tree.resume(spec).await,
         None => engine.spawner.run(spec).await,
     };
     let mut session = session.map_err(|error| broken(&error))?;

@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::command::{Place, Table, check};
+use crate::forged::forge;
 
 /// A place in which three pieces ran, of which one failed; and the id of their tree.
 fn with_a_tree() -> (Place, String) {
@@ -144,4 +145,27 @@ fn the_data_folder_is_a_flag_or_a_variable() {
         place.run_with("OFFSHOOT_DATA_DIR", "one", &["list", "--json"]).expect_code(0).json();
     assert_eq!(listed.as_array().map(Vec::len), Some(1));
     assert!(!place.path().join(".offshoot").exists());
+}
+
+/// The plan of a tree is text to those who look: they neither build nor understand it, however large it is and whatever is in it.
+#[test]
+fn a_plan_that_cannot_be_understood_is_in_nobodys_way() {
+    let (place, id) = with_a_tree();
+    let look = || {
+        let tree = place.run(&["tree"]).expect_code(0).stdout().to_owned();
+        (tree, place.run(&["list", "--all", "--json"]).expect_code(0).json())
+    };
+    let before = look();
+    // Deeper than a reader would go, and with a number that is none for it.
+    let deep = format!("{}1e999{}", "[".repeat(500), "]".repeat(500));
+    let many = format!("{{\"path\":\"{}\"}},", "x".repeat(100)).repeat(20_000);
+    let plan = format!(r#"{{"deep":{deep},"inputs":[{many}0],"inputs":0}}"#);
+    let body = format!(
+        "UPDATE events SET body = replace(body, json_extract(body, '$.admitted.plan'), '{plan}')
+         WHERE seq = 1"
+    );
+    forge(&place, &body);
+    assert_eq!(look(), before);
+    let refused = place.run(&["resume", &id]).expect_code(2);
+    assert!(refused.stderr.contains("the plan of tree"), "{}", refused.stderr);
 }

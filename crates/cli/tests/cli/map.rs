@@ -93,6 +93,18 @@ fn json_has_envelope_tree_and_failures() {
 }
 
 #[test]
+fn json_lists_the_first_of_many_failures_and_counts_the_others() {
+    let place = Place::new();
+    place.file("in", "x\n".repeat(1_203));
+    let map = ["map", "--json", "--yes", "--split", "lines:1", "--max-fail", "0", "in"];
+    let outcome = place.run(&[&map[..], &["--", "false"]].concat());
+    let report = outcome.expect_code(1).json();
+    assert_eq!(report["failures"].as_array().map(Vec::len), Some(1000));
+    assert_eq!(report["failures"][999]["key"], "in:1000");
+    assert_eq!(report["moreFailures"], 203);
+}
+
+#[test]
 fn a_dry_run_runs_nothing() {
     let place = with_log();
     place.file("c.toml", "[agents.defaults.subagents]\nmaxConcurrent = 2\n");

@@ -21,7 +21,7 @@ struct Doomed {
 }
 
 impl Doomed {
-    /// Starts this, and waits until one of its agents says that it hangs.
+    /// Starts this, and waits until one of its agents says that it hangs, or several do.
     fn start(place: Place, arguments: &[&str]) -> Self {
         let fifo = place.path().join("fifo");
         if !fifo.exists() {
@@ -32,7 +32,7 @@ impl Doomed {
         // To the end: the agent of the next life writes into the same pipe, and an agent of this one that has written but
         // not closed its side yet would be taken for it.
         let word = fs::read_to_string(fifo).expect("the agent writes a line");
-        assert_eq!(word, "up\n");
+        assert!(!word.is_empty() && word.lines().all(|word| word == "up"), "{word:?}");
         Self { place, child }
     }
 
@@ -101,9 +101,15 @@ fn an_input_that_has_changed_is_named() {
     let place = killed_map();
     place.file("go", "");
     place.file("in", "1\n2\n7\n4\n");
+    let root =
+        place.run(&["list", "--json"]).json()[0]["runId"].as_str().expect("an id").to_owned();
+    let events = || place.run(&["events", &root]).expect_code(0).stdout().to_owned();
+    let before = (events(), [1, 2, 3, 4].map(|line| ran(&place, line)));
     let refused = place.run(&["resume"]).expect_code(2);
     assert!(refused.stderr.contains("/in has changed"), "{}", refused.stderr);
     assert!(refused.stderr.contains("bytes 4 to 6"), "{}", refused.stderr);
+    let after = (events(), [1, 2, 3, 4].map(|line| ran(&place, line)));
+    assert_eq!(after, before, "nothing runs, and nothing is written");
     place.file("in", "1\n2\n3\n4\n5\n6\n");
     let resumed = place.run(&["resume"]).expect_code(0);
     assert_eq!(resumed.stdout(), WHOLE, "put back, it is as before; what was appended is not read");
@@ -354,4 +360,37 @@ fn output_that_a_killed_run_has_left_is_in_nobodys_way() {
     assert_eq!(spool.count(), 0, "what the killed attempts left is gone");
     neighbour.kill().expect("it lives");
     neighbour.wait().expect("it is our child");
+}
+
+/// Failures of an earlier life count towards `--max-fail` from the first moment of the next one.
+#[test]
+fn failures_before_the_supervisor_was_killed_count_at_once() {
+    // The third has put something on record, and so the ends of the first two, before it says that it hangs.
+    let work = r#"read line; echo ran >> ran-$line; [ $line -lt 3 ] && exit 1
+        if [ $line = 3 ] && [ ! -e go ]; then
+            echo | "$OFFSHOOT" -q context put word; echo up > fifo; exec sleep 600
+        fi; exit 1"#;
+    for (forged, ran_again) in [(None, 1), (Some(1), 0)] {
+        let place = Place::new();
+        place.file("in", "1\n2\n3\n4\n5\n6\n");
+        let map = ["map", "--split", "lines:1", "--max-concurrent", "1", "--max-fail", "2"];
+        let map = [&map[..], &["in", "--", "sh", "-c", work]].concat();
+        let place = Doomed::start(place, &map).kill();
+        if let Some(most) = forged {
+            forge(
+                &place,
+                &format!(
+                    "UPDATE events SET body = json_set(body, '$.admitted.plan.maxFail', {most})
+                     WHERE seq = 1"
+                ),
+            );
+        }
+        place.file("go", "");
+        let resumed = place.run(&["resume"]).expect_code(1);
+        let most = forged.unwrap_or(2);
+        let said = format!("more than {most} pieces did not complete");
+        assert!(resumed.stderr.contains(&said), "{}", resumed.stderr);
+        let ran = [1, 2, 3, 4, 5, 6].map(|line| ran(&place, line));
+        assert_eq!(ran, [1, 1, 1 + ran_again, 0, 0, 0], "{}", resumed.stderr);
+    }
 }

@@ -9,6 +9,7 @@
 //! spent. Only then, with nothing of the tree running, it is decided about each run that was alive, in `reopen.rs`.
 
 mod letters;
+mod past;
 mod reopen;
 
 use std::collections::HashMap;
@@ -17,8 +18,8 @@ use std::time::Duration;
 
 use offshoot_config::Config;
 use offshoot_model::{
-    Admitted, BudgetGrant, Cost, Ending, Envelope, Event, EventKind, MicroUsd, Origin, Payload,
-    Reason, RootId, RunId, SpawnRequest, Timestamp, Usage,
+    Admitted, BudgetGrant, Cost, Ending, Envelope, Event, EventKind, InputRange, MicroUsd, Origin,
+    Payload, Reason, RootId, RunId, SpawnRequest, Timestamp, Usage,
 };
 use offshoot_policy::{Admission, Lineage, RuntimeFacts, Terms};
 
@@ -30,6 +31,8 @@ use crate::names::{Kept, Sessions};
 use crate::work::{EXEC, program_cost};
 
 use letters::Letters;
+
+pub(crate) use past::{EndedPiece, Past};
 
 /// What reading a record back needs from outside.
 pub(crate) trait Library {
@@ -46,7 +49,11 @@ pub(crate) struct Recall {
     /// What is only needed until it is decided, by the run's place.
     about: HashMap<RunIndex, About>,
     /// Pieces that are over, for whoever asked for them.
-    ended: Vec<(u32, Envelope)>,
+    over: Vec<(u32, RunId, Past)>,
+    /// The number of bytes of what came of them that may still be held. The rest is read again when it is asked for.
+    room: u64,
+    /// The part of a file that each piece reads, by its place.
+    inputs: Vec<(u32, InputRange)>,
     /// Whose results were handed over. Whether what else they left is gone, the record does not say.
     handed_over: Vec<RunIndex>,
     /// What those that live call their values.
@@ -83,9 +90,9 @@ pub(crate) struct Recalled {
     /// Runs to prepare. Pieces among them stand in line once their owner has claimed them.
     pub(crate) waiting: Vec<Waiting>,
     /// Pieces that are over.
-    pub(crate) ended: Vec<(u32, Envelope)>,
+    pub(crate) over: Vec<(u32, RunId, Past)>,
     /// Pieces that have ended just now: their end is among the effects.
-    pub(crate) ending: Vec<(u32, RunIndex)>,
+    pub(crate) ending: Vec<EndedPiece>,
     /// What those that live call their values. One that begins anew keeps what it had put.
     pub(crate) names: Sessions,
 }
@@ -101,12 +108,14 @@ pub struct Unknown {
 }
 
 impl Recall {
-    /// An empty tree, to which its events are told.
-    pub(crate) fn new(config: Config, root: RootId, admitted: &Admitted) -> Self {
+    /// An empty tree, to which its events are told. Of what came of its pieces it holds so many bytes.
+    pub(crate) fn new(config: Config, root: RootId, admitted: &Admitted, room: u64) -> Self {
         Self {
             machine: Machine::new(config, root, &admitted.agent),
             about: HashMap::new(),
-            ended: Vec::new(),
+            over: Vec::new(),
+            room,
+            inputs: Vec::new(),
             handed_over: Vec::new(),
             names: Sessions::new(),
             letters: HashMap::new(),
@@ -250,6 +259,11 @@ impl Recall {
         &self.machine
     }
 
+    /// The part of a file that each piece has read or would read, by its place.
+    pub(crate) fn inputs(&self) -> &[(u32, InputRange)] {
+        &self.inputs
+    }
+
     /// Whether anything lived when the record ended.
     pub(crate) fn is_over(&self) -> bool {
         self.machine.live == 0
@@ -273,9 +287,17 @@ impl Recall {
         at: Timestamp,
         seq: u64,
         id: RunId,
-        admitted: Box<Admitted>,
+        mut admitted: Box<Admitted>,
         library: &impl Library,
     ) -> Result<(), Unknown> {
+        if let (Some(place), Some(input)) = (admitted.place, &mut admitted.input) {
+            // Most pieces read a part of the same file as the one before.
+            if let Some((_, last)) = self.inputs.last().filter(|(_, last)| last.path == input.path)
+            {
+                input.path = Arc::clone(&last.path);
+            }
+            self.inputs.push((place, input.clone()));
+        }
         let machine = &mut self.machine;
         let parent = match admitted.parent {
             Some(parent) => Some(machine.find(parent).ok_or(Unknown { seq, run: parent })?),
@@ -367,8 +389,10 @@ impl Recall {
             self.handed_over.push(run);
         }
         if let Some(place) = about.and_then(|about| about.admitted.place) {
-            let entry = &machine.runs[run.get()];
-            self.ended.push((place, Envelope::of(&ending, key, entry.id, agent, entry.depth())));
+            let (seq, entry) = (machine.seq, &machine.runs[run.get()]);
+            let envelope = || Envelope::of(&ending, key, entry.id, agent, entry.depth());
+            let past = Past::held(seq, &ending, &mut self.room, envelope);
+            self.over.push((place, entry.id, past));
         }
     }
 }

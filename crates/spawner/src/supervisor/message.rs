@@ -1,5 +1,6 @@
 //! What a supervisor is told, and what it tells.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use offshoot_model::{
@@ -14,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use super::Counts;
 use crate::agents::Asking;
 use crate::cpu_watch::Busy;
-use crate::machine::{Outcome, Reach, RunIndex, WaitId};
+use crate::machine::{Outcome, Past, Reach, RunIndex, WaitId};
 use crate::names::Kept;
 use crate::work::Work;
 
@@ -32,6 +33,8 @@ pub(crate) enum Message {
         follower: mpsc::UnboundedSender<FanEvent>,
         /// So many pieces may end without success before the others are cancelled.
         max_fail: Option<u32>,
+        /// The places of all pieces of the request among those that the owner has asked for.
+        numbers: Range<u32>,
     },
     /// The pieces of one request that are not over are not needed any more.
     CancelPieces { fan: FanId, by: CancelledBy },
@@ -161,6 +164,8 @@ pub(crate) enum FanEvent {
     Refused { place: u32, refusal: Box<Refusal> },
     /// It is over, and the record of that is durable.
     Ended { place: u32, envelope: Box<Envelope> },
+    /// It was over before this supervisor began.
+    Over { place: u32, run: RunId, past: Past },
 }
 
 /// Which of the runs waited for are over.

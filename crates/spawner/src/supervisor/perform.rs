@@ -159,7 +159,7 @@ impl Supervisor {
                             let _ = told.send(FanEvent::Ended { place, envelope });
                         }
                         Some(None) => {}
-                        None => self.recorded.ended(run, envelope),
+                        None => self.recorded.ended(run, *envelope),
                     }
                 }
                 Effect::Record(_)

@@ -1,36 +1,49 @@
 //! The pieces that stand in the record of an earlier supervisor.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
-use offshoot_model::Envelope;
+use offshoot_model::{Envelope, RunId};
 
-use crate::machine::RunIndex;
+use crate::machine::{Past, RunIndex};
 
 /// The recorded pieces by their place, until their owner asks for them.
 #[derive(Default)]
 pub(crate) struct RecordedPieces {
     by_place: HashMap<u32, Recorded>,
-    /// The places of those that live.
+    /// The places of those whose end is not on record yet.
     places: HashMap<RunIndex, u32>,
 }
 
 /// A piece that stands in the record.
 pub(crate) enum Recorded {
     /// The piece is over.
-    Ended(Box<Envelope>),
-    /// The piece is not over, or the record of its end is on its way. Its owner has to say what it takes to run it.
+    Over {
+        /// Its run.
+        run: RunId,
+        /// What came of it.
+        past: Past,
+    },
+    /// The piece is not over. Its owner has to say what it takes to run it.
     Lives {
         /// Its place in the tree.
         run: RunIndex,
         /// Letters that may not have reached it.
         letters: Vec<Arc<str>>,
     },
+    /// The piece ended when the tree was taken over, and the record of that may be on its way.
+    Ending {
+        /// Its place in the tree.
+        run: RunIndex,
+        /// True if it was being cancelled because the answer stood without it.
+        unneeded: bool,
+    },
 }
 
 impl RecordedPieces {
     pub(crate) fn insert(&mut self, place: u32, piece: Recorded) {
-        if let Recorded::Lives { run, .. } = piece {
+        if let Some(run) = piece.run() {
             self.places.insert(run, place);
         }
         self.by_place.insert(place, piece);
@@ -40,19 +53,44 @@ impl RecordedPieces {
         self.by_place.is_empty()
     }
 
+    /// How many of the pieces at these places have failed.
+    pub(super) fn failed(&self, places: Range<u32>) -> u32 {
+        if self.is_empty() {
+            return 0;
+        }
+        let has_failed = |place: &u32| match self.by_place.get(place) {
+            Some(Recorded::Over { past, .. }) => past.has_failed(),
+            Some(Recorded::Ending { unneeded, .. }) => !unneeded,
+            Some(Recorded::Lives { .. }) | None => false,
+        };
+        u32::try_from(places.filter(has_failed).count()).expect("no more than there are places")
+    }
+
     /// The owner asks for the piece at this place.
     pub(super) fn take(&mut self, place: u32) -> Option<Recorded> {
         let piece = self.by_place.remove(&place)?;
-        if let Recorded::Lives { run, .. } = piece {
+        if let Some(run) = piece.run() {
             self.places.remove(&run);
         }
         Some(piece)
     }
 
     /// A run is over before its owner has asked for it, if it is one of these; the record of that is durable.
-    pub(super) fn ended(&mut self, run: RunIndex, envelope: Box<Envelope>) {
-        if let Some(place) = self.places.remove(&run) {
-            self.by_place.insert(place, Recorded::Ended(envelope));
+    pub(super) fn ended(&mut self, run: RunIndex, envelope: Envelope) {
+        let Some(place) = self.places.remove(&run) else { return };
+        let piece = self.by_place.get_mut(&place).expect("it has this place until it is taken");
+        if !matches!(piece, Recorded::Ending { unneeded: true, .. }) {
+            *piece = Recorded::Over { run: envelope.run_id, past: Past::of(envelope) };
+        }
+    }
+}
+
+impl Recorded {
+    /// The run whose end is not on record yet.
+    fn run(&self) -> Option<RunIndex> {
+        match self {
+            Self::Lives { run, .. } | Self::Ending { run, .. } => Some(*run),
+            Self::Over { .. } => None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Taking messages: what each means to the machine.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use offshoot_model::{CancelledBy, Refusal, RunId};
@@ -8,12 +9,12 @@ use tokio::sync::mpsc;
 
 use super::entries::{Entry, Follower};
 use super::{
-    Ask, Asked, Asker, BATCH, Children, Counts, FanEvent, FanId, Message, Naming, Recorded,
-    Supervisor, Written,
+    Allowed, Ask, Asked, Asker, BATCH, Children, Counts, FanEvent, FanId, Message, Naming,
+    Recorded, Supervisor, Written,
 };
 use crate::agents::{Asking, over};
 use crate::machine::{
-    Effect, Input, Letter, NewWait, Reach, ReplyId, RunIndex, Session, Spawn, TurnEnd,
+    Effect, Input, Letter, NewWait, Past, Reach, ReplyId, RunIndex, Session, Spawn, TurnEnd,
 };
 
 impl Supervisor {
@@ -26,9 +27,9 @@ impl Supervisor {
                     self.ask(ask, Asker::One(reply), effects);
                 }
             }
-            Message::Fan { id, caller, mut asks, follower, max_fail } => {
+            Message::Fan { id, caller, mut asks, follower, max_fail, numbers } => {
                 if let Some(most) = max_fail {
-                    self.allowed_failures.entry(id).or_insert(most);
+                    self.allow_failures(id, most, numbers);
                 }
                 asks = self.adopt(id, asks, &follower, effects);
                 self.divide_budget(caller, asks.iter_mut());
@@ -174,8 +175,27 @@ impl Supervisor {
         }
     }
 
+    /// Lets so many pieces of a request end without success. Those that have done so in an earlier life of the tree count.
+    fn allow_failures(&mut self, fan: FanId, most: u32, numbers: Range<u32>) {
+        let recorded = &self.recorded;
+        self.allowed.entry(fan).or_insert_with(|| {
+            match most.checked_sub(recorded.failed(numbers)) {
+                Some(left) => Allowed::Failures(left),
+                None => Allowed::Nothing(CancelledBy::MaxFail),
+            }
+        });
+    }
+
+    /// Returns the reason why no piece of a request may start any more, if there is one.
+    fn cut_short(&self, fan: FanId) -> Option<CancelledBy> {
+        match self.allowed.get(&fan)? {
+            Allowed::Failures(_) => None,
+            Allowed::Nothing(by) => Some(*by),
+        }
+    }
+
     fn cancel_pieces(&mut self, fan: FanId, by: CancelledBy, effects: &mut Vec<Effect>) {
-        self.allowed_failures.remove(&fan);
+        self.allowed.insert(fan, Allowed::Nothing(by));
         let is_piece = |entry: &Entry| entry.follower.as_ref().is_some_and(|it| it.fan == fan);
         for run in self.runs.which(is_piece) {
             // The slot that came free just now may start it with the next effect.
@@ -189,7 +209,7 @@ impl Supervisor {
     /// Counts the pieces whose end is among the effects from this one on. The end that is one too many cancels the rest at once:
     /// the request itself hears of it only when it is on record, and other pieces would start until then.
     fn count_failures(&mut self, from: usize, effects: &mut Vec<Effect>) {
-        if self.allowed_failures.is_empty() {
+        if self.allowed.is_empty() {
             return;
         }
         let fan_of = |effect: &Effect| match effect {
@@ -200,10 +220,12 @@ impl Supervisor {
         };
         let failed: Vec<FanId> = effects[from..].iter().filter_map(fan_of).collect();
         for fan in failed {
-            match self.allowed_failures.get_mut(&fan) {
-                Some(0) => self.cancel_pieces(fan, CancelledBy::MaxFail, effects),
-                Some(left) => *left -= 1,
-                None => {}
+            match self.allowed.get_mut(&fan) {
+                Some(Allowed::Failures(0)) => {
+                    self.cancel_pieces(fan, CancelledBy::MaxFail, effects);
+                }
+                Some(Allowed::Failures(left)) => *left -= 1,
+                Some(Allowed::Nothing(_)) | None => {}
             }
         }
     }
@@ -219,27 +241,36 @@ impl Supervisor {
         if self.recorded.is_empty() {
             return asks;
         }
-        let (mut others, mut failed) = (Vec::new(), Vec::new());
+        let cut_short = self.cut_short(fan);
+        let mut others = Vec::new();
         for ask in asks {
             let place = ask.place;
+            let follower = || Some(Follower { fan, place, told: told.clone() });
             match ask.number.and_then(|number| self.recorded.take(number)) {
                 None => others.push(ask),
-                Some(Recorded::Ended(envelope)) if envelope.status.is_success() => {
+                Some(Recorded::Over { run, past }) => {
                     // Whoever asked may have gone.
-                    let _ = told.send(FanEvent::Ended { place, envelope });
+                    let _ = told.send(FanEvent::Over { place, run, past });
                 }
-                Some(Recorded::Ended(envelope)) => failed.push((place, envelope)),
+                Some(Recorded::Ending { run, unneeded: true }) => {
+                    let run = self.machine.id(run);
+                    let _ = told.send(FanEvent::Over { place, run, past: Past::Unneeded });
+                }
+                Some(Recorded::Ending { run, unneeded: false }) => {
+                    self.runs.insert(run, Entry::of(ask.prepared(), 1, follower()));
+                }
                 Some(Recorded::Lives { run, letters }) => {
-                    let follower = Some(Follower { fan, place, told: told.clone() });
-                    let entry = Entry::of(ask.prepared(), 1, follower);
+                    let entry = Entry::of(ask.prepared(), 1, follower());
                     self.runs.insert(run, entry.with_letters(letters));
-                    self.step(Input::Claimed { run }, effects);
+                    self.step(
+                        match cut_short {
+                            Some(by) => Input::Cancel { run, reach: Reach::Subtree, by },
+                            None => Input::Claimed { run },
+                        },
+                        effects,
+                    );
                 }
             }
-        }
-        // After what completed: where that is an early answer, those that were cancelled for it did not fail.
-        for (place, envelope) in failed {
-            let _ = told.send(FanEvent::Ended { place, envelope });
         }
         others
     }
@@ -256,6 +287,10 @@ impl Supervisor {
         if let Some(above) = self.runs.get(ask.caller).and_then(|entry| entry.mind.as_ref()) {
             above.hand_down(ask.runtime.name(), &mut ask.request);
         }
+        let cut_short = match &to {
+            Asker::Fan(follower) => self.cut_short(follower.fan),
+            Asker::One(_) => None,
+        };
         self.next_reply += 1;
         let reply = ReplyId(self.next_reply);
         self.asked.push_back(Asked { reply, prepared: ask.prepared(), to });
@@ -267,6 +302,12 @@ impl Supervisor {
         let spawn =
             Spawn { caller, run, request, task, input, place, folder, origin, facts, reply };
         self.step(Input::Spawn(Box::new(spawn)), effects);
+        if let Some(by) = cut_short
+            && let Some(run) = self.machine.find(run)
+        {
+            // Before its start is performed, if it has a slot already.
+            self.step(Input::Cancel { run, reach: Reach::Subtree, by }, effects);
+        }
     }
 }
 

@@ -311,3 +311,33 @@ async fn large_answers_are_named_and_not_carried() {
     values.open(&reference).expect("a value").read_to_end(&mut kept).expect("its bytes");
     assert_eq!(kept, out, "the answer of the root is the answer that was printed");
 }
+
+#[tokio::test(start_paused = true)]
+async fn of_many_failures_the_first_are_listed_and_all_are_counted() {
+    const PIECES: u32 = 1_203;
+    let runtime = FnRuntime::new("bad", |launch, _cx| async move {
+        match launch.task.parse::<u32>().expect("a number") {
+            0 => Finished::text("0"),
+            1 => Finished::of(Reason::TurnLimit),
+            _ => Finished::of(Reason::ExitCode { code: 1 }),
+        }
+    });
+    for on_failure in [OnFailure::Skip, OnFailure::Include] {
+        let runtime = runtime.clone();
+        let spawner = Spawner::builder().runtime(runtime).build().expect("a spawner");
+        let session = spawner.open(RootSpec::new("bad")).await.expect("a root");
+        let pieces = (0..PIECES).map(|number| Piece::task(number.to_string()));
+        let order = FanOut::new(pieces).on_failure(on_failure);
+        let answer = session.fan_out(order).await.expect("pieces").answer().await.expect("one");
+        assert_eq!((answer.completed, answer.missing()), (1, 1202), "{on_failure}");
+        let listed: Vec<String> = answer.failures.iter().map(|(key, _)| key.to_string()).collect();
+        // The name of a piece is its number from 1.
+        let first: Vec<String> = (2..1002).map(|number| number.to_string()).collect();
+        assert_eq!(listed, first, "{on_failure}");
+        let failed = [("exit_code".to_owned(), 1201), ("turn_limit".to_owned(), 1)];
+        assert_eq!(answer.failed, failed.into(), "{on_failure}");
+        assert_eq!(answer.answer.merged(), if on_failure == OnFailure::Skip { 1 } else { PIECES });
+        let ending = session.conclude(&answer).await.expect("a whole record");
+        assert_eq!(ending.status(), RunStatus::Completed);
+    }
+}

@@ -12,15 +12,15 @@
 //!
 //! From the first step after that everything is as in any other tree.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use offshoot_config::OnInterrupt;
-use offshoot_model::{Ending, EventKind, Origin, Reason, Timestamp};
+use offshoot_model::{CancelledBy, Ending, EventKind, Origin, Reason, Timestamp};
 
 use super::super::run::{Phase, Run, RunIndex};
 use super::super::timer::Due;
 use super::super::{Effect, Machine};
-use super::{About, Recall, Recalled, Waiting};
+use super::{About, EndedPiece, Recall, Recalled, Waiting};
 
 /// The fate of a run that was alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ enum Fate {
 impl Recall {
     /// Decides about whatever was alive.
     pub(crate) fn reopen(self, now: Timestamp) -> Recalled {
-        let Self { mut machine, mut about, ended, handed_over, names, .. } = self;
+        let Self { mut machine, mut about, over, handed_over, names, .. } = self;
         let Self { mut letters, last_at, .. } = self;
         // A clock that was set back would make later events earlier than those on record.
         let now = now.max(last_at);
@@ -60,10 +60,14 @@ impl Recall {
         order.sort_unstable();
         // Leaves first, so that a run that is over has nothing below it that is not.
         let ends = |run: &&RunIndex| matches!(fates[run], Fate::Ends | Fate::WithoutRuntime);
+        let mut unneeded = HashSet::new();
         for &run in order.iter().rev().filter(ends) {
             // The end of another may have used up a budget, and so have ended this one.
             let Some(live) = machine.runs[run.get()].live() else { continue };
             let reason = live.stopping.as_deref().cloned().unwrap_or(Reason::Interrupted);
+            if reason == (Reason::Cancelled { by: CancelledBy::EarlyAnswer }) {
+                unneeded.insert(run);
+            }
             machine.finished(now, run, Ending::of(reason), &mut effects);
         }
         machine.look_at_deadlines(now, &mut effects);
@@ -72,7 +76,8 @@ impl Recall {
             let About { admitted, mut continues, .. } =
                 about.remove(&run).expect("whoever lives was told of");
             if machine.runs[run.get()].live().is_none() {
-                ending.extend(admitted.place.map(|place| (place, run)));
+                let unneeded = unneeded.contains(&run);
+                ending.extend(admitted.place.map(|place| EndedPiece { place, run, unneeded }));
                 continue;
             }
             if fates[&run] == Fate::Holds {
@@ -101,7 +106,7 @@ impl Recall {
             waiting.push(Waiting { run, admitted, continues, letters });
         }
         machine.schedule(now, &mut effects);
-        Recalled { machine, effects, waiting, ended, ending, names }
+        Recalled { machine, effects, waiting, over, ending, names }
     }
 }
 

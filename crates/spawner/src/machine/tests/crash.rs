@@ -25,7 +25,7 @@ impl World {
         let EventKind::Admitted(admitted) = &self.record[0].kind else {
             panic!("a record begins with the admission of its root");
         };
-        let mut recall = Recall::new(self.limits.config(), root, admitted);
+        let mut recall = Recall::new(self.limits.config(), root, admitted, u64::MAX);
         for event in self.record.clone() {
             recall.apply(event, self).expect("the record fits together");
         }
@@ -34,7 +34,7 @@ impl World {
             return;
         }
         self.now = self.now.plus(dead);
-        let Recalled { machine, effects, waiting, ended, ending, names } = recall.reopen(self.now);
+        let Recalled { machine, effects, waiting, over, ending, names } = recall.reopen(self.now);
         self.names = names;
         let goes_on = |waiting: &Waiting| waiting.continues.then_some(waiting.run);
         self.going_on = waiting.iter().filter_map(goes_on).collect();
@@ -55,8 +55,8 @@ impl World {
         }
         let lives = |run: &RunIndex| waiting.iter().any(|waiting| waiting.run == *run);
         for (place, run) in &self.places {
-            let is_over = ended.iter().map(|(over, _)| over).any(|over| over == place)
-                || ending.contains(&(*place, *run));
+            let is_over = over.iter().any(|(over, ..)| over == place)
+                || ending.iter().any(|ended| (ended.place, ended.run) == (*place, *run));
             assert!(is_over || lives(run), "a piece that stands in the record is not run again");
         }
         self.book(effects);

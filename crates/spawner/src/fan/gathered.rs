@@ -1,0 +1,217 @@
+//! Gathering what comes of the pieces of one request.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use offshoot_merge::{Listed, Step};
+use offshoot_model::{CancelledBy, Envelope, Payload, Refusal, RefusalCode, RunId, RunStatus};
+use offshoot_store::StoreError;
+
+use super::{Fan, FanAnswer, Refused};
+use crate::custom::CustomJob;
+use crate::error::SpawnerError;
+use crate::machine::Past;
+use crate::session::{broken, over};
+use crate::supervisor::{FanEvent, Message};
+use crate::values::recorded;
+
+/// The most events that are taken at once. What some of them left on record only is read together.
+const TOGETHER: usize = 256;
+
+/// Pieces on their way, and what came of those that are over.
+pub(super) struct Gathered {
+    fan: Fan,
+    /// The run of each piece that was admitted.
+    runs: Vec<RunId>,
+    completed: u32,
+    failures: Listed<(Arc<str>, Box<Envelope>)>,
+    failed: BTreeMap<String, u32>,
+    refused: Listed<Refused>,
+    not_admitted: BTreeMap<RefusalCode, u32>,
+    cut_short: Option<CancelledBy>,
+}
+
+impl From<Fan> for Gathered {
+    fn from(fan: Fan) -> Self {
+        Self {
+            runs: vec![fan.root.run(); fan.keys.len()],
+            fan,
+            completed: 0,
+            failures: Listed::default(),
+            failed: BTreeMap::new(),
+            refused: Listed::default(),
+            not_admitted: BTreeMap::new(),
+            cut_short: None,
+        }
+    }
+}
+
+impl Gathered {
+    pub(super) async fn answer(mut self) -> Result<FanAnswer, SpawnerError> {
+        let total =
+            u32::try_from(self.fan.keys.len()).expect("a request has fewer than 2^32 pieces");
+        let (mut events, mut left) = (Vec::new(), self.fan.keys.len());
+        while left > 0 {
+            let Fan { state, events: told, .. } = &mut self.fan;
+            tokio::select! {
+                biased;
+                error = broken(state) => return Err(error),
+                received = told.recv_many(&mut events, TOGETHER) => {
+                    if received == 0 {
+                        return Err(over(state));
+                    }
+                }
+            }
+            left -= events.len();
+            self.read_again(&mut events).await?;
+            for event in events.drain(..) {
+                self.take(event).await;
+            }
+        }
+        let Self { mut fan, runs, completed, failures, failed, .. } = self;
+        let Self { refused, not_admitted, cut_short, .. } = self;
+        let made = match fan.job.take() {
+            Some(job) => job.finish(&mut fan.fold).await,
+            None => Ok(()),
+        };
+        let early = fan.fold.stands();
+        let failure = |(_, (key, envelope)): (_, (_, Box<Envelope>))| (key, *envelope);
+        Ok(FanAnswer {
+            strategy: fan.strategy,
+            verdict: made.and_then(|()| fan.fold.check(total - refused.count())),
+            answer: fan.fold.into_partial(),
+            total,
+            completed,
+            failures: failures.into_places().map(failure).collect(),
+            failed,
+            refused: refused.into_places().map(|(_, refused)| refused).collect(),
+            not_admitted,
+            cut_short,
+            root: fan.root,
+            runs: runs.into(),
+            early,
+            on_failure: fan.on_failure,
+        })
+    }
+
+    /// Reads from the record what came of pieces in an earlier life of the tree, where that was more than is held.
+    async fn read_again(&mut self, events: &mut [FanEvent]) -> Result<(), SpawnerError> {
+        let on_record = |event: &FanEvent| match *event {
+            FanEvent::Over { run, past: Past::OnRecord { seq, .. }, .. } => Some((run, seq)),
+            _ => None,
+        };
+        let runs: Vec<(RunId, u64)> = events.iter().filter_map(on_record).collect();
+        if runs.is_empty() {
+            return Ok(());
+        }
+        let (root, store) = (self.fan.root, Arc::clone(&self.fan.store));
+        let read = move || {
+            let envelope = |(run, seq)| {
+                recorded(&*store, root, run)?.ok_or(StoreError::Tampered { root, seq })
+            };
+            runs.into_iter().map(envelope).collect::<Result<Vec<Envelope>, StoreError>>()
+        };
+        let read = tokio::task::spawn_blocking(read).await.expect("reading does not panic");
+        let envelopes = read.map_err(|error| {
+            // The record ends here, so that a later supervisor can read it.
+            let _ = self.fan.sender.send(Message::Halt { error: error.clone() });
+            SpawnerError::Store(error)
+        })?;
+        let unread = events.iter_mut().filter(|event| on_record(event).is_some());
+        for (event, envelope) in unread.zip(envelopes) {
+            if let FanEvent::Over { past, .. } = event {
+                *past = Past::of(envelope);
+            }
+        }
+        Ok(())
+    }
+
+    async fn take(&mut self, event: FanEvent) {
+        match event {
+            FanEvent::Ended { place, envelope } => {
+                self.runs[place as usize] = envelope.run_id;
+                // A piece that was cancelled because the answer stands without it did not fail.
+                let unneeded = self.cut_short == Some(CancelledBy::EarlyAnswer)
+                    && envelope.status == RunStatus::Cancelled;
+                if !unneeded {
+                    self.past(place, Past::of(*envelope)).await;
+                }
+            }
+            FanEvent::Over { place, run, past } => {
+                self.runs[place as usize] = run;
+                self.past(place, past).await;
+            }
+            FanEvent::Refused { place, refusal } => self.refused(place, *refusal),
+        }
+        let failed = self.failures.count() + self.refused.count();
+        if self.fan.max_fail.is_some_and(|most| failed > most) {
+            self.cut_short(CancelledBy::MaxFail);
+        }
+    }
+
+    async fn past(&mut self, place: u32, past: Past) {
+        match past {
+            Past::Completed(answer) => self.completed(place, answer).await,
+            Past::Failed(envelope) => self.failed(place, envelope).await,
+            Past::Unneeded => {}
+            Past::OnRecord { .. } => unreachable!("it was read"),
+        }
+    }
+
+    async fn completed(&mut self, place: u32, answer: Payload) {
+        self.completed += 1;
+        let key = self.key(place);
+        let Fan { job, fold, values, .. } = &mut self.fan;
+        if let Some(job) = job {
+            job.push(place, Arc::clone(&key), Ok(answer.clone()), fold).await;
+        }
+        values.learn(fold, &answer).await;
+        let step = fold.push(place, key, Ok(answer));
+        self.merged(step);
+    }
+
+    async fn failed(&mut self, place: u32, envelope: Box<Envelope>) {
+        let code = envelope.error.as_ref().map_or("", |error| &error.code);
+        match self.failed.get_mut(code) {
+            Some(count) => *count += 1,
+            None => drop(self.failed.insert(code.to_owned(), 1)),
+        }
+        let key = self.key(place);
+        let Fan { job, fold, .. } = &mut self.fan;
+        if let Some(job) = job.as_mut().filter(|_| fold.includes_failures()) {
+            job.push(place, Arc::clone(&key), Err(envelope.clone()), fold).await;
+        }
+        let step = fold.push(place, Arc::clone(&key), Err(envelope.clone()));
+        self.failures.insert(place, (key, envelope));
+        self.merged(step);
+    }
+
+    /// One more piece is in: the others may not be needed any more.
+    fn merged(&mut self, step: Step) {
+        let has_failed = self.fan.job.as_ref().is_some_and(CustomJob::has_failed);
+        if step == Step::Early || has_failed {
+            self.cut_short(CancelledBy::EarlyAnswer);
+        }
+    }
+
+    fn refused(&mut self, place: u32, refusal: Refusal) {
+        *self.not_admitted.entry(refusal.code).or_default() += 1;
+        let key = self.key(place);
+        self.refused.insert(place, Refused { key, refusal });
+    }
+
+    /// The name of a result; its number from 1 where it has none.
+    fn key(&self, place: u32) -> Arc<str> {
+        let key = self.fan.keys[place as usize].clone();
+        key.unwrap_or_else(|| (place + 1).to_string().into())
+    }
+
+    /// Cancels what is not over, once.
+    fn cut_short(&mut self, by: CancelledBy) {
+        if self.cut_short.is_none() {
+            self.cut_short = Some(by);
+            // A tree that is over has nothing to cancel.
+            let _ = self.fan.sender.send(Message::CancelPieces { fan: self.fan.id, by });
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What came of a piece before its tree was read back.
+
+use offshoot_model::{CancelledBy, Ending, Envelope, Payload, Reason};
+
+use crate::machine::RunIndex;
+
+/// What came of a piece in an earlier life of the tree, as far as it is held.
+#[derive(Debug)]
+pub(crate) enum Past {
+    /// The answer.
+    Completed(Payload),
+    /// The piece ended in another way.
+    Failed(Box<Envelope>),
+    /// It was cancelled because the answer stood without it.
+    Unneeded,
+    /// More than is held: the event of this number says it.
+    OnRecord {
+        /// The event.
+        seq: u64,
+        /// True if the piece failed.
+        has_failed: bool,
+    },
+}
+
+/// A piece whose end is among the effects.
+pub(crate) struct EndedPiece {
+    pub(crate) place: u32,
+    pub(crate) run: RunIndex,
+    /// True if it was being cancelled because the answer stood without it.
+    pub(crate) unneeded: bool,
+}
+
+impl Past {
+    /// What the event of this number says, itself while there is room for it.
+    pub(super) fn held(
+        seq: u64,
+        ending: &Ending,
+        room: &mut u64,
+        envelope: impl FnOnce() -> Envelope,
+    ) -> Self {
+        if ending.reason == (Reason::Cancelled { by: CancelledBy::EarlyAnswer }) {
+            return Self::Unneeded;
+        }
+        match room.checked_sub(held_bytes(ending)) {
+            Some(left) => {
+                *room = left;
+                Self::of(envelope())
+            }
+            None => Self::OnRecord { seq, has_failed: !ending.status().is_success() },
+        }
+    }
+
+    /// What this envelope says.
+    pub(crate) fn of(envelope: Envelope) -> Self {
+        match envelope.status.is_success() {
+            // A run that completed without a word has the empty answer.
+            true => Self::Completed(envelope.data.unwrap_or_else(|| Payload::text(""))),
+            false => Self::Failed(Box::new(envelope)),
+        }
+    }
+
+    /// Whether the piece failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        match self {
+            Self::Failed(_) | Self::OnRecord { has_failed: true, .. } => true,
+            Self::Completed(_) | Self::Unneeded | Self::OnRecord { has_failed: false, .. } => false,
+        }
+    }
+}
+
+/// The number of bytes that an ending keeps in memory. An answer that is stored is only named.
+fn held_bytes(ending: &Ending) -> u64 {
+    let answer = match &ending.output {
+        Some(Payload::Stored(_)) | None => 0,
+        Some(at_hand) => at_hand.size(),
+    };
+    let said = ending.diagnostics.as_ref().map_or(0, String::len) as u64;
+    match ending.status().is_success() {
+        true => answer,
+        false => answer + said + size_of::<Envelope>() as u64,
+    }
+}
