@@ -50,6 +50,9 @@ pub(crate) struct There(Stat);
 
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::RDONLY).union(OFlags::CLOEXEC);
 
+/// A folder on the way to something: enough to go on from, also where it may be entered and not listed.
+const STEP: OFlags = OFlags::DIRECTORY.union(OFlags::PATH).union(OFlags::CLOEXEC);
+
 /// Nothing is waited for: where a pipe stands instead of a file, opening it must not hang.
 const FILE: OFlags = OFlags::CLOEXEC.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
 
@@ -253,7 +256,7 @@ impl Below {
         let mut steps = name.components().peekable();
         let mut at: Option<OwnedFd> = None;
         while let Some(Component::Normal(step)) = steps.next() {
-            let flags = if steps.peek().is_some() { FOLDER } else { flags };
+            let flags = if steps.peek().is_some() { STEP } else { flags };
             let from = at.as_ref().unwrap_or(&self.folder);
             at = Some(openat(from, step, flags | OFlags::NOFOLLOW, Mode::empty())?);
         }
@@ -333,6 +336,18 @@ impl There {
     }
 }
 
+/// Opens a regular file to be read, by an absolute path on which there is no symbolic link. What was replaced by a link since the
+/// path was made canonical is an error, in the last place and in any folder above it. A pipe is not waited for.
+///
+/// # Errors
+/// Where the path is not absolute, leads over a link or to something else than a regular file (`InvalidInput`), or cannot be
+/// opened.
+pub fn open_without_links(path: &Path) -> io::Result<File> {
+    let Ok(name) = path.strip_prefix("/") else { return Err(Errno::INVAL.into()) };
+    let folder = openat(CWD, "/", STEP, Mode::empty())?;
+    Below { folder: folder.into(), path: Arc::new("/".into()) }.read(name)
+}
+
 fn regular(opened: OwnedFd) -> io::Result<File> {
     let file = File::from(opened);
     match FileType::from_raw_mode(fstat(&file)?.st_mode) {
@@ -389,6 +404,19 @@ mod tests {
         assert!(below.make_folder("also-a/made").is_err());
         assert!(below.open_or_make("up").is_err());
         below.make_folder("a/b/made/too").unwrap();
+    }
+
+    #[test]
+    fn a_canonical_path_is_opened_and_one_with_links_is_not() {
+        let (home, _) = place();
+        let path = home.path().canonicalize().unwrap();
+        let read = |name: &str| open_without_links(&path.join(name)).and_then(io::read_to_string);
+        assert_eq!(read("in/a/b/file").unwrap(), "inside");
+        for name in ["in/a/b/link", "in/also-a/b/file", "in/up/outside", "in/pipe", "in/a", "none"]
+        {
+            assert!(read(name).is_err(), "{name}");
+        }
+        assert!(open_without_links(Path::new("relative")).is_err());
     }
 
     #[test]

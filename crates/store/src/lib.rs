@@ -63,6 +63,7 @@ mod store;
 mod sweep;
 mod value_reader;
 
+pub use below::open_without_links;
 pub use commit::Commit;
 pub use error::StoreError;
 pub use folder::{DataFolder, FOLDER_NAME, ManifestEntry, RootLock, Stalled, Watch};

@@ -74,7 +74,7 @@ impl ValueReader {
     }
 
     /// The file itself, of which nothing is verified.
-    pub(crate) fn into_file(self) -> File {
+    pub fn into_file(self) -> File {
         self.file
     }
 
