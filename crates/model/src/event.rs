@@ -324,7 +324,7 @@ pub enum Origin {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InputRange {
-    /// Absolute.
+    /// Absolute, and without symbolic links when it was cut: later it is not opened over one.
     pub path: Arc<PathBuf>,
     /// First byte.
     pub offset: u64,

@@ -107,7 +107,8 @@ pub struct ContextFile {
 pub enum Input {
     /// The task, byte for byte, then the context blocks.
     Prompt,
-    /// A piece of a file. The task travels in the environment.
+    /// A piece of a file. The task travels in the environment. The path is for opening and no name for people: the engine holds
+    /// the file open until the run is over, and names its descriptor below `/proc`, so that no agent can replace it.
     Piece(InputRange),
     /// Nothing.
     Empty,

@@ -6,12 +6,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use offshoot_model::{ContextEntry, Ending, Payload, Reason, RunId, ValueKind, VariableRef};
+use offshoot_model::{
+    ContextEntry, Ending, InputRange, Payload, Reason, RunId, ValueKind, VariableRef,
+};
 use offshoot_runtime::{ContextFile, Finished, Input, Launch, Output, RunContext};
 use offshoot_store::{ManifestEntry, NewValue, StoreError};
 
 use crate::machine::{Outcome, Session};
 use crate::shared::Shared;
+use crate::split::HeldPiece;
 use crate::supervisor::Prepared;
 
 /// Answers up to this size travel and are recorded inline; larger ones are named. A row of the database stays within
@@ -23,13 +26,18 @@ pub(crate) async fn run(
     shared: Arc<Shared>,
     run: RunId,
     session: Session,
-    prepared: Box<Prepared>,
+    mut prepared: Box<Prepared>,
     cx: RunContext,
 ) -> Outcome {
     let runtime = Arc::clone(&prepared.runtime);
     let limit = session.grant.max_output_bytes;
     let _given = Given::to(&shared, run, &prepared.context);
-    let launch = match launch(&shared, run, session, prepared).await {
+    let piece = match hold(prepared.input.take()).await {
+        Ok(piece) => piece,
+        Err(reason) => return Ending::of(reason).into(),
+    };
+    let input = piece.as_ref().map_or(Input::Prompt, |piece| Input::Piece(piece.range()));
+    let launch = match launch(&shared, run, session, prepared, input).await {
         Ok(launch) => launch,
         Err(error) => return Ending::of(Reason::CannotStart { message: chain(&error) }).into(),
     };
@@ -38,6 +46,7 @@ pub(crate) async fn run(
         let message = format!("the runtime panicked: {}", panic_text(&*panic));
         Finished::of(Reason::RuntimeError { message, retryable: false })
     });
+    drop(piece);
     if let Some(doorkeeper) = &shared.doorkeeper {
         doorkeeper.ended(run);
     }
@@ -57,6 +66,19 @@ pub(crate) async fn run(
     };
     let ending = Ending { output, diagnostics, ..Ending::of(reason) };
     Outcome { ending, usage, cost, retry_after }
+}
+
+/// Opens the file of a run's piece, so that it stays the same for as long as the run lasts.
+async fn hold(range: Option<InputRange>) -> Result<Option<HeldPiece>, Reason> {
+    let Some(range) = range else { return Ok(None) };
+    let held = tokio::task::spawn_blocking(|| HeldPiece::open(range)).await;
+    held.expect("opening a file does not panic").map(Some).map_err(|error| {
+        let message = chain(&error);
+        match error.is_pressure() {
+            true => Reason::NoRoom { message },
+            false => Reason::CannotStart { message },
+        }
+    })
 }
 
 /// What a run was given is its own until it ends, however it ends.
@@ -86,10 +108,10 @@ async fn launch(
     run: RunId,
     session: Session,
     prepared: Box<Prepared>,
+    input: Input,
 ) -> Result<Launch, StoreError> {
     let Session { key, agent, depth, grant, inline_bytes: _, may_retry: _ } = session;
-    let Prepared { task, context, command, input, model, thinking, work, continues, runtime: _ } =
-        *prepared;
+    let Prepared { task, context, command, model, thinking, work, continues, .. } = *prepared;
     let definition = shared.config.agent(&agent);
     let (context, context_manifest) = link(shared, run, context).await?;
     Ok(Launch {
@@ -101,10 +123,7 @@ async fn launch(
         context,
         context_manifest,
         task,
-        input: match input {
-            Some(range) => Input::Piece(range),
-            None => Input::Prompt,
-        },
+        input,
         command,
         ok_exit: Arc::clone(&work.ok_exit),
         output: work.output,

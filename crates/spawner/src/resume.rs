@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use offshoot_model::{Admitted, Origin, Payload, RootId, SpawnRequest};
+use offshoot_model::{Admitted, InputRange, Origin, Payload, RootId, SpawnRequest};
 use offshoot_policy::RuntimeFacts;
 use offshoot_store::{RootLock, Store, StoreError};
 
@@ -94,8 +94,11 @@ impl AbandonedTree {
     ///
     /// [`SpawnerError::InputChanged`] with the first part of a file that is not what it was.
     pub fn check_inputs(&self, pieces: &[Piece]) -> Result<(), SpawnerError> {
-        let is = |place: u32| pieces.get(place as usize)?.input.as_ref();
-        let changed = self.recall.inputs().iter().find(|(place, was)| is(*place) != Some(was));
+        // The hash says more than the path, which earlier versions have recorded as it was asked for.
+        let bytes = |range: &InputRange| (range.offset, range.length, range.hash);
+        let is = |place: u32| pieces.get(place as usize)?.input.as_ref().map(bytes);
+        let changed =
+            self.recall.inputs().iter().find(|(place, was)| is(*place) != Some(bytes(was)));
         changed.map_or(Ok(()), |(_, was)| Err(SpawnerError::InputChanged(was.clone())))
     }
 

@@ -10,6 +10,10 @@
 //! block: a file of any size is cut in the memory of that block. Nothing here is async; whoever asks for
 //! pieces does so on a thread that may block.
 //!
+//! What the user names is followed once, when it is looked at. From then on a file is opened by the path that was found, on which
+//! no symbolic link is accepted (`InputFile::reopen`, `HeldPiece`): agents may be able to replace the file, or a folder
+//! above it, by a link to what they cannot read themselves.
+//!
 //! What holds for every split:
 //!
 //! - The pieces of a file, one after the other, are the file. The exception is a file in which there is nothing to
@@ -23,6 +27,7 @@
 mod boundary;
 mod cuts;
 mod error;
+mod held_piece;
 mod input_file;
 mod label;
 mod parse;
@@ -35,11 +40,14 @@ mod window;
 mod tests;
 
 use std::fmt;
+use std::fs::File;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 pub use cuts::{Cuts, Piece};
 pub use error::SplitError;
+pub(crate) use held_piece::HeldPiece;
 pub use input_file::{InputFile, first_changed, verify};
 pub use parse::ParseSplitError;
 
@@ -68,15 +76,37 @@ pub enum Split {
     JsonLines(NonZeroU64),
 }
 
+/// What is cut.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A file, by its path: links on it are followed when it is looked at.
+    Path(PathBuf),
+    /// A file that is open. Pieces of it name this path, which nothing here opens.
+    Open(Arc<File>, PathBuf),
+}
+
+impl From<&PathBuf> for Source {
+    fn from(path: &PathBuf) -> Self {
+        Self::Path(path.clone())
+    }
+}
+
 /// Looks at all files, then cuts them one after the other while the pieces are asked for.
 ///
 /// # Errors
 ///
 /// Where an input is missing, is no regular file or may not be read; before anything is cut.
-pub fn cut(inputs: &[PathBuf], split: Split) -> Result<Cuts, SplitError> {
-    let files = inputs.iter().map(|path| InputFile::open(path)).collect::<Result<Vec<_>, _>>()?;
-    let sizes = files.iter().map(|file| file.size).collect();
-    Ok(Cuts::new(files, sizes, split))
+pub fn cut<S: Into<Source>>(
+    inputs: impl IntoIterator<Item = S>,
+    split: Split,
+) -> Result<Cuts, SplitError> {
+    let look = |source: S| match source.into() {
+        Source::Path(path) => Ok((InputFile::open(&path)?, None)),
+        Source::Open(file, path) => Ok((InputFile::of_open(&file, path)?, Some(file))),
+    };
+    let inputs = inputs.into_iter().map(look).collect::<Result<Vec<_>, _>>()?;
+    let sizes = inputs.iter().map(|(file, _)| file.size).collect();
+    Ok(Cuts::new(inputs, sizes, split))
 }
 
 /// Cuts files that were looked at before, and of a file that has grown since only what was there then.
@@ -88,9 +118,9 @@ pub fn cut_again(before: &[InputFile], split: Split) -> Result<Cuts, SplitError>
     let mut files = Vec::with_capacity(before.len());
     let mut sizes = Vec::with_capacity(before.len());
     for was in before {
-        let file = InputFile::open(&was.path)?;
+        let file = was.look_again()?;
         sizes.push(file.size.min(was.size));
-        files.push(file);
+        files.push((file, None));
     }
     Ok(Cuts::new(files, sizes, split))
 }

@@ -98,7 +98,7 @@ pub fn rows() -> Vec<Row> {
             ends: Ends::MissingInput,
             ..Row::fails("has no input", Fake(&["echo"]), "cannot_start")
         }
-        .says("missing cannot be read")
+        .says("no such file")
         .prints(Nothing)
         .not_by_command(),
         Row::is_cancelled(

@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
         true => Some(Spool::standard_input(&engine::data_folder(cx)?)?),
         false => None,
     };
-    let cut = input::cut(&arguments.inputs, split, spool.as_ref().map(Spool::path))?;
+    let cut = input::cut(&arguments.inputs, split, spool.as_ref())?;
     if work.dry_run {
         let agents: Vec<PlannedAgent> = cut
             .pieces

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use offshoot_merge::MergeError;
 use offshoot_model::{InputRange, SpawnRequest, ValueKind};
-use offshoot_spawner::split::{self, Cuts, InputFile, Piece, Split, SplitError};
+use offshoot_spawner::split::{self, Cuts, InputFile, Piece, Source, Split, SplitError};
 use offshoot_store::{DataFolder, NewValue, Store};
 use rustix::fs::{AtFlags, CWD, FlockOperation, flock, linkat};
 
@@ -29,7 +29,7 @@ pub(crate) struct Cut {
 /// Standard input in a file without a name, so that nothing of it is left however we end, unless the store keeps it.
 #[derive(Debug)]
 pub(crate) struct Spool {
-    file: File,
+    file: Arc<File>,
     path: PathBuf,
     folder: PathBuf,
 }
@@ -40,13 +40,14 @@ const STANDARD_INPUT: &str = "-";
 const STANDARD_INPUT_LABEL: &str = "stdin";
 
 /// Looks at all inputs and cuts them; `-` is what was spooled.
-pub(crate) fn cut(inputs: &[PathBuf], split: Split, spool: Option<&Path>) -> Result<Cut, Failure> {
-    let path = |input: &PathBuf| match spool {
-        Some(spool) if is_standard_input(input) => spool.to_owned(),
-        _ => input.clone(),
+pub(crate) fn cut(inputs: &[PathBuf], split: Split, spool: Option<&Spool>) -> Result<Cut, Failure> {
+    let source = |input: &PathBuf| match spool {
+        Some(Spool { file, path, .. }) if is_standard_input(input) => {
+            Source::Open(Arc::clone(file), path.clone())
+        }
+        _ => Source::from(input),
     };
-    let inputs: Vec<PathBuf> = inputs.iter().map(path).collect();
-    gather(split::cut(&inputs, split), split, spool)
+    gather(split::cut(inputs.iter().map(source), split), split, spool.map(Spool::path))
 }
 
 /// Cuts files as they were cut when a tree was opened; what was appended to them since is not read.
@@ -98,13 +99,19 @@ pub(crate) async fn changed(files: Vec<InputFile>, ranges: Vec<InputRange>) -> O
     let look = move || match split::first_changed(&files, &ranges) {
         Ok(None) => None,
         Ok(Some(range)) => Some(MergeError::InputChanged {
-            path: Arc::clone(&range.path),
+            path: asked_for(&files, &range.path),
             start: range.offset,
             end: range.offset + range.length,
         }),
         Err(error) => Some(MergeError::Elsewhere { message: error.to_string() }),
     };
     tokio::task::spawn_blocking(look).await.expect("reading does not panic")
+}
+
+/// The path by which the user has named a file, which was recorded without the links on it.
+pub(crate) fn asked_for(files: &[InputFile], resolved: &Arc<PathBuf>) -> Arc<PathBuf> {
+    let file = files.iter().find(|file| file.resolved() == resolved);
+    Arc::clone(file.map_or(resolved, |file| &file.path))
 }
 
 /// Whether standard input is among the inputs. It can be read once only.
@@ -120,10 +127,11 @@ impl Cut {
     /// The same pieces of a file that has got another name.
     pub(crate) fn moved(mut self, from: &Path, to: PathBuf) -> Self {
         let to = Arc::new(to);
-        let inputs = self.files.iter_mut().map(|file| &mut file.path);
-        let pieces = self.pieces.iter_mut().map(|piece| &mut piece.range.path);
-        for path in inputs.chain(pieces).filter(|path| path.as_path() == from) {
-            *path = Arc::clone(&to);
+        for file in self.files.iter_mut().filter(|file| *file.path == from) {
+            file.rename(Arc::clone(&to));
+        }
+        for piece in self.pieces.iter_mut().filter(|piece| *piece.range.path == from) {
+            piece.range.path = Arc::clone(&to);
         }
         self
     }
@@ -144,7 +152,7 @@ impl Spool {
             Failure::input(format_args!("cannot keep standard input in a file: {}", plain(&error)))
         })?;
         let path = format!("/proc/self/fd/{}", file.as_raw_fd()).into();
-        Ok(Self { file, path, folder })
+        Ok(Self { file: Arc::new(file), path, folder })
     }
 
     /// By what name it can be opened while this lives.

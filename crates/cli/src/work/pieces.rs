@@ -90,7 +90,13 @@ pub(crate) async fn run(
     };
     let session = match tree {
         Some(tree) => {
-            tree.check_inputs(&pieces).map_err(|error| broken(&error))?;
+            tree.check_inputs(&pieces).map_err(|error| match error {
+                SpawnerError::InputChanged(mut range) => {
+                    range.path = input::asked_for(&files, &range.path);
+                    broken(&SpawnerError::InputChanged(range))
+                }
+                error => broken(&error),
+            })?;
             tree.resume(spec).await
         }
         None => engine.spawner.open(spec).await,

@@ -203,6 +203,11 @@ impl Plan {
         let bare = |plan: serde_json::Result<Value>| {
             let mut plan = plan.ok()?;
             plan.as_object_mut()?.remove("held");
+            // Earlier versions have not recorded where links led.
+            for input in plan.get_mut("inputs").and_then(Value::as_array_mut).into_iter().flatten()
+            {
+                input.as_object_mut()?.remove("resolved");
+            }
             Some(plan)
         };
         let recorded = bare(serde_json::from_str(recorded.as_str()));
@@ -222,7 +227,8 @@ impl Plan {
     /// The files and folders that are named in it.
     fn paths(&self) -> impl Iterator<Item = &Path> {
         let folders = [&self.working_folder, &self.opened_in].map(|folder| folder.as_path());
-        let inputs = self.inputs.iter().map(|input| input.path.as_path());
+        let inputs = self.inputs.iter().flat_map(|input| [&input.path, input.resolved()]);
+        let inputs = inputs.map(|path| path.as_path());
         let named = self.config.iter().chain(&self.plugin_path).map(PathBuf::as_path);
         folders.into_iter().chain(named).chain(inputs)
     }

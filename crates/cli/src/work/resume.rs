@@ -35,7 +35,7 @@ pub(crate) fn resume(root: RootId, cx: &Invocation) -> Result<Exit, Failure> {
         return Err(Failure::input(format_args!("tree {root} is held by a supervisor"))
             .hint("it goes on by itself: `offshoot tree` shows it"));
     }
-    let plan = plan(&record, root, &admitted)?;
+    let mut plan = plan(&record, root, &admitted)?;
     let task = text(&*store, &admitted.task)?;
     drop(record);
 
@@ -68,7 +68,10 @@ pub(crate) fn resume(root: RootId, cx: &Invocation) -> Result<Exit, Failure> {
             return single::run(&engine, spec, Some(tree), interrupts, cx).await;
         };
         let pieces = match plan.split.as_deref() {
-            Some(split) => cut_again(&plan, split, &task, cx)?,
+            Some(split) => {
+                let split = split.parse().map_err(|error| Failure::of(Exit::BadInput, &error))?;
+                cut_again(&mut plan, split, &task, cx)?
+            }
             None => task::pieces(&plan),
         };
         let order = Order { prepared, label, task, plan, pieces, terms, custom };
@@ -173,16 +176,19 @@ fn finished(
 }
 
 fn cut_again(
-    plan: &Plan,
-    split: &str,
+    plan: &mut Plan,
+    split: Split,
     task: &Arc<str>,
     cx: &Invocation,
 ) -> Result<Vec<Piece>, Failure> {
-    let split: Split = split.parse().map_err(|error| Failure::of(Exit::BadInput, &error))?;
     // What came through standard input is a value of the store by now, and known by no other name.
     let spool = plan.inputs.iter().find(|file| file.path.starts_with(cx.data_folder()));
     let spool = spool.map(|file| file.path.as_path());
     let cut = input::cut_again(&plan.inputs, split, spool)?;
+    // An earlier version has not recorded where links led; from now on they lead nowhere else.
+    for (was, now) in plan.inputs.iter_mut().zip(&cut.files) {
+        was.resolved = Some(Arc::clone(now.resolved()));
+    }
     Ok(input::pieces(cut, task, plan))
 }
 

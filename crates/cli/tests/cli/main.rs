@@ -19,6 +19,7 @@ mod endings;
 mod fanout;
 mod faults;
 mod forged;
+mod inputs;
 mod interrupt;
 mod invariants;
 mod key;

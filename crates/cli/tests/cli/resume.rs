@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::symlink;
 use std::process::{Child, Command, Stdio};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -52,8 +53,12 @@ impl Doomed {
 
 fn killed_map() -> Place {
     let place = Place::new();
-    place.file("in", "1\n2\n3\n4\n");
-    let map = ["map", "--split", "lines:1", "--max-concurrent", "1", "in", "--", "sh", "-c", WORK];
+    place.file("in", LINES);
+    killed_map_of(place, "in")
+}
+
+fn killed_map_of(place: Place, input: &str) -> Place {
+    let map = ["map", "--split", "lines:1", "--max-concurrent", "1", input, "--", "sh", "-c", WORK];
     Doomed::start(place, &map).kill()
 }
 
@@ -72,6 +77,9 @@ fn had_ended(place: &Place, line: u32) -> bool {
     let runs = runs.as_array().expect("a list of runs");
     runs.iter().find(of_line).is_some_and(|run| run["status"] == "completed")
 }
+
+/// Four lines, each a piece.
+const LINES: &str = "1\n2\n3\n4\n";
 
 const WHOLE: &str = "done 1\n---\ndone 2\n---\ndone 3\n---\ndone 4\n";
 
@@ -113,6 +121,64 @@ fn an_input_that_has_changed_is_named() {
     place.file("in", "1\n2\n3\n4\n5\n6\n");
     let resumed = place.run(&["resume"]).expect_code(0);
     assert_eq!(resumed.stdout(), WHOLE, "put back, it is as before; what was appended is not read");
+}
+
+#[test]
+fn a_resumed_map_reads_no_file_through_a_link_that_was_not_there_before() {
+    let outside = tempfile::tempdir().expect("there is room");
+    // The same bytes, so that no hash tells them apart.
+    fs::write(outside.path().join("in"), LINES).expect("there is room");
+    let place = Place::new();
+    place.file("folder/in", LINES);
+    let place = killed_map_of(place, "folder/in");
+    let path = |name: &str| place.path().join(name);
+    let rename = |from, to| fs::rename(path(from), path(to)).expect("it is there");
+    place.file("go", "");
+    for (replaced, link) in
+        [("folder/in", outside.path().join("in")), ("folder", outside.path().into())]
+    {
+        rename(replaced, "aside");
+        symlink(link, path(replaced)).expect("there is room");
+        let refused = place.run(&["resume"]).expect_code(2);
+        let why = format!("/{replaced} became a symbolic link after the input was cut");
+        assert!(refused.stderr.contains(&why), "{}", refused.stderr);
+        fs::remove_file(path(replaced)).expect("it is a link");
+        rename("aside", replaced);
+    }
+    assert_eq!(place.run(&["resume"]).expect_code(0).stdout(), WHOLE);
+}
+
+#[test]
+fn a_link_that_the_user_has_named_is_followed_once_also_across_a_resume() {
+    let place = Place::new();
+    place.file("real", LINES);
+    place.file("other", "1\n2\n3\nsecret\n");
+    symlink("real", place.path().join("link")).expect("there is room");
+    let place = killed_map_of(place, "link");
+    fs::remove_file(place.path().join("link")).expect("it is there");
+    symlink("other", place.path().join("link")).expect("there is room");
+    place.file("go", "");
+    assert_eq!(place.run(&["resume"]).expect_code(0).stdout(), WHOLE);
+    let runs = place.run(&["list", "--all", "--json"]).expect_code(0).json();
+    assert!(runs.as_array().expect("runs").iter().any(|run| run["label"] == "link:4"), "{runs}");
+}
+
+#[test]
+fn a_record_that_does_not_say_where_links_led_is_resumed() {
+    let place = Place::new();
+    let real = place.file("real", LINES).display().to_string();
+    symlink("real", place.path().join("link")).expect("there is room");
+    let place = killed_map_of(place, "link");
+    let (asked_for, resolved) = (real.replace("/real", "/link"), r#""resolved":"REAL","#);
+    // As earlier versions have written it.
+    let statement = format!(
+        r#"UPDATE events SET body = replace(replace(replace(body, '{}', ''), '{}', ''), '{real}', '{asked_for}')"#,
+        resolved.replace("REAL", &real),
+        resolved.replace('"', r#"\""#).replace("REAL", &real),
+    );
+    forge(&place, &statement);
+    place.file("go", "");
+    assert_eq!(place.run(&["resume"]).expect_code(0).stdout(), WHOLE);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The pieces, one after the other.
 
 use std::fmt;
+use std::fs::File;
 use std::iter::FusedIterator;
 use std::sync::Arc;
 
@@ -26,6 +27,8 @@ pub struct Piece {
 /// Pieces in the order of the input. After an error there are no more.
 pub struct Cuts {
     files: Vec<InputFile>,
+    /// The files that were handed over open; the others are opened when it is their turn.
+    open: Vec<Option<Arc<File>>>,
     /// The number of bytes of each file that are cut.
     sizes: Vec<u64>,
     names: Vec<String>,
@@ -50,13 +53,18 @@ enum Rule {
 }
 
 impl Cuts {
-    pub(super) fn new(files: Vec<InputFile>, sizes: Vec<u64>, split: Split) -> Self {
+    pub(super) fn new(
+        inputs: Vec<(InputFile, Option<Arc<File>>)>,
+        sizes: Vec<u64>,
+        split: Split,
+    ) -> Self {
+        let (files, open): (Vec<_>, Vec<_>) = inputs.into_iter().unzip();
         let rule = match split {
             Split::Chunks(pieces) => Rule::Shares(share::shares(&sizes, pieces)),
             other => Rule::One(other),
         };
         let names = label::names(&files);
-        Self { files, sizes, names, rule, next_file: 0, current: None, pieces: 0 }
+        Self { files, open, sizes, names, rule, next_file: 0, current: None, pieces: 0 }
     }
 
     /// The files, as they were when they were first looked at; in the order of the input, empty ones included.
@@ -68,7 +76,12 @@ impl Cuts {
         loop {
             if self.current.is_none() {
                 let Some(file) = self.files.get(self.next_file) else { return Ok(None) };
-                let window = Window::open(file, self.sizes[self.next_file])?;
+                let open = match self.open[self.next_file].take() {
+                    Some(open) => open,
+                    None => Arc::new(file.reopen()?),
+                };
+                let path = Arc::clone(file.resolved());
+                let window = Window::new(open, path, self.sizes[self.next_file]);
                 self.current = Some(Current { index: self.next_file, window, start: 0, pieces: 0 });
                 self.next_file += 1;
             }
@@ -84,7 +97,7 @@ impl Cuts {
             }
             // A file that changed on the way would have given pieces of two versions.
             let file = &self.files[current.index];
-            if !file.is_unchanged()? {
+            if !current.is_unchanged(file)? {
                 return Err(SplitError::Changed { path: file.path.to_path_buf() });
             }
             self.current = None;
@@ -93,6 +106,14 @@ impl Cuts {
 }
 
 impl Current {
+    /// Whether the file is still as it was when it was looked at. One that was handed over open has no other name.
+    fn is_unchanged(&self, was: &InputFile) -> Result<bool, SplitError> {
+        match was.resolved {
+            Some(_) => was.is_unchanged(),
+            None => was.is(self.window.file()),
+        }
+    }
+
     /// The next range of this file and its number within the file.
     fn advance(&mut self, rule: &Rule) -> Result<Option<(InputRange, u64)>, SplitError> {
         let (window, start) = (&mut self.window, self.start);

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 /// Why an input cannot be cut.
 #[derive(Debug, thiserror::Error)]
 pub enum SplitError {
@@ -33,6 +35,24 @@ pub enum SplitError {
     /// Another size, another modification time, or gone since it was first looked at.
     #[error("{} changed while it was being cut", path.display())]
     Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file, or a folder above it, is a symbolic link by now: what it leads to is not what was cut.
+    #[error(
+        "{} is not read: {} became a symbolic link after the input was cut",
+        path.display(),
+        link.display()
+    )]
+    Link {
+        /// The file.
+        path: PathBuf,
+        /// The first link on the way to it.
+        link: PathBuf,
+    },
+    /// It has fewer bytes than when it was cut.
+    #[error("{} is shorter than it was when it was cut", path.display())]
+    Shorter {
         /// The file.
         path: PathBuf,
     },
@@ -68,6 +88,10 @@ impl SplitError {
         match self {
             Self::Directory { .. } => Some("name the files in it: a directory is not searched"),
             Self::NotRegular { .. } => Some("pass it as standard input, with -"),
+            Self::Link { .. } => {
+                Some("put it back as it was, or run the command again as a new tree")
+            }
+            Self::Shorter { .. } => Some("run it again over a copy that nothing writes to"),
             Self::Changed { .. } => Some("cut a copy of a file that others still write to"),
             Self::NotJson { .. } => {
                 Some("jsonl takes one JSON value a line; lines:N takes any line")
@@ -77,6 +101,14 @@ impl SplitError {
         }
     }
 
+    /// Whether the system had too few descriptors for it. That says nothing about the file.
+    pub(crate) fn is_pressure(&self) -> bool {
+        // Of the process, and of the system.
+        const TOO_MANY_OPEN: [Errno; 2] = [Errno::MFILE, Errno::NFILE];
+        let Self::Read { source, .. } = self else { return false };
+        Errno::from_io_error(source).is_some_and(|error| TOO_MANY_OPEN.contains(&error))
+    }
+
     pub(super) fn from_io(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
@@ -84,6 +116,8 @@ impl SplitError {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::NotFound { path },
             io::ErrorKind::PermissionDenied => Self::Permission { path },
             io::ErrorKind::IsADirectory => Self::Directory { path },
+            // The answer of the store to what is no file.
+            io::ErrorKind::InvalidInput => Self::NotRegular { path },
             _ => Self::Read { path, source },
         }
     }

@@ -1,13 +1,14 @@
 //! A file as it was when it was first looked at.
 
 use std::collections::HashSet;
-use std::fs::{File, Metadata};
-use std::io;
+use std::fs::{self, File, Metadata};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use offshoot_model::{InputRange, Timestamp};
+use offshoot_store::open_without_links;
 use serde::{Deserialize, Serialize};
 
 use super::SplitError;
@@ -18,12 +19,20 @@ use super::window::Window;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InputFile {
-    /// Absolute.
+    /// The path that was asked for, absolute.
     pub path: Arc<PathBuf>,
+    /// The path by which it is opened: the same without symbolic links, as they were when it was first looked at. None in
+    /// records of earlier versions, and for a file that was handed over open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved: Option<Arc<PathBuf>>,
     /// In bytes.
     pub size: u64,
     /// When its content last changed, as the file system tells it.
     pub modified: Timestamp,
+    /// When the file was last changed in any way, its times included: programs cannot set this one. Not recorded, because
+    /// a copy of a project has other ones.
+    #[serde(skip)]
+    pub(super) changed: Option<(i64, i64)>,
 }
 
 /// Whether the bytes of a range are still those that were cut: reads and hashes them. A file that is gone or shorter
@@ -33,19 +42,20 @@ pub struct InputFile {
 ///
 /// Where the file is there and cannot be read.
 pub fn verify(range: &InputRange) -> Result<bool, SplitError> {
-    let file = match InputFile::open(&range.path) {
+    let file = match open(&range.path) {
         Ok(file) => file,
         Err(SplitError::NotFound { .. }) => return Ok(false),
         Err(error) => return Err(error),
     };
+    let size = file.metadata().map_err(|error| SplitError::from_io(&range.path, error))?.len();
     let end = match range.offset.checked_add(range.length) {
-        Some(end) if end <= file.size => end,
+        Some(end) if end <= size => end,
         _ => return Ok(false),
     };
     let Some(expected) = range.hash else { return Ok(true) };
     let mut hash = PieceHash::new(range.offset);
-    let read = Window::open(&file, file.size).and_then(|mut window| hash.upto(&mut window, end));
-    match read {
+    let mut window = Window::new(Arc::new(file), Arc::clone(&range.path), size);
+    match hash.upto(&mut window, end) {
         Ok(()) => Ok(hash.finish() == expected),
         Err(SplitError::Changed { .. }) => Ok(false),
         Err(error) => Err(error),
@@ -65,7 +75,7 @@ pub fn first_changed<'a>(
     let mut written = HashSet::new();
     for file in files {
         if !file.is_unchanged()? {
-            written.insert(file.path.as_path());
+            written.insert(file.resolved().as_path());
         }
     }
     for range in ranges.iter().filter(|range| written.contains(range.path.as_path())) {
@@ -77,14 +87,13 @@ pub fn first_changed<'a>(
 }
 
 impl InputFile {
-    /// Looks at a file and makes sure that it can be read.
+    /// Looks at a file that the user has named, and makes sure that it can be read. Links on the path are followed.
     ///
     /// # Errors
     ///
     /// Where it is missing, is no regular file or may not be read.
     pub fn open(path: &Path) -> Result<Self, SplitError> {
         let error = |source| SplitError::from_io(path, source);
-        // Before opening: to open a pipe that nobody writes to is to wait for ever.
         let metadata = path.metadata().map_err(error)?;
         if metadata.is_dir() {
             return Err(SplitError::Directory { path: path.to_owned() });
@@ -92,30 +101,92 @@ impl InputFile {
         if !metadata.is_file() {
             return Err(SplitError::NotRegular { path: path.to_owned() });
         }
-        let metadata = File::open(path).and_then(|file| file.metadata()).map_err(error)?;
+        let resolved = fs::canonicalize(path).map_err(error)?;
         let path = std::path::absolute(path).map_err(error)?;
-        Ok(Self::of(Arc::new(path), &metadata))
+        Self::resolved_to(Arc::new(path), Arc::new(resolved))
     }
 
-    /// Whether the file has kept its size and its modification time. Says nothing of a change that restored both:
-    /// [`verify`] reads the bytes.
-    ///
-    /// # Errors
-    ///
-    /// Where the system cannot say; a file that is gone is no error.
-    pub fn is_unchanged(&self) -> Result<bool, SplitError> {
-        match self.path.metadata() {
-            Ok(metadata) => Ok(*self == Self::of(Arc::clone(&self.path), &metadata)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(SplitError::from_io(&self.path, error)),
+    /// Looks at a file that is open, and was so by this path.
+    pub(super) fn of_open(file: &File, path: PathBuf) -> Result<Self, SplitError> {
+        let metadata = file.metadata().map_err(|error| SplitError::from_io(&path, error))?;
+        Ok(Self::of(Arc::new(path), None, &metadata))
+    }
+
+    /// Looks at the file again by the path by which it is opened. What an earlier version has looked at has only the path
+    /// that was asked for.
+    pub(super) fn look_again(&self) -> Result<Self, SplitError> {
+        match &self.resolved {
+            Some(resolved) => Self::resolved_to(Arc::clone(&self.path), Arc::clone(resolved)),
+            None => Self::open(&self.path),
         }
     }
 
-    fn of(path: Arc<PathBuf>, metadata: &Metadata) -> Self {
+    /// Notes that the same file has this name by now, which is canonical.
+    pub fn rename(&mut self, to: Arc<PathBuf>) {
+        self.path = Arc::clone(&to);
+        self.resolved = Some(to);
+        // Giving it a name has changed it.
+        self.changed = None;
+    }
+
+    /// Opens the file to be read. A link on the way is an error.
+    pub(super) fn reopen(&self) -> Result<File, SplitError> {
+        open(self.resolved())
+    }
+
+    /// The path by which it is opened.
+    pub fn resolved(&self) -> &Arc<PathBuf> {
+        self.resolved.as_ref().unwrap_or(&self.path)
+    }
+
+    /// Whether the file has kept its size and its times. [`verify`] reads the bytes.
+    ///
+    /// # Errors
+    ///
+    /// Where the system cannot say, or the path leads over a symbolic link by now; a file that is gone is no error.
+    pub fn is_unchanged(&self) -> Result<bool, SplitError> {
+        match self.reopen() {
+            Ok(file) => self.is(&file),
+            Err(SplitError::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether this open file has the same size and the same times.
+    pub(super) fn is(&self, file: &File) -> Result<bool, SplitError> {
+        let metadata = file.metadata().map_err(|error| SplitError::from_io(&self.path, error))?;
+        let now = Self::of(Arc::clone(&self.path), self.resolved.clone(), &metadata);
+        // A record has no time of the last change in any way.
+        Ok(*self == Self { changed: self.changed.and(now.changed), ..now })
+    }
+
+    fn resolved_to(path: Arc<PathBuf>, resolved: Arc<PathBuf>) -> Result<Self, SplitError> {
+        let file = open(&resolved)?;
+        let metadata = file.metadata().map_err(|error| SplitError::from_io(&path, error))?;
+        Ok(Self::of(path, Some(resolved), &metadata))
+    }
+
+    fn of(path: Arc<PathBuf>, resolved: Option<Arc<PathBuf>>, metadata: &Metadata) -> Self {
         // A file system without times, or a time before 1970, leaves the size to tell versions apart.
         let since_epoch =
             metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
         let modified = since_epoch.map_or(Timestamp::EPOCH, |at| Timestamp::EPOCH.plus(at));
-        Self { path, size: metadata.len(), modified }
+        let changed = Some((metadata.ctime(), metadata.ctime_nsec()));
+        Self { path, resolved, size: metadata.len(), modified, changed }
     }
+}
+
+/// Opens a regular file by a path without symbolic links. The one place where the path of an input is opened.
+pub(super) fn open(path: &Path) -> Result<File, SplitError> {
+    open_without_links(path).map_err(|error| match first_link(path) {
+        Some(link) => SplitError::Link { path: path.to_owned(), link: link.to_owned() },
+        None => SplitError::from_io(path, error),
+    })
+}
+
+/// The link that is nearest to the root, for a message.
+fn first_link(path: &Path) -> Option<&Path> {
+    let mut steps: Vec<&Path> = path.ancestors().collect();
+    steps.reverse();
+    steps.into_iter().find(|step| step.is_symlink())
 }

@@ -74,6 +74,8 @@ mod tests {
     fn check(paths: &[&str], expected: &[&str]) {
         let file = |path: &&str| InputFile {
             path: Arc::new(PathBuf::from(path)),
+            resolved: None,
+            changed: None,
             size: 1,
             modified: Timestamp::EPOCH,
         };

@@ -2,19 +2,21 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use offshoot_model::ContentHash;
+use offshoot_model::{ContentHash, InputRange};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::{Piece, Split, SplitError, cut, verify};
+use super::{HeldPiece, InputFile, Piece, Split, SplitError, cut, cut_again, verify};
 
 /// Writes the contents to files of a new folder.
 fn files(contents: &[&[u8]]) -> (TempDir, Vec<PathBuf>) {
     let folder = tempfile::tempdir().expect("a folder for a test");
+    let path = folder.path().canonicalize().expect("it was made just now");
     let write = |(index, content): (usize, &&[u8])| {
-        let path = folder.path().join(format!("file-{index}"));
+        let path = path.join(format!("file-{index}"));
         fs::write(&path, content).expect("a file in it");
         path
     };
@@ -255,6 +257,60 @@ fn a_later_change_is_found() {
     fs::remove_file(&paths[0]).expect("it is there");
     assert!(!verify(&first.range).expect("it can be asked"), "gone");
     assert!(!file.is_unchanged().expect("it can be asked"));
+}
+
+#[test]
+fn a_piece_is_of_the_file_that_was_opened_whatever_takes_its_name() {
+    let (folder, paths) = files(&[b"one\ntwo\n", b"ONE\nTWO\n"]);
+    let cuts = cut(&paths[..1], "lines:1".parse().expect("a split")).expect("it is there");
+    let ranges: Vec<_> = cuts.map(|piece| piece.expect("a piece").range).collect();
+    let held = HeldPiece::open(ranges[1].clone()).expect("it is there");
+    let read = || {
+        let InputRange { path, offset, length, .. } = held.range();
+        let bytes = fs::read(&*path).expect("it is held open");
+        bytes[offset as usize..][..length as usize].to_vec()
+    };
+    fs::remove_file(&paths[0]).expect("it is there");
+    symlink(&paths[1], &paths[0]).expect("there is room");
+    assert_eq!(read(), b"two\n");
+    let error = HeldPiece::open(ranges[1].clone()).expect_err("a link");
+    assert!(matches!(error, SplitError::Link { .. }), "{error:?}");
+    assert!(verify(&ranges[1]).is_err(), "it is not read either");
+    drop(folder);
+    assert_eq!(read(), b"two\n", "it is gone, and still open");
+}
+
+#[test]
+fn a_file_that_has_become_shorter_is_named() {
+    let (_folder, paths) = files(&[b"one\ntwo\n"]);
+    let mut cuts = cut(&paths, Split::Files).expect("it is there");
+    let range = cuts.next().expect("a piece").expect("a piece").range;
+    fs::write(&paths[0], "one\n").expect("it can be written");
+    let error = HeldPiece::open(range).expect_err("too short");
+    assert!(matches!(error, SplitError::Shorter { .. }), "{error:?}");
+}
+
+#[test]
+fn links_are_followed_when_a_file_is_looked_at_first() {
+    let (folder, paths) = files(&[b"one\n", b"two\n"]);
+    let link = folder.path().join("link");
+    symlink(&paths[0], &link).expect("there is room");
+    let mut cuts = cut([&link], Split::Files).expect("it is there");
+    let piece = cuts.next().expect("a piece").expect("a piece");
+    assert_eq!((&*piece.label, &*piece.range.path), ("link", &paths[0]));
+    let looked_at = cuts.files()[0].clone();
+    assert_eq!(*looked_at.path, link);
+
+    fs::remove_file(&link).expect("it is there");
+    symlink(&paths[1], &link).expect("there is room");
+    let again = cut_again(std::slice::from_ref(&looked_at), Split::Files).expect("it is there");
+    assert_eq!(again.files()[0].resolved(), looked_at.resolved());
+    // In the record of an earlier version the path that was asked for is all there is.
+    let mut record = serde_json::to_value(looked_at).expect("it is JSON");
+    record.as_object_mut().expect("an object").remove("resolved").expect("it is recorded");
+    let earlier: InputFile = serde_json::from_value(record).expect("it can be read");
+    let again = cut_again(&[earlier], Split::Files).expect("it is there");
+    assert_eq!(**again.files()[0].resolved(), paths[1]);
 }
 
 /// Text with short and long lines, blank ones and characters of every length.

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{InputFile, SplitError};
+use super::SplitError;
 
 /// How much is read at once. Enough that the system call does not count, little enough to stay in the cache
 /// between the search for a line's end and the hash over the same bytes. Tests take a small one, so that short texts
@@ -15,7 +15,7 @@ pub(super) const BLOCK: usize = if cfg!(test) { 29 } else { 1 << 20 };
 
 /// A file, and the block of it that was read last. Never reads past the size that was recorded.
 pub(super) struct Window {
-    file: File,
+    file: Arc<File>,
     path: Arc<PathBuf>,
     size: u64,
     base: u64,
@@ -24,19 +24,14 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// The first `size` bytes of a file.
-    pub(super) fn open(input: &InputFile, size: u64) -> Result<Self, SplitError> {
-        let file =
-            File::open(&*input.path).map_err(|error| SplitError::from_io(&input.path, error))?;
+    /// The first `size` bytes of an open file, which is found again by this path.
+    pub(super) fn new(file: Arc<File>, path: Arc<PathBuf>, size: u64) -> Self {
         let room = usize::try_from(size).map_or(BLOCK, |size| size.min(BLOCK));
-        Ok(Self {
-            file,
-            path: Arc::clone(&input.path),
-            size,
-            base: 0,
-            held: 0,
-            buffer: vec![0; room].into_boxed_slice(),
-        })
+        Self { file, path, size, base: 0, held: 0, buffer: vec![0; room].into_boxed_slice() }
+    }
+
+    pub(super) fn file(&self) -> &File {
+        &self.file
     }
 
     pub(super) fn path(&self) -> &Arc<PathBuf> {

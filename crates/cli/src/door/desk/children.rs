@@ -1,6 +1,5 @@
 //! Children: one, several, or one for each piece of a value.
 
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
@@ -11,7 +10,7 @@ use offshoot_model::{
     ContextEntry, InputRange, Refusal, RunId, SpawnRequest, ValueKind, VariableRef,
 };
 use offshoot_spawner::{Accepted, ChildRequest, split};
-use offshoot_store::{DataFolder, NewValue};
+use offshoot_store::{DataFolder, NewValue, ValueReader};
 
 use super::{Desk, blocking, failed, invalid};
 
@@ -113,9 +112,10 @@ impl Desk {
             .parse()
             .map_err(|error: split::ParseSplitError| invalid("split.by", error.to_string()))?;
         let whole = self.value(caller, "split.name", &name).await?;
-        let path = self.agents.store().path(&whole).map_err(|error| failed(&error))?;
+        let opened = self.agents.store().open(&whole).map_err(|error| failed(&error))?;
+        let source = split::Source::Open(opened.into_file().into(), PathBuf::from(&name));
         let ranges = blocking(move || {
-            let cuts = split::cut(&[path], by).map_err(|error| split_failed(&error))?;
+            let cuts = split::cut([source], by).map_err(|error| split_failed(&error))?;
             let ranges = cuts.take(MOST_CHILDREN + 1).map(|piece| piece.map(|piece| piece.range));
             ranges.collect::<Result<Vec<_>, _>>().map_err(|error| split_failed(&error))
         })
@@ -127,7 +127,7 @@ impl Desk {
         let title = template.label.as_deref().unwrap_or(&name);
         let mut asked = Vec::with_capacity(ranges.len());
         for (number, range) in (1..).zip(ranges) {
-            let value = self.piece(range, whole.kind).await?;
+            let value = self.piece(range, &whole).await?;
             let mut child = child.clone();
             child.request.label = Some(label(title, number).into());
             child.request.context.retain(|entry| *entry.name != *name);
@@ -138,15 +138,21 @@ impl Desk {
     }
 
     /// A piece as a value of its own. It passes through a file, never as a whole through memory.
-    async fn piece(&self, range: InputRange, whole: ValueKind) -> Result<VariableRef, CallError> {
-        let kind = match whole {
+    async fn piece(
+        &self,
+        range: InputRange,
+        whole: &VariableRef,
+    ) -> Result<VariableRef, CallError> {
+        let kind = match whole.kind {
             ValueKind::Bytes => ValueKind::Bytes,
             // A part of a JSON value is text.
             ValueKind::Text | ValueKind::Json | ValueKind::Result => ValueKind::Text,
         };
         let folder = self.agents.folder().clone();
+        let whole = self.agents.store().open(whole).map_err(|error| failed(&error))?;
         let copied = blocking(move || {
-            copy(&folder, &range).map_err(|error| CallError::failed(format!("cannot cut: {error}")))
+            copy(&folder, whole, &range)
+                .map_err(|error| CallError::failed(format!("cannot cut: {error}")))
         })
         .await?;
         let value = NewValue::adopt(kind, copied);
@@ -202,8 +208,7 @@ fn label(title: &str, number: u32) -> String {
     format!("{title}{number}")
 }
 
-fn copy(folder: &DataFolder, range: &InputRange) -> io::Result<PathBuf> {
-    let mut from = File::open(&*range.path)?;
+fn copy(folder: &DataFolder, mut from: ValueReader, range: &InputRange) -> io::Result<PathBuf> {
     from.seek(SeekFrom::Start(range.offset))?;
     let (mut file, path) = folder.spool_file().map_err(io::Error::other)?;
     io::copy(&mut from.take(range.length), &mut file)?;

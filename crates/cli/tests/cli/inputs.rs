@@ -1,0 +1,59 @@
+//! Inputs of a map that an agent replaces while the tree runs. Each run reads what was cut, or nothing.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use crate::command::{Outcome, Place};
+
+/// Runs a map over the two lines of `input`. The piece with the first line replaces the input; the other comes after it.
+fn map(place: &Place, input: &str, replace: &str) -> Outcome {
+    let outside = tempfile::tempdir().expect("there is room");
+    fs::write(outside.path().join("in"), "1\n7\n").expect("there is room");
+    let script = format!("read line; echo got $line; [ $line != 1 ] || {{ {replace}; }}");
+    let map = ["map", "--split", "lines:1", "--max-concurrent", "1", input];
+    let outside = outside.path().display().to_string();
+    place.run(&[&map[..], &["--", "sh", "-ec", &script, "sh", &outside]].concat())
+}
+
+#[test]
+fn what_replaces_an_input_is_not_read_for_an_agent() {
+    let is_link = "became a symbolic link after the input was cut";
+    let is_written = "/in was written to while its pieces ran: bytes 2 to 4 are not what was cut";
+    let link = |at: &str| format!("/in is not read: PLACE/{at} {is_link}");
+    // Of a map of which a piece cannot be started, and of one whose pieces have read several versions.
+    let (unread, mixed) = (5, 1);
+    let mut wrong = Vec::new();
+    for (code, input, replace, why) in [
+        (unread, "in", "rm in; ln -s $1/in in", link("in")),
+        (unread, "above/in", "mv above aside; ln -s $1 above", link("above")),
+        (unread, "a/b/in", "mv a aside; mkdir a; ln -s $1 a/b", link("a/b")),
+        (unread, "in", "rm in; mkdir in", "/in is not a regular file".into()),
+        (unread, "in", "rm in", "no such file: PLACE/in".into()),
+        // The size and the time of its last writing are the same.
+        (mixed, "in", r"printf '1\n3\n' > new; touch -r in new; mv new in", is_written.into()),
+        (mixed, "in", r"cp -p in was; printf '1\n3\n' > in; touch -r was in", is_written.into()),
+        // Opening a pipe waits for its writer.
+        (unread, "in", "rm in; mkfifo in", "/in is not a regular file".into()),
+    ] {
+        let place = Place::new();
+        place.file(input, "1\n2\n");
+        let outcome = map(&place, input, replace);
+        let why = why.replace("PLACE", &place.path().display().to_string());
+        let said = format!("{}{}", outcome.stdout(), outcome.stderr);
+        if outcome.code != code || said.contains("got 7") || !said.contains(&why) {
+            wrong.push(format!("{replace}: {why}\ncode {}\n{said}", outcome.code));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_link_that_the_user_has_named_is_followed_once() {
+    let place = Place::new();
+    place.file("folder/real", "1\n2\n");
+    symlink("folder/real", place.path().join("link")).expect("there is room");
+    let outcome = map(&place, "link", "rm link; ln -s $1/in link").expect_code(0);
+    assert_eq!(outcome.stdout(), "got 1\n---\ngot 2\n");
+    let runs = place.run(&["list", "--all", "--json"]).expect_code(0).json();
+    assert!(runs.as_array().expect("runs").iter().any(|run| run["label"] == "link:2"), "{runs}");
+}
