@@ -1,13 +1,13 @@
 //! Reading a record from its first event to its last.
 
 mod child;
+mod end;
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use offshoot_model::{
-    Admitted, Cost, DeliveryId, Ending, Event, EventClass, EventKind, Origin, Reason, RootId,
-    Rules, RunId, Timestamp, Usage,
+    Admitted, DeliveryId, Event, EventClass, EventKind, Origin, RootId, Rules, RunId, Timestamp,
 };
 
 use crate::budget::Books;
@@ -146,7 +146,8 @@ impl Audit {
         }
         silent.sort_unstable();
         for run in silent {
-            let message = "its result went to nobody, and nothing says so".to_owned();
+            let message = "its result was never delivered, and no `undelivered` event is on record"
+                .to_owned();
             let rule = Rule::Delivery;
             self.breaches.push(Breach { seq: self.last, run, rule, message });
         }
@@ -458,99 +459,6 @@ impl Audit {
                 run.state = State::Interrupted;
                 run.clock.stop();
             }
-        }
-    }
-
-    fn ended(&mut self, event: &Event, ending: &Ending) {
-        let run = self.runs.get_mut(&event.run).expect("looked up before");
-        let before = std::mem::replace(&mut run.state, State::Ended);
-        run.ended = Some(ending.status());
-        if before == State::Holding {
-            let depth = run.admitted.depth;
-            let above = self.counted_below(event.run);
-            self.slots.give_back(depth, &above);
-        }
-        let run = &self.runs[&event.run];
-        let has_started = run.has_started;
-        let cascades = run.rules.as_ref().is_some_and(|rules| rules.cascade);
-        let parent = run.parent;
-        let above = parent.and_then(|parent| self.runs.get(&parent)?.rules.clone());
-        let run = &self.runs[&event.run];
-        let limits = faults::breaker_limits(run.rules.as_deref(), above.as_deref());
-        if let (Some(limits), State::Holding | State::Lent) = (limits, before) {
-            let (agent, reason) = (&run.admitted.agent, &ending.reason);
-            self.breakers.ended(agent, event.run, reason, limits, event.at);
-        }
-        let mut broken = Vec::new();
-        // It ended because it was asked to, unless it had done its work by then or nobody was there to see.
-        if let Some(reason) = &run.stopping
-            && !ending.status().is_success()
-            && ending.reason != Reason::Interrupted
-            && ending.reason != *reason
-        {
-            let message = format!("`{}` after it was asked to stop: {reason}", ending.reason);
-            broken.push((Rule::States, message));
-        }
-        if let Some(parent) = parent.and_then(|parent| self.runs.get_mut(&parent)) {
-            parent.live_children -= 1;
-        }
-        if !has_started {
-            // It used nothing, although an interrupted one says nothing. No limit is reached by that.
-            self.books.report(event.run, &Usage::default(), &Cost::NONE);
-        }
-        let (beyond, exhausted) = self.books.close(event.run, ending);
-        self.check_promises(event);
-        let booked = self.overruns.remove(&event.run).unwrap_or_default();
-        if booked != beyond {
-            let [tokens, micros] = beyond;
-            let message = format!(
-                "used {tokens} tokens and {micros} millionths of a dollar more than was reserved, and {} and {} are booked",
-                booked[0], booked[1]
-            );
-            broken.push((Rule::Overrun, message));
-        }
-        for (rule, message) in broken {
-            self.breach(event, rule, message);
-        }
-        self.doom(&exhausted);
-        if cascades {
-            self.doom_below(event.run, (Rule::States, "its parent's end takes it along"));
-        }
-    }
-
-    /// A parent tells what it has spent, and may have promised some of that before.
-    fn check_promises(&mut self, event: &Event) {
-        for (run, message) in self.books.belated() {
-            let rule = Rule::Budget;
-            self.breaches.push(Breach { seq: event.seq, run, rule, message });
-        }
-    }
-
-    /// These have used all they had: they are to stop, and whatever is below them. What one leaves behind that is over
-    /// lives on what was reserved for it.
-    fn doom(&mut self, exhausted: &[RunId]) {
-        const WHY: (Rule, &str) = (Rule::Budget, "a budget was used up");
-        let live = |run: &&RunId| self.runs.get(run).is_some_and(|run| !run.is_over());
-        for &run in exhausted.iter().filter(live).collect::<Vec<_>>() {
-            self.doom_one(run, WHY);
-            self.doom_below(run, WHY);
-        }
-    }
-
-    fn doom_below(&mut self, run: RunId, why: (Rule, &'static str)) {
-        let mut below = self.children.get(&run).cloned().unwrap_or_default();
-        while let Some(run) = below.pop() {
-            below.extend(self.children.get(&run).into_iter().flatten());
-            self.doom_one(run, why);
-        }
-    }
-
-    fn doom_one(&mut self, run: RunId, why: (Rule, &'static str)) {
-        let Some(entry) = self.runs.get(&run) else { return };
-        // What only holds pieces ends when its owner has the answer.
-        let is_asked = entry.stopping.is_some();
-        if !entry.is_over() && !is_asked && entry.state != State::Holder {
-            self.doomed.insert(run, why);
         }
     }
 
