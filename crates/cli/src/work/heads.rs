@@ -21,6 +21,7 @@ use offshoot_process::{
 use offshoot_store::{ChainHead, SqliteStore};
 
 use crate::command::audit::signature;
+use crate::environment::Environment;
 use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
 use crate::record::failed;
@@ -85,51 +86,59 @@ impl Heads {
             let line = format!("{root} {events} {link}{signed}\n");
             match target {
                 HeadsTarget::File(path) => append(Path::new(path), &line)?,
-                HeadsTarget::Command(words) => self.tell(words, line, cx).await?,
+                HeadsTarget::Command(words) => {
+                    tell(words, line, PATIENCE, &self.processes, &cx.environment).await?;
+                }
             }
         }
         Ok(())
     }
+}
 
-    /// Lets a program read a line, and ends it where it takes too long.
-    async fn tell(&self, words: &[String], line: String, cx: &Invocation) -> Result<(), Failure> {
-        let folder = &cx.environment.working_folder;
-        let search_path = cx.environment.path().map(|path| path.as_os_str());
-        let wrong =
-            |error: &dyn std::fmt::Display| Failure::input(format_args!("`{}`: {error}", words[0]));
-        let program = Program {
-            path: resolve_program(words[0].as_ref(), search_path, folder).map_err(|e| wrong(&e))?,
-            args: words[1..].iter().map(Into::into).collect(),
-            env: cx.environment.variables.clone(),
-            cwd: folder.clone(),
-            stdin: Stdin::Bytes(line.into_bytes().into()),
-            stdout: Keep::Nothing.into(),
-            stderr: Keep::Last(DIAGNOSTIC_BYTES).into(),
-        };
-        let child = self.processes.spawn(program).map_err(|error| wrong(&error))?;
-        let (handle, stop) = StopHandle::new();
-        let mut ended = std::pin::pin!(child.wait(stop));
-        let finished = match tokio::time::timeout(PATIENCE, &mut ended).await {
-            Ok(finished) => finished,
-            Err(_) => {
-                handle.stop(Stop::Firm);
-                ended.await;
-                return Err(wrong(&format_args!("has not ended within {} s", PATIENCE.as_secs())));
-            }
-        };
-        let last = |text: &[u8]| {
-            let text = String::from_utf8_lossy(text);
-            text.lines().last().map(|line| format!(": {line}")).unwrap_or_default()
-        };
-        let said = match &finished.stderr.kept {
-            Kept::Memory(text) => last(text),
-            Kept::File(_) => String::new(),
-        };
-        match finished.exit {
-            Ended::Code(0) => Ok(()),
-            Ended::Code(code) => Err(wrong(&format_args!("ended with exit code {code}{said}"))),
-            other => Err(wrong(&format_args!("ended by {other:?}{said}"))),
+/// Lets a program read a line, and ends it where it takes too long.
+async fn tell(
+    words: &[String],
+    line: String,
+    patience: Duration,
+    processes: &Processes,
+    environment: &Environment,
+) -> Result<(), Failure> {
+    let folder = &environment.working_folder;
+    let search_path = environment.path().map(|path| path.as_os_str());
+    let wrong =
+        |error: &dyn std::fmt::Display| Failure::input(format_args!("`{}`: {error}", words[0]));
+    let program = Program {
+        path: resolve_program(words[0].as_ref(), search_path, folder).map_err(|e| wrong(&e))?,
+        args: words[1..].iter().map(Into::into).collect(),
+        env: environment.variables.clone(),
+        cwd: folder.clone(),
+        stdin: Stdin::Bytes(line.into_bytes().into()),
+        stdout: Keep::Nothing.into(),
+        stderr: Keep::Last(DIAGNOSTIC_BYTES).into(),
+    };
+    let child = processes.spawn(program).map_err(|error| wrong(&error))?;
+    let (handle, stop) = StopHandle::new();
+    let mut ended = std::pin::pin!(child.wait(stop));
+    let finished = match tokio::time::timeout(patience, &mut ended).await {
+        Ok(finished) => finished,
+        Err(_) => {
+            handle.stop(Stop::Firm);
+            ended.await;
+            return Err(wrong(&format_args!("has not ended within {} s", patience.as_secs_f32())));
         }
+    };
+    let last = |text: &[u8]| {
+        let text = String::from_utf8_lossy(text);
+        text.lines().last().map(|line| format!(": {line}")).unwrap_or_default()
+    };
+    let said = match &finished.stderr.kept {
+        Kept::Memory(text) => last(text),
+        Kept::File(_) => String::new(),
+    };
+    match finished.exit {
+        Ended::Code(0) => Ok(()),
+        Ended::Code(code) => Err(wrong(&format_args!("ended with exit code {code}{said}"))),
+        other => Err(wrong(&format_args!("ended by {other:?}{said}"))),
     }
 }
 
@@ -138,4 +147,23 @@ fn append(path: &Path, line: &str) -> Result<(), Failure> {
     let file = OpenOptions::new().append(true).create(true).open(path);
     let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
     written.map_err(|error| Failure::file("append to", path, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use offshoot_process::Options;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_program_that_does_not_end_is_ended() {
+        let environment = Environment::read().expect("a test has a folder and a program");
+        let processes = Processes::start(Options::default()).expect("no keeper is asked for");
+        let words = ["sleep", "600"].map(str::to_owned);
+        let patience = Duration::from_millis(50);
+        let told = tell(&words, "a line\n".to_owned(), patience, &processes, &environment).await;
+        let failure = told.expect_err("it does not end by itself");
+        assert_eq!(failure.complaints[0].message, "`sleep`: has not ended within 0.05 s");
+        assert_eq!(processes.live(), [], "the program has ended");
+    }
 }
