@@ -85,5 +85,8 @@ impl ServerHandler for SessionServer {
 }
 
 fn unsaid(error: &ClientError) -> ErrorData {
-    ErrorData::internal_error(format!("nobody says what this session may do: {error}"), None)
+    ErrorData::internal_error(
+        format!("the supervisor does not say what this session may do: {error}"),
+        None,
+    )
 }

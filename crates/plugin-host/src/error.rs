@@ -292,7 +292,7 @@ impl PluginError {
                 format!("copy it, or take it over with `chown \"$USER\" {}`", path.display())
             }
             Self::Writable { path, .. } => {
-                format!("whoever can write it can do what you can: `chmod go-w {}`", path.display())
+                format!("other users can change it, and its code would run as you: `chmod go-w {}`", path.display())
             }
             Self::NoFile { target, .. } => format!("build it for {target}, and name it in plugin.toml under [files.{target}]"),
             Self::Missing { .. } => "build it, or correct the path in plugin.toml".to_owned(),
@@ -339,7 +339,7 @@ impl PluginError {
                 "a new library is first opened in another process of this program: see why that cannot be, and try again".to_owned()
             }
             Self::Died { .. } => {
-                "it runs code when it is opened; ask whoever made it, and do not use it".to_owned()
+                "it runs code when it is opened; do not use it, and tell its author".to_owned()
             }
             Self::InTrial { hint, .. } => return hint.clone(),
         })

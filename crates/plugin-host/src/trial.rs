@@ -163,7 +163,7 @@ pub(crate) async fn child(
         Exit::Code(0) => None,
         Exit::Code(code) => Some(format!("it ended with code {code}")),
         Exit::Signal(signal) => Some(format!("it was ended by {}", signal_name(signal))),
-        Exit::Lost => Some("nobody knows how it ended".to_owned()),
+        Exit::Lost => Some("how it ended is not known".to_owned()),
     };
     let stderr = text(finished.stderr.kept).trim().to_owned();
     Ok(Ended { stdout: text(finished.stdout.kept), stderr, how })

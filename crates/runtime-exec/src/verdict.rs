@@ -25,7 +25,7 @@ pub(crate) fn reason(finished: &Finished, ok_exit: &[i32]) -> Reason {
         Exit::Signal(signal) => Reason::Signal { signal },
         Exit::Lost => {
             let message =
-                "it did not end when it was killed, so nobody can say how it ended".to_owned();
+                "it did not end when it was killed, so how it ended is not known".to_owned();
             Reason::RuntimeError { message, retryable: false }
         }
     }

@@ -23,7 +23,7 @@ const CHILD: &str = "\
 You are a sub-agent: another agent has started you for one task, which is the first message you get.
 - Do this task and nothing beside it.
 - You are short-lived. Nothing that you do not write down or say outlives your answer.
-- Your last message is your result. It goes to the agent that started you and to nobody else, so let it stand for itself.
+- Your last message is your result. Only the agent that started you gets it, so it must be complete without anything else.
 - You cannot ask back. Where something is missing, do what can be done and say what could not.";
 
 fn standing(launch: &Launch, may_spawn: bool) -> Vec<String> {

@@ -16,7 +16,7 @@
 //!  scout (a run in turns, whose supervisor dies in the middle)
 //!  ├─ scout               completed; its result begins a further turn
 //!  ├─ scout               interrupted and run again; its result begins the last turn
-//!  └─ scout               completed after its parent was over: its result reached nobody
+//!  └─ scout               completed after its parent was over: its result was not delivered
 //! ```
 //!
 //! Ids and moments are fixed, so that every picture of it can be compared to the letter.

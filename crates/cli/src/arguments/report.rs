@@ -8,7 +8,7 @@ use clap::Args;
 Examples:
     \"$OFFSHOOT\" report 'half of the files are read'")]
 pub(crate) struct ReportArguments {
-    /// A line for the parent and for whoever watches
+    /// A line of progress, for the parent and for people who watch the tree
     #[arg(value_name = "TEXT")]
     pub(crate) text: String,
 }

@@ -133,7 +133,7 @@ pub(crate) async fn reach(name: &str, cx: &Invocation) -> Result<(Client, String
     if let Some(error) = unanswered {
         return Err(refused(&error));
     }
-    Err(Failure::input(format_args!("nobody runs the tree of run {run} any more"))
+    Err(Failure::input(format_args!("no supervisor runs the tree of run {run} any more"))
         .hint("`offshoot show` tells how it ended"))
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn ask(
     let usd = config.root_settings(&prepared.agent).budget.usd.map(|usd| usd.value);
     let most = match usd {
         Some(usd) => format!(", which may cost up to ${usd} together"),
-        None => ", and nobody can say what they cost".to_owned(),
+        None => ", and their cost is not known in advance".to_owned(),
     };
     if cx.output.ask(format_args!("start {agents} agents of `{runtime}`{most}? [y/N] "))? {
         return Ok(());

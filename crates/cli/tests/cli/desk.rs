@@ -427,7 +427,7 @@ fn the_operator_reaches_into_a_tree_that_runs() {
     let outcome = place.finish(child, &command, &[]).expect_code(1);
     assert_eq!(outcome.json()["error"]["code"], "cancelled");
     let over = place.run(&["cancel", &run]).expect_code(2);
-    assert!(over.stderr.contains("nobody runs the tree"), "{}", over.stderr);
+    assert!(over.stderr.contains("no supervisor runs the tree"), "{}", over.stderr);
 }
 
 #[test]

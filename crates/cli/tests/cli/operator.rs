@@ -61,5 +61,5 @@ fn the_operator_raises_a_budget_and_pauses_a_tree() {
     assert_eq!(events.stdout().lines().filter(|line| is_raise(line)).count(), 1);
     place.run(&["audit", &run]).expect_code(0);
     let over = place.run(&["pause", &run]).expect_code(2);
-    assert!(over.stderr.contains("nobody runs the tree"), "{}", over.stderr);
+    assert!(over.stderr.contains("no supervisor runs the tree"), "{}", over.stderr);
 }

@@ -162,7 +162,7 @@ async fn of_one_run(runtime: &RuntimeRef, subject: &str, suite: &Suite, book: &m
         }
     })
     .await;
-    book.rule(subject, "an operation that nobody knows is unsupported", async {
+    book.rule(subject, "an operation that does not exist is refused as unsupported", async {
         match soon("the answer", run.call("no such operation".into(), "{}".into())).await? {
             RResult::RErr(error) if error.code == AbiError::UNSUPPORTED => Ok(()),
             RResult::RErr(error) => Err(format!("code {}: {}", error.code, words(&error))),
@@ -193,7 +193,7 @@ async fn of_nonsense(runtime: &RuntimeRef, subject: &str, book: &mut Book<'_>) {
 
 /// A run that does not end by itself, beside what the contract asks.
 async fn of_waiting(runtime: &RuntimeRef, subject: &str, task: &str, book: &mut Book<'_>) {
-    book.rule(subject, "whoever gives up waiting cancels nothing", async {
+    book.rule(subject, "a wait that is given up cancels nothing", async {
         let listener = Listener::default();
         let run = start(runtime, task, &listener);
         soon("its start", listener.started()).await?;

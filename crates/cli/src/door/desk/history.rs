@@ -106,7 +106,7 @@ fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, 
             Some(Words { kind: EntryKind::Message, from, text: text(store, letter)? })
         }
         EventKind::Undelivered { delivery } => {
-            own(EntryKind::Event, format!("its result reached nobody: {delivery}"))
+            own(EntryKind::Event, format!("its result was not delivered: {delivery}"))
         }
         EventKind::Kept { name, value } => {
             let VariableRef { kind, size, .. } = value;
