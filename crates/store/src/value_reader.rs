@@ -26,6 +26,10 @@ use offshoot_model::{ContentHash, VariableRef};
 /// bytes of it. A power of two, as the tree demands.
 pub(crate) const GROUP: u64 = 256 << 10;
 
+/// Values up to this size whose groups are not known are read and verified as a whole: looking for the groups would read them
+/// twice.
+const WHOLE: u64 = 4 << 20;
+
 /// The number of bytes that hashing a file reads at once.
 const BUFFER: usize = 256 << 10;
 
@@ -38,7 +42,8 @@ pub(crate) type Groups = Option<Arc<[ChainingValue]>>;
 /// Reads a value from any place. Bytes that are not those that were stored are an error
 /// ([`InvalidData`](io::ErrorKind::InvalidData)) and are not handed out.
 ///
-/// A large value that this process has neither written nor read before is read once as a whole at the first reading.
+/// A value of more than [`WHOLE`] that this process has neither written nor read before is read once as a whole at the first
+/// reading.
 #[derive(Debug)]
 pub struct ValueReader {
     file: File,
@@ -47,9 +52,10 @@ pub struct ValueReader {
     /// None until the first reading.
     groups: Option<Groups>,
     at: u64,
-    /// The group that was read last, and its number.
+    /// The group that was read last, or the whole value where the hashes of its groups are not known.
     group: Vec<u8>,
-    number: Option<u64>,
+    /// The place of the first byte of this group; none before anything was read.
+    from: Option<u64>,
 }
 
 /// Hashes content, and each group of it.
@@ -70,7 +76,7 @@ type Remembered = (ContentHash, Arc<[ChainingValue]>);
 impl ValueReader {
     /// Reads a value from this file.
     pub(crate) fn new(file: File, value: VariableRef, known: Known) -> Self {
-        Self { file, value, known, groups: None, at: 0, group: Vec::new(), number: None }
+        Self { file, value, known, groups: None, at: 0, group: Vec::new(), from: None }
     }
 
     /// The file itself, of which nothing is verified.
@@ -83,40 +89,52 @@ impl ValueReader {
         &self.value
     }
 
-    /// Reads the group of this number, and compares it with its hash.
-    fn load(&mut self, number: u64) -> io::Result<()> {
-        if self.number == Some(number) {
-            return Ok(());
+    /// Reads the group in which this place lies, and compares it with its hash. Returns the place of its first byte.
+    fn load(&mut self, at: u64) -> io::Result<u64> {
+        let holds = |from: &u64| (*from..*from + self.group.len() as u64).contains(&at);
+        if let Some(from) = self.from.filter(holds) {
+            return Ok(from);
         }
-        self.number = None;
+        self.from = None;
         let groups = match &self.groups {
             Some(groups) => groups.clone(),
             None => self.groups.insert(self.find_groups()?).clone(),
         };
-        let from = number * GROUP;
-        self.group.resize(GROUP.min(self.value.size - from) as usize, 0);
+        let from = if groups.is_some() { at / GROUP * GROUP } else { 0 };
+        let length =
+            if groups.is_some() { GROUP.min(self.value.size - from) } else { self.value.size };
+        self.group.resize(length as usize, 0);
         match self.file.read_exact_at(&mut self.group, from) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(changed()),
             read => read?,
         }
-        let mut hasher = blake3::Hasher::new();
-        hasher.set_input_offset(from).update(&self.group);
         let holds = match &groups {
-            Some(groups) => groups[number as usize] == hasher.finalize_non_root(),
-            None => hasher.finalize() == *self.value.hash.as_bytes(),
+            Some(groups) => {
+                let mut hasher = blake3::Hasher::new();
+                hasher.set_input_offset(from).update(&self.group);
+                groups[(from / GROUP) as usize] == hasher.finalize_non_root()
+            }
+            None => {
+                let mut hasher = GroupHasher::new();
+                hasher.update(&self.group);
+                let (hash, _, groups) = hasher.finish();
+                // For the next reader.
+                self.known.remember(hash, &groups);
+                hash == self.value.hash
+            }
         };
         if !holds {
             return Err(changed());
         }
-        self.number = Some(number);
-        Ok(())
+        self.from = Some(from);
+        Ok(from)
     }
 
-    /// The hashes of the groups: of which values they are known, or the whole is read for them.
+    /// The hashes of the groups, where they are known; of a value that is not small, the whole is read for them.
     fn find_groups(&self) -> io::Result<Groups> {
         let VariableRef { hash, size, .. } = self.value;
         let known = self.known.get(hash);
-        if known.is_some() || size <= GROUP {
+        if known.is_some() || size <= WHOLE {
             return Ok(known);
         }
         let (found, length, groups) = hash_file(&self.file)?;
@@ -144,8 +162,8 @@ impl Read for ValueReader {
         if self.at >= self.value.size || into.is_empty() {
             return Ok(0);
         }
-        self.load(self.at / GROUP)?;
-        let rest = &self.group[(self.at % GROUP) as usize..];
+        let from = self.load(self.at)?;
+        let rest = &self.group[(self.at - from) as usize..];
         let read = rest.len().min(into.len());
         into[..read].copy_from_slice(&rest[..read]);
         self.at += read as u64;
@@ -303,11 +321,13 @@ mod tests {
         }
     }
 
-    /// A reader of these bytes of a value that was stored as those.
-    fn reader(stored: &[u8], there: &[u8]) -> ValueReader {
+    /// A reader of these bytes of a value that was stored as those, by this process or by an earlier one.
+    fn reader(stored: &[u8], there: &[u8], is_known: bool) -> ValueReader {
         let (hash, size, groups) = hashed(stored, 1 << 20);
         let known = Known::default();
-        known.remember(hash, &groups);
+        if is_known {
+            known.remember(hash, &groups);
+        }
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(there).unwrap();
         ValueReader::new(file, VariableRef { hash, size, kind: ValueKind::Bytes }, known)
@@ -315,35 +335,45 @@ mod tests {
 
     #[test]
     fn any_part_is_read_as_it_was_stored() {
-        let bytes = content(3 * GROUP + 99);
-        let mut reader = reader(&bytes, &bytes);
-        for (from, length) in [(0, 10), (GROUP - 3, 6), (2 * GROUP, GROUP + 99), (5, 3 * GROUP)] {
-            let mut part = vec![0; length as usize];
-            reader.seek(SeekFrom::Start(from)).unwrap();
-            reader.read_exact(&mut part).unwrap();
-            assert!(part == bytes[from as usize..][..length as usize], "{from} {length}");
+        let ranges = |size| [(0, 10), (GROUP - 3, 6), (2 * GROUP, GROUP + 99), (5, size - 5)];
+        for (size, is_known) in
+            [(3 * GROUP + 99, true), (3 * GROUP + 99, false), (WHOLE + 3, false)]
+        {
+            let bytes = content(size);
+            let mut reader = reader(&bytes, &bytes, is_known);
+            for (from, length) in ranges(size) {
+                let mut part = vec![0; length as usize];
+                reader.seek(SeekFrom::Start(from)).unwrap();
+                reader.read_exact(&mut part).unwrap();
+                assert!(part == bytes[from as usize..][..length as usize], "{from} {length}");
+            }
+            assert_eq!(reader.seek(SeekFrom::End(-1)).unwrap(), size - 1);
+            assert_eq!(reader.read(&mut [0; 8]).unwrap(), 1);
+            assert_eq!(reader.read(&mut [0; 8]).unwrap(), 0);
+            let before = -size.cast_signed() - 1;
+            assert!(reader.seek(SeekFrom::Current(before)).is_err());
+            assert!(reader.known.get(reader.value.hash).is_some(), "for the next reader");
         }
-        assert_eq!(reader.seek(SeekFrom::End(-1)).unwrap(), 3 * GROUP + 98);
-        assert_eq!(reader.read(&mut [0; 8]).unwrap(), 1);
-        assert_eq!(reader.read(&mut [0; 8]).unwrap(), 0);
-        assert!(reader.seek(SeekFrom::Current(-4 * GROUP.cast_signed())).is_err());
     }
 
     #[test]
     fn what_was_changed_is_not_handed_out_and_the_rest_is() {
-        for size in [900, 4 * GROUP] {
+        // A part is verified by itself where the hashes of the groups are known, else with the whole.
+        let cases = [(900, true, false), (4 * GROUP, true, true), (4 * GROUP, false, false)];
+        for (size, is_known, rest_is_read) in cases {
             let bytes = content(size);
             let mut changed = bytes.clone();
             let at = size as usize - 700;
             changed[at] ^= 1;
-            let mut one = reader(&bytes, &changed);
+            let mut one = reader(&bytes, &changed, is_known);
             one.seek(SeekFrom::Start(size - 1)).unwrap();
             let error = one.read(&mut [0]).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidData);
             one.seek(SeekFrom::Start(0)).unwrap();
-            assert_eq!(one.read(&mut [0]).is_ok(), size > GROUP);
+            assert_eq!(one.read(&mut [0]).is_ok(), rest_is_read, "{size} {is_known}");
             // Cut off.
-            let error = reader(&bytes, &bytes[..at]).read_to_end(&mut Vec::new()).unwrap_err();
+            let mut short = reader(&bytes, &bytes[..at], is_known);
+            let error = short.read_to_end(&mut Vec::new()).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidData);
         }
     }
