@@ -80,7 +80,7 @@ async fn queued(runs: u64, folder: &Path) -> Result<f64> {
     // What still waits for the disk is not what is measured. A second question is answered after the events of the
     // first round were given to the store, and the store takes one call after the other.
     session.counts().await;
-    engine.store.append(Vec::new()).await?;
+    engine.store.append(&[]).await?;
     let growth = resident("VmRSS")? - before;
     session.pause(false);
     let outcome = fan.answer().await?;

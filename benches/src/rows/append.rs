@@ -64,7 +64,7 @@ fn ours(setting: &Setting, events: &[Event]) -> Result<(f64, u64)> {
     // As many in a call as one step of the engine has.
     let calls: Vec<Vec<Event>> = events.chunks(4).map(<[Event]>::to_vec).collect();
     let (seconds, ()) = timed(|| {
-        let commits: Vec<Commit> = calls.into_iter().map(|call| store.append(call)).collect();
+        let commits: Vec<Commit> = calls.into_iter().map(|call| store.append(&call)).collect();
         commits.into_iter().try_for_each(Commit::wait)?;
         Ok(())
     })?;

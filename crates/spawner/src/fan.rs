@@ -262,11 +262,11 @@ impl Fan {
         }
         // Unbounded, because the supervisor must not wait for a merge; each piece is told of once.
         let (follower, events) = mpsc::unbounded_channel();
-        let asked = asking::all(asks, shared, |asks| {
+        let asked = asking::all(asks, shared, |asks, room| {
             let follower = follower.clone();
             let caller = RunIndex::ROOT;
-            let message =
-                Message::Fan { id, caller, asks, follower, max_fail, numbers: numbers.clone() };
+            let numbers = numbers.clone();
+            let message = Message::Fan { id, caller, asks, follower, max_fail, numbers, room };
             sender.send(message).map_err(|_| SpawnerError::Over)
         });
         if let Err(error) = asked.await {

@@ -49,10 +49,10 @@ mod tests {
             let kind = EventKind::Starting;
             offshoot_model::Event { root, seq, at: Timestamp::EPOCH, run, kind }
         };
-        store.append(vec![event(1), event(2)]).await.expect("memory");
+        store.append(&[event(1), event(2)]).await.expect("memory");
         let known = KnownTree::default();
         let before = known.tree(&store, root).expect("memory");
-        store.append(vec![event(3)]).await.expect("memory");
+        store.append(&[event(3)]).await.expect("memory");
         known.tree(&store, root).expect("memory");
         assert_eq!(known.0.lock().expect("nobody panics with it").last, 3);
         assert_eq!(before.nodes().count(), 0, "what was handed out does not change");

@@ -282,7 +282,8 @@ impl Supervisor {
     /// Something is due. What was seen of runs whose silence is judged counts first.
     fn time(&mut self, effects: &mut Vec<Effect>) {
         for run in self.machine.wants_signs(self.shared.clock.now()) {
-            if let Some(at) = self.runs.get(run).and_then(|entry| entry.signs.last()) {
+            let attempt = self.runs.get(run).and_then(|entry| entry.attempt.as_ref());
+            if let Some(at) = attempt.and_then(|attempt| attempt.signs.last()) {
                 self.step(Input::Sign { run, at }, effects);
             }
         }

@@ -44,7 +44,7 @@ fn record(home: &Path) -> Result<RootId> {
     let folder = DataFolder::open(home.join("data"))?;
     let store = SqliteStore::open(&folder)?;
     let (ours, commits) = timed(|| {
-        let commits: Vec<Commit> = events.into_iter().map(|call| store.append(call)).collect();
+        let commits: Vec<Commit> = events.into_iter().map(|call| store.append(&call)).collect();
         for commit in commits {
             commit.wait()?;
         }
@@ -122,7 +122,7 @@ fn trees(home: &Path) -> Result<()> {
             let root = RootId::new(run_id(number));
             let kinds = [admitted(root.run(), None, 0), ended(number)];
             let event = |(at, kind)| event(root, at as u64 + 1, root.run(), kind);
-            store.append(kinds.into_iter().enumerate().map(event).collect())
+            store.append(&kinds.into_iter().enumerate().map(event).collect::<Vec<_>>())
         })
         .collect();
     for commit in commits {

@@ -33,7 +33,7 @@
 //! let _held = folder.hold(root)?;
 //! let ended = EventKind::Ended(Box::new(Ending::of(Reason::Completed { exit_code: Some(0) })));
 //! store
-//!     .append(vec![
+//!     .append(&[
 //!         Event { root, seq: 1, at: Timestamp::EPOCH, run, kind: EventKind::Starting },
 //!         Event { root, seq: 2, at: Timestamp::EPOCH, run, kind: ended },
 //!     ])

@@ -73,8 +73,9 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
-    fn append(&self, mut events: Vec<Event>) -> Commit {
-        events.retain(|event| event.kind.class() == EventClass::Kept);
+    fn append(&self, events: &[Event]) -> Commit {
+        let kept = |event: &&Event| event.kind.class() == EventClass::Kept;
+        let events = events.iter().filter(kept).cloned().collect();
         Commit::ready(self.record().append(events))
     }
 

@@ -91,13 +91,14 @@ impl SqliteStore {
         self.writer.get().and_then(|writer| writer.as_ref().ok()).map_or(0, Writer::commits)
     }
 
-    fn write(&self, mut events: Vec<Event>, patience: Option<Duration>) -> Commit {
-        events.retain(|event| event.kind.class() == EventClass::Kept);
-        if events.is_empty() {
+    fn write(&self, events: &[Event], patience: Option<Duration>) -> Commit {
+        let mut kept =
+            events.iter().filter(|event| event.kind.class() == EventClass::Kept).peekable();
+        if kept.peek().is_none() {
             return Commit::ready(Ok(()));
         }
         match self.writer.get_or_init(|| Writer::start(&self.folder)) {
-            Ok(writer) => writer.append(events, patience),
+            Ok(writer) => writer.append(kept, patience),
             Err(error) => Commit::ready(Err(error.clone())),
         }
     }
@@ -159,11 +160,11 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
-    fn append(&self, events: Vec<Event>) -> Commit {
+    fn append(&self, events: &[Event]) -> Commit {
         self.write(events, None)
     }
 
-    fn append_soon(&self, events: Vec<Event>) -> Commit {
+    fn append_soon(&self, events: &[Event]) -> Commit {
         self.write(events, Some(PATIENCE))
     }
 

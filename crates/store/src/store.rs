@@ -21,11 +21,11 @@ pub trait Store: Send + Sync + 'static {
     /// One call is recorded whole or not at all, and calls are recorded in the order in which they were made. Each
     /// event must follow the last one of its tree without a gap, so nothing can be recorded after something that was
     /// lost: see [`StoreError::Broken`]. Events that are not to be kept (progress) are passed over.
-    fn append(&self, events: Vec<Event>) -> Commit;
+    fn append(&self, events: &[Event]) -> Commit;
 
     /// As [`append`](Self::append), for what nobody waits for: it may be kept back for a few milliseconds, so that what comes
     /// meanwhile becomes durable with it. An append behind it that is in haste takes it along.
-    fn append_soon(&self, events: Vec<Event>) -> Commit {
+    fn append_soon(&self, events: &[Event]) -> Commit {
         self.append(events)
     }
 

@@ -31,7 +31,7 @@ pub fn append_all(store: &SqliteStore) -> (Acknowledged, Option<StoreError>) {
     let (mut told, mut first) = (Acknowledged::new(), None);
     for deed in deeds() {
         let last = deed.last().expect("a deed has events").clone();
-        match store.append(deed).wait() {
+        match store.append(&deed).wait() {
             Ok(()) => {
                 told.insert(last.root, last.seq);
             }
@@ -70,7 +70,7 @@ pub fn check_record(store: &SqliteStore, told: &Acknowledged) {
         // What was not recorded can be appended as if nothing had happened.
         let rest: Vec<Event> = expected[found.len()..].iter().map(|&event| event.clone()).collect();
         if !rest.is_empty() {
-            store.append(rest).wait().expect("there is nothing in the way any more");
+            store.append(&rest).wait().expect("there is nothing in the way any more");
         }
         assert_eq!(store.verify_record(root).expect("the chain holds"), expected.len() as u64);
     }

@@ -112,7 +112,7 @@ fn dying_process() {
     let store = open(Path::new(&path)).expect("it dies or it works");
     for deed in deeds() {
         let last = deed.last().expect("a deed has events").clone();
-        store.append(deed).wait().expect("it dies or it works");
+        store.append(&deed).wait().expect("it dies or it works");
         println!("\ntold {} {}", last.root, last.seq);
     }
     drop(store);

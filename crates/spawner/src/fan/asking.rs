@@ -6,6 +6,7 @@ use futures_util::future::try_join_all;
 use offshoot_model::Payload;
 use offshoot_policy::Terms;
 use offshoot_store::StoreError;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::SpawnerError;
 use crate::shared::Shared;
@@ -18,6 +19,9 @@ const PIECES: usize = 1024;
 /// together what is asked for together. More would take threads that others wait for.
 const FILES: usize = 64;
 
+/// The most pieces whose admission is not durable yet: each is held in memory until then, and a disk is slower than a request.
+const ON_THEIR_WAY: usize = 4 * PIECES;
+
 /// A task, and how many pieces of a group have it.
 struct Task {
     text: Arc<str>,
@@ -26,10 +30,12 @@ struct Task {
 
 /// Hands on the pieces in their order, as their tasks are kept. Where a budget is to be divided, all at once: each gets
 /// its part of what there is when they are asked for.
+///
+/// What is handed on brings its room, which is free again once the pieces are on record.
 pub(super) async fn all(
     asks: Vec<Ask>,
     shared: &Shared,
-    mut hand_on: impl FnMut(Vec<Ask>) -> Result<(), SpawnerError>,
+    mut hand_on: impl FnMut(Vec<Ask>, Option<OwnedSemaphorePermit>) -> Result<(), SpawnerError>,
 ) -> Result<(), SpawnerError> {
     let terms = Terms::root(&shared.config, &shared.agent);
     let divides = terms.budget_tokens.is_some() || terms.budget_usd.is_some();
@@ -37,6 +43,7 @@ pub(super) async fn all(
     let mut last: Option<(Arc<str>, Payload)> = None;
     let mut asks = asks.into_iter().peekable();
     let mut together = Vec::new();
+    let room = Arc::new(Semaphore::new(ON_THEIR_WAY));
     while asks.peek().is_some() {
         let (mut group, mut tasks): (Vec<Ask>, Vec<Task>) = (Vec::new(), Vec::new());
         let mut files = 0;
@@ -64,12 +71,15 @@ pub(super) async fn all(
         last = tasks.pop().map(|task| task.text).zip(kept.into_iter().last());
         match divides {
             true => together.append(&mut group),
-            false => hand_on(group)?,
+            false => {
+                let room = Arc::clone(&room).acquire_many_owned(group.len() as u32).await;
+                hand_on(group, Some(room.expect("it is never closed")))?;
+            }
         }
     }
     match together.is_empty() {
         true => Ok(()),
-        false => hand_on(together),
+        false => hand_on(together, None),
     }
 }
 

@@ -24,19 +24,25 @@ pub(super) struct Entry {
     pub(super) spare: Option<Box<Prepared>>,
     /// The record that must be durable before it may start.
     pub(super) admitted: u64,
-    pub(super) stop: Option<StopHandle>,
+    /// The attempt that runs; none before it starts.
+    pub(super) attempt: Option<Attempt>,
     /// Whether it was asked to stop before it was started.
     pub(super) stopped: bool,
     pub(super) follower: Option<Follower>,
     pub(super) post: Post,
+    /// What was chosen for it, for those below it; most runs have none.
+    pub(super) mind: Option<Arc<Mind>>,
+}
+
+/// The links to an attempt that runs. A run in line has none, because queues hold many.
+pub(super) struct Attempt {
+    pub(super) stop: StopHandle,
     /// The moment at which it was last seen at work.
     pub(super) signs: Signs,
     /// Asks what it has used up to now.
     pub(super) usage: UsageProbe,
     /// The watch over the CPU time that it uses while it waits.
     pub(super) cpu: CpuWatch,
-    /// What was chosen for it, for those below it; most runs have none.
-    pub(super) mind: Option<Arc<Mind>>,
 }
 
 /// Where letters to a run are put.
@@ -83,8 +89,7 @@ impl Entry {
     pub(super) fn again(&mut self, continues: bool) {
         let prepared = self.spare.take().expect("whoever may have another attempt has a spare");
         self.launch = Some(Box::new(Prepared { continues, ..*prepared }));
-        (self.stop, self.post) = (None, Post::default());
-        (self.usage, self.cpu) = (UsageProbe::default(), CpuWatch::default());
+        (self.attempt, self.post) = (None, Post::default());
     }
 
     /// Sets the letters that the run reads first.

@@ -35,6 +35,8 @@ pub(crate) enum Message {
         max_fail: Option<u32>,
         /// The places of all pieces of the request among those that the owner has asked for.
         numbers: Range<u32>,
+        /// Given back once the admission of these pieces is durable.
+        room: Option<OwnedSemaphorePermit>,
     },
     /// The pieces of one request that are not over are not needed any more.
     CancelPieces { fan: FanId, by: CancelledBy },

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use offshoot_model::Event;
 use offshoot_store::{Commit, Store, StoreError};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::Answered;
 use crate::machine::Effect;
@@ -32,6 +33,8 @@ pub(super) struct Told {
     pub(super) answers: Vec<Answered>,
     /// For everybody else.
     pub(super) effects: Vec<Effect>,
+    /// Given back to requests for many pieces, which hand on no more than they have room for.
+    pub(super) room: Vec<OwnedSemaphorePermit>,
 }
 
 impl Told {
@@ -60,7 +63,7 @@ impl Outbox {
     /// Gives everything that is not durable to the store again, in its order.
     pub(super) fn append_again(&mut self, store: &dyn Store) {
         for batch in &mut self.batches {
-            batch.commit = Some(store.append(batch.events.clone()));
+            batch.commit = Some(store.append(&batch.events));
         }
     }
 
@@ -70,6 +73,7 @@ impl Outbox {
         let Some(batch) = self.batches.back_mut() else { return Some(told) };
         batch.told.answers.extend(told.answers);
         batch.told.effects.extend(told.effects);
+        batch.told.room.extend(told.room);
         None
     }
 

@@ -7,14 +7,16 @@ use offshoot_runtime::{LetterBox, RunContext, Stop, StopHandle, Turns, UsageProb
 use offshoot_store::StoreError;
 use tokio::sync::mpsc;
 
-use super::entries::{Entry, Follower};
+use super::entries::{Attempt, Entry, Follower};
 use super::outbox::Told;
 use super::{
     Answered, Asked, Asker, FanEvent, Message, Naming, Supervisor, TreeState, Waited, Written,
 };
 use crate::agent;
+use crate::cpu_watch::CpuWatch;
 use crate::machine::{Effect, Input, Outcome, ReplyId, RunIndex};
 use crate::names::Kept;
+use crate::signs::Signs;
 
 /// How many events are given to the store in one piece, where a single message has more: the first of a hundred
 /// thousand pieces start while the last are being recorded.
@@ -102,9 +104,9 @@ impl Supervisor {
                 Some(_) => None,
                 // Where more runs hold slots, more is about to be recorded.
                 None if told.can_wait() && self.machine.active() > 0 => {
-                    Some(store.append_soon(record.clone()))
+                    Some(store.append_soon(&record))
                 }
-                None => Some(store.append(record.clone())),
+                None => Some(store.append(&record)),
             };
             self.outbox.push(commit, record, told);
         } else if let Some(told) = self.outbox.push_behind(told) {
@@ -228,18 +230,17 @@ impl Supervisor {
             return self.step(Input::Finished { run, outcome }, effects);
         }
         let (stop, signal) = StopHandle::new();
-        entry.stop = Some(stop);
-        let (signs, cpu) = (entry.signs.clone(), entry.cpu.clone());
+        let (signs, cpu) = (Signs::default(), CpuWatch::default());
+        let usage = UsageProbe::default();
+        let requests = usage.requests();
+        entry.attempt = Some(Attempt { stop, signs: signs.clone(), usage, cpu: cpu.clone() });
         let inline_bytes = session.inline_bytes;
         let host = self.host(run, session.agent.clone(), inline_bytes, signs, cpu.clone());
         let letters = LetterBox::default();
         let turns = Turns::new(host.clone(), letters.clone());
         let entry = self.runs.get_mut(run).expect("it was there a moment ago");
         entry.post.open(letters);
-        let probe = UsageProbe::default();
-        let cx =
-            RunContext { host, stop: signal, turns, usage: probe.requests(), cpu: cpu.meter() };
-        entry.usage = probe;
+        let cx = RunContext { host, stop: signal, turns, usage: requests, cpu: cpu.meter() };
         let shared = Arc::clone(&self.shared);
         let task = Task { run, sender: self.sender.clone(), outcome: None };
         self.agents.spawn(async move {
@@ -252,8 +253,8 @@ impl Supervisor {
 
     fn stop(&mut self, run: RunIndex, how: Stop) {
         let Some(entry) = self.runs.get_mut(run) else { return };
-        match &entry.stop {
-            Some(stop) => stop.stop(how),
+        match &entry.attempt {
+            Some(attempt) => attempt.stop.stop(how),
             None => entry.stopped = true,
         }
     }

@@ -8,6 +8,7 @@ use offshoot_runtime::WaitFor;
 use tokio::sync::mpsc;
 
 use super::entries::{Entry, Follower};
+use super::outbox::Told;
 use super::{
     Allowed, Ask, Asked, Asker, BATCH, Children, Counts, FanEvent, FanId, Message, Naming,
     Recorded, Supervisor, Written,
@@ -27,7 +28,7 @@ impl Supervisor {
                     self.ask(ask, Asker::One(reply), effects);
                 }
             }
-            Message::Fan { id, caller, mut asks, follower, max_fail, numbers } => {
+            Message::Fan { id, caller, mut asks, follower, max_fail, numbers, room } => {
                 if let Some(most) = max_fail {
                     self.allow_failures(id, most, numbers);
                 }
@@ -40,6 +41,12 @@ impl Supervisor {
                         // So that what is to be recorded of a hundred thousand is not in memory at once.
                         self.perform(effects);
                     }
+                }
+                if let Some(room) = room {
+                    self.perform(effects);
+                    // Where nothing is on its way, the admissions are durable, and the room is given back here.
+                    let told = Told { room: vec![room], ..Told::default() };
+                    drop(self.outbox.push_behind(told));
                 }
             }
             Message::CancelPieces { fan, by } => self.cancel_pieces(fan, by, effects),
@@ -141,9 +148,10 @@ impl Supervisor {
                 let found = index.and_then(|index| Some((index, self.machine.session(index)?)));
                 let asking = found.map(|(index, session)| {
                     let Session { key, agent, depth, grant, inline_bytes, may_retry: _ } = session;
-                    let entry = self.runs.get(index);
-                    let usage = entry.map(|entry| entry.usage.clone()).unwrap_or_default();
-                    let cpu = entry.map(|entry| entry.cpu.clone()).unwrap_or_default();
+                    let attempt = self.runs.get(index).and_then(|entry| entry.attempt.as_ref());
+                    let (usage, cpu) = attempt
+                        .map(|attempt| (attempt.usage.clone(), attempt.cpu.clone()))
+                        .unwrap_or_default();
                     Asking { index, key, agent, depth, grant, inline_bytes, usage, cpu }
                 });
                 // Whoever asked may have gone.
@@ -199,7 +207,7 @@ impl Supervisor {
         let is_piece = |entry: &Entry| entry.follower.as_ref().is_some_and(|it| it.fan == fan);
         for run in self.runs.which(is_piece) {
             // The slot that came free just now may start it with the next effect.
-            if let Some(entry) = self.runs.get_mut(run).filter(|entry| entry.stop.is_none()) {
+            if let Some(entry) = self.runs.get_mut(run).filter(|entry| entry.attempt.is_none()) {
                 entry.stopped = true;
             }
             self.step(Input::Cancel { run, reach: Reach::Subtree, by }, effects);

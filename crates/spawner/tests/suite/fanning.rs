@@ -30,7 +30,7 @@ async fn the_first_pieces_run_while_the_tasks_of_the_last_are_kept() {
         }
         .boxed()
     });
-    let append = |inner: &MemoryStore, events: Vec<Event>| inner.append(events);
+    let append = |inner: &MemoryStore, events: &[Event]| inner.append(events);
     let store = Intercept::new(Arc::new(MemoryStore::new()), append).before_put(before_put);
     let runtime = FnRuntime::new("counts", move |launch, _cx| {
         started.add_permits(1);

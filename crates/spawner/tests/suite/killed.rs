@@ -38,7 +38,7 @@ fn dying(inner: Arc<MemoryStore>, write: i64, last: Last, dead: Arc<Notify>) -> 
         dead.notify_one();
         Commit::waiting(commit)
     };
-    let append = move |inner: &MemoryStore, events: Vec<Event>| match (
+    let append = move |inner: &MemoryStore, events: &[Event]| match (
         left.fetch_sub(1, Ordering::SeqCst),
         last,
     ) {

@@ -36,7 +36,7 @@ pub(super) struct Digest([u8; 32]);
 pub(super) struct Link([u8; 32]);
 
 impl Row {
-    pub(super) fn new(event: Event) -> Result<Self, StoreError> {
+    pub(super) fn new(event: &Event) -> Result<Self, StoreError> {
         let body = serde_json::to_string(&event.kind).map_err(|error| {
             StoreError::Unrecordable { root: event.root, seq: event.seq, source: Arc::new(error) }
         })?;
@@ -50,8 +50,8 @@ impl Row {
             digest: Digest::of(event.root, event.seq, event.run, event.at, &body),
             ends,
             body,
-            key: match event.kind {
-                EventKind::Admitted(admitted) => Some(admitted.key),
+            key: match &event.kind {
+                EventKind::Admitted(admitted) => Some(admitted.key.clone()),
                 _ => None,
             },
         })

@@ -84,7 +84,11 @@ impl Writer {
     }
 
     /// Queues events: in haste, or until so long from now at most.
-    pub(super) fn append(&self, events: Vec<Event>, patience: Option<Duration>) -> Commit {
+    pub(super) fn append<'a>(
+        &self,
+        events: impl IntoIterator<Item = &'a Event>,
+        patience: Option<Duration>,
+    ) -> Commit {
         let rows = events.into_iter().map(Row::new).collect::<Result<Vec<_>, _>>();
         let rows = match rows {
             Ok(rows) => rows,
@@ -196,14 +200,14 @@ mod tests {
         drop(SqliteStore::open(&folder).unwrap());
         let writer = Writer::start(&folder).unwrap();
         writer.counts.waiting.store(QUEUE_EVENTS, Ordering::Relaxed);
-        let refused = writer.append(vec![event(1)], None).wait();
+        let refused = writer.append(&[event(1)], None).wait();
         assert!(
             matches!(refused, Err(StoreError::Overloaded { waiting: QUEUE_EVENTS })),
             "{refused:?}"
         );
         // It counted for nothing, and what comes later is taken.
         assert_eq!(writer.counts.waiting.swap(QUEUE_EVENTS - 2, Ordering::Relaxed), QUEUE_EVENTS);
-        writer.append(vec![event(1), event(2)], None).wait().unwrap();
+        writer.append(&[event(1), event(2)], None).wait().unwrap();
         assert_eq!(writer.counts.waiting.load(Ordering::Relaxed), QUEUE_EVENTS - 2);
     }
 }

@@ -56,8 +56,8 @@ fn events_come_back_in_order(store: AnyStore) {
     let mut script = Script::new();
     let first = vec![script.next(admitted("agent:main:main")), script.next(EventKind::Starting)];
     let second = vec![script.next(ended("42"))];
-    store.append(first.clone()).wait().unwrap();
-    store.append(second.clone()).wait().unwrap();
+    store.append(&first).wait().unwrap();
+    store.append(&second).wait().unwrap();
     let all = [first, second].concat();
     for after in 0..=3 {
         assert_eq!(events(&store, script.root, after), all[after as usize..]);
@@ -68,11 +68,11 @@ fn events_come_back_in_order(store: AnyStore) {
 
 fn a_long_record_is_read_page_by_page(store: AnyStore) {
     let mut script = Script::new();
-    store.append(script.many(5000)).wait().unwrap();
+    store.append(&script.many(5000)).wait().unwrap();
     let mut reading = store.events(script.root, 0);
     let first = reading.next().unwrap().unwrap();
     // What is recorded while somebody reads is read too.
-    store.append(script.many(5000)).wait().unwrap();
+    store.append(&script.many(5000)).wait().unwrap();
     let seqs: Vec<u64> = reading.map(|event| event.unwrap().seq).collect();
     assert_eq!(first.seq, 1);
     assert_eq!(seqs, (2..=10_000).collect::<Vec<_>>());
@@ -93,16 +93,16 @@ fn what_does_not_follow_is_refused_whole(store: AnyStore) {
         }
     }
     let root = script.root;
-    check(store.append(lost.clone()).wait(), root, 0, 2);
-    store.append(one.clone()).wait().unwrap();
-    check(store.append(later.clone()).wait(), root, 1, 4);
-    check(store.append(one.clone()).wait(), root, 1, 1);
+    check(store.append(&lost).wait(), root, 0, 2);
+    store.append(&one).wait().unwrap();
+    check(store.append(&later).wait(), root, 1, 4);
+    check(store.append(&one).wait(), root, 1, 1);
     // A gap inside a call: nothing of it is recorded.
-    check(store.append([lost[..1].to_vec(), later.clone()].concat()).wait(), root, 2, 4);
+    check(store.append(&[lost[..1].to_vec(), later.clone()].concat()).wait(), root, 2, 4);
     assert_eq!(events(&store, root, 0), one);
     // What was lost can be appended again, and then the rest.
-    store.append(lost).wait().unwrap();
-    store.append(later).wait().unwrap();
+    store.append(&lost).wait().unwrap();
+    store.append(&later).wait().unwrap();
     assert_eq!(events(&store, root, 0).len(), 4);
 }
 
@@ -114,12 +114,12 @@ fn one_call_may_be_about_several_trees(store: AnyStore) {
         one.next(EventKind::Waiting),
         other.next(EventKind::Waiting),
     ];
-    store.append(call).wait().unwrap();
+    store.append(&call).wait().unwrap();
     // Whole or not at all, also across trees.
     let good = one.next(EventKind::Returned);
     let mut bad = other.next(EventKind::Returned);
     bad.seq += 1;
-    assert!(store.append(vec![good, bad]).wait().is_err());
+    assert!(store.append(&[good, bad]).wait().is_err());
     assert_eq!(events(&store, one.root, 0).len(), 2);
     assert_eq!(events(&store, other.root, 0).len(), 2);
 }
@@ -129,16 +129,16 @@ fn progress_is_passed_over(store: AnyStore) {
     let kept = script.next(EventKind::Starting);
     let mut progress = kept.clone();
     progress.kind = EventKind::Progress { text: "half".into() };
-    store.append(vec![progress.clone()]).wait().unwrap();
-    store.append(vec![kept.clone(), progress]).wait().unwrap();
-    store.append(Vec::new()).wait().unwrap();
+    store.append(&[progress.clone()]).wait().unwrap();
+    store.append(&[kept.clone(), progress]).wait().unwrap();
+    store.append(&[]).wait().unwrap();
     assert_eq!(events(&store, script.root, 0), [kept]);
 }
 
 fn a_dropped_commit_is_recorded_all_the_same(store: AnyStore) {
     let mut script = Script::new();
-    drop(store.append(script.many(1)));
-    store.append(script.many(1)).wait().unwrap();
+    drop(store.append(&script.many(1)));
+    store.append(&script.many(1)).wait().unwrap();
     assert_eq!(events(&store, script.root, 0).len(), 2);
 }
 
@@ -148,7 +148,7 @@ fn many_threads_append_at_once(store: AnyStore) {
             .map(|_| {
                 scope.spawn(|| {
                     let mut script = Script::new();
-                    let commits: Vec<_> = (0..50).map(|_| store.append(script.many(2))).collect();
+                    let commits: Vec<_> = (0..50).map(|_| store.append(&script.many(2))).collect();
                     commits.into_iter().for_each(|commit| commit.wait().unwrap());
                     script.root
                 })
@@ -166,13 +166,10 @@ fn trees_are_listed_as_they_were_opened(store: AnyStore) {
     assert_eq!(store.roots().unwrap(), []);
     let (mut one, mut other) = (Script::new(), Script::new());
     // The second id is the older one: what counts is who was opened first.
-    store.append(vec![other.next(admitted("agent:b:main"))]).wait().unwrap();
-    store.append(vec![one.next(EventKind::Starting), one.next(failed(7))]).wait().unwrap();
+    store.append(&[other.next(admitted("agent:b:main"))]).wait().unwrap();
+    store.append(&[one.next(EventKind::Starting), one.next(failed(7))]).wait().unwrap();
     let child = new_run();
-    store
-        .append(vec![other.about(child, ended("a child's end is not the tree's"))])
-        .wait()
-        .unwrap();
+    store.append(&[other.about(child, ended("a child's end is not the tree's"))]).wait().unwrap();
     let summary = |script: &Script, key: Option<&str>, last_seq, ended| RootSummary {
         root: script.root,
         key: key.map(|key| key.parse().unwrap()),
@@ -192,7 +189,7 @@ fn all_trees_are_read_one_after_the_other(store: AnyStore) {
     // Recorded in turns; one tree is longer than a page, and their ends meet pages' ends.
     for count in [1, 2047, 100] {
         for script in &mut scripts {
-            store.append(script.many(count)).wait().unwrap();
+            store.append(&script.many(count)).wait().unwrap();
         }
     }
     let read: Vec<Event> = store.all_events().collect::<Result<_, _>>().unwrap();
@@ -215,7 +212,7 @@ fn runs_are_found_by_what_people_type(store: AnyStore) {
     }
     let mut telegram = Script::new();
     opening.push(telegram.next(admitted("agent:main:telegram:main")));
-    store.append(opening).wait().unwrap();
+    store.append(&opening).wait().unwrap();
 
     let check = |text: &str, expected: &[_]| {
         let found = store.find(text).unwrap();
@@ -242,8 +239,8 @@ fn runs_are_found_by_what_people_type(store: AnyStore) {
     assert!(runs.is_sorted_by(|a, b| a > b));
 
     let mut crowd = Script::new();
-    let crowd = (0..30).map(|_| crowd.about(new_run(), admitted("agent:a:main"))).collect();
-    store.append(crowd).wait().unwrap();
+    let crowd: Vec<_> = (0..30).map(|_| crowd.about(new_run(), admitted("agent:a:main"))).collect();
+    store.append(&crowd).wait().unwrap();
     assert_eq!(store.find(&root.to_string()[..2]).unwrap().len(), FIND_LIMIT);
 }
 
@@ -252,10 +249,10 @@ fn a_run_is_known_from_admission_to_ending(store: AnyStore) {
     let (root, run) = (script.root, script.root.run());
     assert!(store.admitted(root, run).unwrap().is_none());
     assert!(store.ending(root, run).unwrap().is_none());
-    store.append(vec![script.next(admitted("agent:main:main"))]).wait().unwrap();
+    store.append(&[script.next(admitted("agent:main:main"))]).wait().unwrap();
     assert_eq!(store.admitted(root, run).unwrap().unwrap(), admission("agent:main:main"));
     assert!(store.ending(root, run).unwrap().is_none());
-    store.append(vec![script.next(EventKind::Starting), script.next(ended("42"))]).wait().unwrap();
+    store.append(&[script.next(EventKind::Starting), script.next(ended("42"))]).wait().unwrap();
     let ending = store.ending(root, run).unwrap().unwrap();
     assert_eq!(ending.output, Some(Payload::text("42")));
     assert_eq!(store.admitted(root, run).unwrap().unwrap(), admission("agent:main:main"));
@@ -266,11 +263,11 @@ fn what_another_tree_says_of_a_run_does_not_count(store: AnyStore) {
     let (root, run) = (own.root, new_run());
     let forged = vec![other.about(run, admitted("agent:b:main")), other.about(run, ended("43"))];
     let admission = own.about(run, admitted("agent:a:main"));
-    store.append(forged).wait().unwrap();
-    store.append(vec![admission]).wait().unwrap();
+    store.append(&forged).wait().unwrap();
+    store.append(&[admission]).wait().unwrap();
     assert_eq!(store.admitted(root, run).unwrap().unwrap().key.as_str(), "agent:a:main");
     assert_eq!(store.ending(root, run).unwrap(), None);
-    store.append(vec![own.about(run, ended("42"))]).wait().unwrap();
+    store.append(&[own.about(run, ended("42"))]).wait().unwrap();
     assert_eq!(store.ending(root, run).unwrap().unwrap().output, Some(Payload::text("42")));
     assert_eq!(store.ending(other.root, run).unwrap().unwrap().output, Some(Payload::text("43")));
 }

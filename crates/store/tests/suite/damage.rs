@@ -23,7 +23,7 @@ fn record() -> (OnDisk, Vec<Tree>, Vec<u8>) {
         let mut events = vec![script.next(admitted("agent:main:main"))];
         events.extend(script.many(EVENTS - 2));
         events.push(script.next(ended("a result that is long enough to be seen in the file")));
-        disk.store.append(events.clone()).wait().unwrap();
+        disk.store.append(&events).wait().unwrap();
         trees.push((script.root, events));
     }
     let database = disk.database();
@@ -151,7 +151,7 @@ fn an_empty_record_beside_values_is_no_new_one() {
 fn two_records() -> [(tempfile::TempDir, DataFolder); 2] {
     [(); 2].map(|()| {
         let OnDisk { store, folder, _home } = OnDisk::new();
-        store.append(Script::new().many(3)).wait().unwrap();
+        store.append(&Script::new().many(3)).wait().unwrap();
         (_home, folder)
     })
 }
@@ -230,7 +230,7 @@ fn an_older_copy_of_the_record_is_noticed() {
     let mut script = Script::new();
     let append = |script: &mut Script| {
         let store = SqliteStore::open(&folder).unwrap();
-        store.append(script.many(3)).wait().unwrap();
+        store.append(&script.many(3)).wait().unwrap();
     };
     append(&mut script);
     let older = std::fs::read(&path).unwrap();

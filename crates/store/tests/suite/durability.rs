@@ -25,7 +25,7 @@ fn writer_process() {
     let mut script = Script::after(RootId::new(ROOT), 0);
     loop {
         // Some of each are in flight when the kill comes.
-        let commits: Vec<_> = (0..10).map(|_| store.append(script.many(3))).collect();
+        let commits: Vec<_> = (0..10).map(|_| store.append(&script.many(3))).collect();
         commits.into_iter().for_each(|commit| commit.wait().unwrap());
         println!("\ntold {}", script.last());
     }
@@ -71,7 +71,7 @@ fn recorded_before_told() {
         "{recorded}, told {last}"
     );
     let mut script = Script::after(root, recorded);
-    store.append(script.many(1)).wait().unwrap();
+    store.append(&script.many(1)).wait().unwrap();
     assert_eq!(store.verify_record(root).unwrap(), recorded + 1);
 }
 
@@ -80,7 +80,7 @@ fn a_record_outlives_its_store() {
     let disk = OnDisk::new();
     let mut script = Script::new();
     // Nobody waits: closing does.
-    drop(disk.store.append(script.many(1000)));
+    drop(disk.store.append(&script.many(1000)));
     drop(disk.store);
     let store = SqliteStore::open(&disk.folder).unwrap();
     assert_eq!(store.verify_record(script.root).unwrap(), 1000);
@@ -95,7 +95,7 @@ fn what_waits_together_is_committed_together() {
     let mut scripts: Vec<_> = (0..50).map(|_| Script::new()).collect();
     let commits: Vec<_> = (0..20)
         .flat_map(|_| {
-            scripts.iter_mut().map(|script| disk.store.append(script.many(1))).collect::<Vec<_>>()
+            scripts.iter_mut().map(|script| disk.store.append(&script.many(1))).collect::<Vec<_>>()
         })
         .collect();
     assert_eq!(disk.store.commits(), 0);
@@ -110,15 +110,15 @@ fn what_waits_together_is_committed_together() {
 fn what_nobody_waits_for_waits_for_company() {
     let disk = OnDisk::new();
     let mut script = Script::new();
-    disk.store.append(script.many(1)).wait().unwrap();
+    disk.store.append(&script.many(1)).wait().unwrap();
     #[expect(clippy::disallowed_methods, reason = "the thread that writes waits for real time")]
     let now = Instant::now;
     let start = now();
     // Nobody comes, and it is written all the same.
-    disk.store.append_soon(script.many(1)).wait().unwrap();
+    disk.store.append_soon(&script.many(1)).wait().unwrap();
     assert!(now() - start >= Duration::from_millis(4), "it did not wait");
-    let soon: Vec<_> = (0..20).map(|_| disk.store.append_soon(script.many(1))).collect();
-    disk.store.append(script.many(1)).wait().unwrap();
+    let soon: Vec<_> = (0..20).map(|_| disk.store.append_soon(&script.many(1))).collect();
+    disk.store.append(&script.many(1)).wait().unwrap();
     for commit in soon {
         assert!(matches!(commit.now_or_never(), Some(Ok(()))), "haste takes along what was before");
     }
@@ -132,7 +132,7 @@ fn two_stores_in_one_folder_take_turns() {
     let roots = std::thread::scope(|scope| {
         let write = |store: &SqliteStore| {
             let mut script = Script::new();
-            (0..100).for_each(|_| store.append(script.many(1)).wait().unwrap());
+            (0..100).for_each(|_| store.append(&script.many(1)).wait().unwrap());
             script.root
         };
         let threads = [&disk.store, &other].map(|store| scope.spawn(move || write(store)));
@@ -144,8 +144,8 @@ fn two_stores_in_one_folder_take_turns() {
     // Both about the same tree: whoever is behind is refused, and the record stays whole.
     let mut script = Script::after(roots[0], 100);
     let event = script.many(1);
-    disk.store.append(event.clone()).wait().unwrap();
-    assert!(other.append(event).wait().is_err());
+    disk.store.append(&event).wait().unwrap();
+    assert!(other.append(&event).wait().is_err());
     assert_eq!(other.verify_record(roots[0]).unwrap(), 101);
 }
 
@@ -159,7 +159,7 @@ fn many_first_users_make_one_database() {
                 scope.spawn(|| {
                     let folder = DataFolder::open(&path).unwrap();
                     let store = SqliteStore::open(&folder).unwrap();
-                    store.append(Script::new().many(1)).wait().unwrap();
+                    store.append(&Script::new().many(1)).wait().unwrap();
                 });
             }
         });
@@ -172,10 +172,10 @@ fn many_first_users_make_one_database() {
 fn a_writer_is_not_held_up_by_a_slow_reader() {
     let disk = OnDisk::new();
     let mut script = Script::new();
-    disk.store.append(script.many(5000)).wait().unwrap();
+    disk.store.append(&script.many(5000)).wait().unwrap();
     let mut slow = disk.store.events(script.root, 0);
     assert_eq!(slow.next().unwrap().unwrap().seq, 1);
-    disk.store.append(script.many(5000)).wait().unwrap();
+    disk.store.append(&script.many(5000)).wait().unwrap();
     // Between pages a reader holds nothing: the log can be carried over whole.
     let busy: i64 =
         disk.database().query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0)).unwrap();
@@ -189,17 +189,17 @@ fn a_log_that_a_reader_held_up_becomes_small_again() {
     let log = disk.folder.path().join("offshoot.db-wal");
     let length = || std::fs::metadata(&log).unwrap().len();
     let mut script = Script::new();
-    disk.store.append(script.many(1)).wait().unwrap();
+    disk.store.append(&script.many(1)).wait().unwrap();
     let reader = disk.database();
     reader.execute_batch("BEGIN; SELECT count(*) FROM events").unwrap();
     const LARGE: u64 = 24 << 20;
     let answer = "x".repeat(1 << 20);
     while length() < LARGE {
-        disk.store.append(vec![script.next(ended(&answer))]).wait().unwrap();
+        disk.store.append(&[script.next(ended(&answer))]).wait().unwrap();
     }
     drop(reader);
     for _ in 0..3 {
-        disk.store.append(script.many(1)).wait().unwrap();
+        disk.store.append(&script.many(1)).wait().unwrap();
     }
     assert!(length() <= 16 << 20, "{}", length());
 }

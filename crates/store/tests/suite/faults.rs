@@ -25,26 +25,26 @@ fn a_full_disk_loses_no_order_and_is_used_again_when_it_has_space() {
     let folder = DataFolder::open(disk.path().join("data")).unwrap();
     let store = SqliteStore::open(&folder).unwrap();
     let (mut one, mut other) = (Script::new(), Script::new());
-    store.append(one.many(1)).wait().unwrap();
+    store.append(&one.many(1)).wait().unwrap();
 
     let ballast = disk.fill();
     // More than the last pages of the log can take.
     let lost = one.many(2000);
-    let error = store.append(lost.clone()).wait().unwrap_err();
+    let error = store.append(&lost).wait().unwrap_err();
     assert!(error.is_full(), "{error:?}");
     assert!(error.hint().unwrap().contains("free space"), "{error:?}");
     assert!(error.source().is_some());
     // What was queued behind it is answered as well, and is not recorded in its place.
     let later = one.many(1);
-    assert!(matches!(store.append(later.clone()).wait(), Err(StoreError::Broken { last: 1, .. })));
+    assert!(matches!(store.append(&later).wait(), Err(StoreError::Broken { last: 1, .. })));
     // Whoever reads is not disturbed.
     assert_eq!(store.events(one.root, 0).count(), 1);
 
     std::fs::remove_file(ballast).unwrap();
-    store.append(other.many(3)).wait().unwrap();
-    assert!(matches!(store.append(later.clone()).wait(), Err(StoreError::Broken { last: 1, .. })));
-    store.append(lost).wait().unwrap();
-    store.append(later).wait().unwrap();
+    store.append(&other.many(3)).wait().unwrap();
+    assert!(matches!(store.append(&later).wait(), Err(StoreError::Broken { last: 1, .. })));
+    store.append(&lost).wait().unwrap();
+    store.append(&later).wait().unwrap();
     assert_eq!(store.verify_record(one.root).unwrap(), 2002);
     assert_eq!(store.verify_record(other.root).unwrap(), 3);
 }
@@ -83,7 +83,7 @@ fn a_folder_that_cannot_be_written_says_so() {
     let folder = DataFolder::open(disk.path().join("data")).unwrap();
     let store = SqliteStore::open(&folder).unwrap();
     let mut script = Script::new();
-    store.append(script.many(1)).wait().unwrap();
+    store.append(&script.many(1)).wait().unwrap();
     drop(store);
     disk.make_read_only();
 
@@ -118,7 +118,7 @@ fn a_record_on_a_read_only_disk_can_be_read_with_all_that_was_committed() {
         let live = OnDisk::new();
         let mut script = Script::new();
         let value = put(&live.store, NewValue::bytes(ValueKind::Text, *b"a value")).unwrap();
-        live.store.append(script.many(20)).wait().unwrap();
+        live.store.append(&script.many(20)).wait().unwrap();
         // A name with which an address must be careful.
         let path = disk.path().join("100% of it? #1");
         let folder = DataFolder::open(&path).unwrap();
@@ -141,7 +141,7 @@ fn a_record_on_a_read_only_disk_can_be_read_with_all_that_was_committed() {
         assert!(!folder.is_held(script.root).unwrap());
         assert!(matches!(store.read(&value), Err(StoreError::Missing { .. })), "not copied");
         // Writing is refused as before, and says why.
-        let error = store.append(script.many(1)).wait().unwrap_err();
+        let error = store.append(&script.many(1)).wait().unwrap_err();
         assert!(error.is_read_only() && error.hint().is_some(), "{error:?}");
     }
 }
@@ -181,7 +181,7 @@ fn a_changed_record_does_not_verify() {
     for (change, first_wrong) in cases {
         let disk = OnDisk::new();
         let mut script = Script::new();
-        disk.store.append(script.many(5)).wait().unwrap();
+        disk.store.append(&script.many(5)).wait().unwrap();
         assert_eq!(disk.store.verify_record(script.root).unwrap(), 5);
         assert_eq!(disk.database().execute(change, ()).unwrap(), 1);
         match disk.store.verify_record(script.root) {
@@ -195,7 +195,7 @@ fn a_changed_record_does_not_verify() {
 fn an_event_that_cannot_be_read_is_an_error_in_its_place() {
     let disk = OnDisk::new();
     let mut script = Script::new();
-    disk.store.append(script.many(3)).wait().unwrap();
+    disk.store.append(&script.many(3)).wait().unwrap();
     disk.database()
         .execute("UPDATE events SET body = '\"from_the_future\"' WHERE seq = 2", ())
         .unwrap();
@@ -218,8 +218,8 @@ fn an_event_without_a_json_form_fails_alone() {
         length: 1,
         hash: None,
     });
-    let lost = disk.store.append(vec![bad.next(EventKind::Admitted(Box::new(admission)))]);
-    let kept = disk.store.append(good.many(1));
+    let lost = disk.store.append(&[bad.next(EventKind::Admitted(Box::new(admission)))]);
+    let kept = disk.store.append(&good.many(1));
     assert!(matches!(lost.wait(), Err(StoreError::Unrecordable { seq: 1, .. })));
     kept.wait().unwrap();
     assert_eq!(disk.store.roots().unwrap().len(), 1);

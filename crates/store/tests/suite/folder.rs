@@ -217,7 +217,7 @@ fn a_process_that_holds_a_lock_and_stands_still_is_named_and_not_waited_for() {
         let held = File::options().create(true).append(true).open(lock).unwrap();
         flock(&held, FlockOperation::LockExclusive).unwrap();
         let error = match name {
-            "writing" => store.append(event.clone()).wait().unwrap_err(),
+            "writing" => store.append(&event).wait().unwrap_err(),
             _ => folder.hold(RootId::new(new_run())).unwrap_err(),
         };
         assert!(matches!(error, StoreError::Stalled { pid, .. } if pid == own), "{error:?}");
@@ -226,7 +226,7 @@ fn a_process_that_holds_a_lock_and_stands_still_is_named_and_not_waited_for() {
         flock(&held, FlockOperation::Unlock).unwrap();
     }
     // As if nothing had happened.
-    store.append(event).wait().unwrap();
+    store.append(&event).wait().unwrap();
     folder.hold(RootId::new(new_run())).unwrap();
     assert!(told.lock().unwrap().is_empty());
 }

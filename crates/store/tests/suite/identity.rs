@@ -216,7 +216,7 @@ fn append_then_read_is_the_identity() {
         let events = record(happenings);
         let root = events[0].root;
         for store in [&disk.store as &dyn Store, &memory] {
-            store.append(events.clone()).wait().unwrap();
+            store.append(&events).wait().unwrap();
             let read: Vec<Event> = store.events(root, 0).collect::<Result<_, _>>().unwrap();
             prop_assert_eq!(&read, &events);
         }

@@ -15,7 +15,7 @@ async fn check(store: Arc<dyn Store>, events: &[Event]) {
     // Tree by tree and one event at a time, as a supervisor does at its slowest.
     for event in events {
         store
-            .append(vec![event.clone()])
+            .append(std::slice::from_ref(event))
             .await
             .expect("the scenario follows the rules of a record");
     }

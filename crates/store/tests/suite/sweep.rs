@@ -24,7 +24,7 @@ fn tree(disk: &OnDisk, value: VariableRef) -> Script {
         script.next(admitted("agent:main:main")),
         script.next(EventKind::Ended(Box::new(result))),
     ];
-    disk.store.append(events).wait().unwrap();
+    disk.store.append(&events).wait().unwrap();
     disk.folder.context_link(&disk.store, script.root.run(), "data", &value).unwrap();
     script
 }
@@ -182,7 +182,7 @@ fn a_value_that_is_stored_again_while_it_is_swept_is_there() {
 fn tree_of(disk: &OnDisk, value: VariableRef) -> Script {
     let mut script = Script::new();
     let end = EventKind::Ended(Box::new(Ending::completed(Payload::Stored(value))));
-    disk.store.append(vec![script.next(end)]).wait().unwrap();
+    disk.store.append(&[script.next(end)]).wait().unwrap();
     script
 }
 

@@ -46,7 +46,7 @@ fn every_earlier_version_becomes_this_one() {
             assert_eq!(root.last_at, last.at, "what is new is filled in from what there was");
             // It goes on where it ended.
             let next = Event { seq: root.last_seq + 1, ..last };
-            store.append(vec![next]).wait().unwrap();
+            store.append(&[next]).wait().unwrap();
             assert_eq!(store.verify_record(root.root).unwrap(), root.last_seq + 1);
         }
         let expected = scenario::everything();

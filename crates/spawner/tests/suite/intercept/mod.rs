@@ -44,9 +44,9 @@ impl<A> Intercept<A> {
 
 impl<A> Store for Intercept<A>
 where
-    A: Fn(&MemoryStore, Vec<Event>) -> Commit + Send + Sync + 'static,
+    A: Fn(&MemoryStore, &[Event]) -> Commit + Send + Sync + 'static,
 {
-    fn append(&self, events: Vec<Event>) -> Commit {
+    fn append(&self, events: &[Event]) -> Commit {
         (self.append)(&self.inner, events)
     }
 
