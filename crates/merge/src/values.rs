@@ -7,7 +7,7 @@ use offshoot_model::{Payload, VariableRef};
 /// Opens what a reference names. The store is one; tests hand in a map.
 pub trait Values {
     /// The bytes of the value itself, without the wrapper in which an agent sees it.
-    fn open(&self, reference: &VariableRef) -> io::Result<Box<dyn io::Read + '_>>;
+    fn open(&self, reference: &VariableRef) -> io::Result<Box<dyn io::BufRead + '_>>;
 
     /// The result at this place in the request, as it was pushed. Asked only of a fold that does not hold all
     /// results, see [`Fold::hold_at_most`](crate::Fold::hold_at_most).
@@ -22,30 +22,26 @@ pub trait Values {
 pub struct NothingStored;
 
 impl Values for NothingStored {
-    fn open(&self, reference: &VariableRef) -> io::Result<Box<dyn io::Read + '_>> {
+    fn open(&self, reference: &VariableRef) -> io::Result<Box<dyn io::BufRead + '_>> {
         let text = format!("there is no store to open {} from", reference.hash);
         Err(io::Error::new(io::ErrorKind::NotFound, text))
     }
 }
 
-/// The values of one `write_to`, with the block through which they pass.
+/// The values of one `write_to`.
 pub(crate) struct Source<'a> {
     values: Option<&'a dyn Values>,
-    block: Vec<u8>,
     skipped: u64,
 }
 
-/// Large enough that system calls do not show beside the copying, small enough to stay in the cache.
-const BLOCK: usize = 128 * 1024;
-
 impl<'a> Source<'a> {
     pub(crate) fn new(values: &'a dyn Values) -> Self {
-        Self { values: Some(values), block: Vec::new(), skipped: 0 }
+        Self { values: Some(values), skipped: 0 }
     }
 
     /// Opens nothing and only adds up recorded sizes: for measuring an answer.
     pub(crate) fn sizes_only() -> Self {
-        Self { values: None, block: Vec::new(), skipped: 0 }
+        Self { values: None, skipped: 0 }
     }
 
     /// Bytes that were not copied because nothing was opened.
@@ -64,24 +60,26 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Copies a value in blocks. A value that is shorter or longer than was recorded is an error: half an
+    /// Copies a value as it is read. A value that is shorter or longer than was recorded is an error: half an
     /// answer must not look like a whole one.
     pub(crate) fn copy(&mut self, from: &VariableRef, out: &mut dyn io::Write) -> io::Result<()> {
         let Some(values) = self.values else {
             self.skipped += from.size;
             return Ok(());
         };
-        self.block.resize(BLOCK, 0);
         let mut reader = values.open(from)?;
         let mut copied = 0_u64;
         loop {
-            let read = match reader.read(&mut self.block) {
-                Ok(0) => break,
-                Ok(read) => read,
+            let read = match reader.fill_buf() {
+                Ok([]) => break,
+                Ok(bytes) => {
+                    out.write_all(bytes)?;
+                    bytes.len()
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            out.write_all(&self.block[..read])?;
+            reader.consume(read);
             copied += read as u64;
         }
         if copied != from.size {

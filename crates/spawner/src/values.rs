@@ -41,7 +41,7 @@ impl StoredValues {
 }
 
 impl Values for StoredValues {
-    fn open(&self, reference: &VariableRef) -> io::Result<Box<dyn io::Read + '_>> {
+    fn open(&self, reference: &VariableRef) -> io::Result<Box<dyn io::BufRead + '_>> {
         let file = self.store.open(reference).map_err(io::Error::other)?;
         Ok(Box::new(file))
     }

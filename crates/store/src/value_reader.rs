@@ -13,7 +13,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -42,7 +42,7 @@ pub(crate) type Groups = Option<Arc<[ChainingValue]>>;
 /// Reads a value from any place. Bytes that are not those that were stored are an error
 /// ([`InvalidData`](io::ErrorKind::InvalidData)) and are not handed out.
 ///
-/// A value of more than [`WHOLE`] that this process has neither written nor read before is read once as a whole at the first
+/// A value of more than 4 MiB that this process has neither written nor read before is read once as a whole at the first
 /// reading.
 #[derive(Debug)]
 pub struct ValueReader {
@@ -100,34 +100,51 @@ impl ValueReader {
             Some(groups) => groups.clone(),
             None => self.groups.insert(self.find_groups()?).clone(),
         };
-        let from = if groups.is_some() { at / GROUP * GROUP } else { 0 };
-        let length =
-            if groups.is_some() { GROUP.min(self.value.size - from) } else { self.value.size };
-        self.group.resize(length as usize, 0);
-        match self.file.read_exact_at(&mut self.group, from) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(changed()),
-            read => read?,
-        }
-        let holds = match &groups {
+        let (from, holds) = match &groups {
             Some(groups) => {
+                let from = at / GROUP * GROUP;
+                self.group.clear();
+                self.read_on(from, GROUP.min(self.value.size - from))?;
                 let mut hasher = blake3::Hasher::new();
                 hasher.set_input_offset(from).update(&self.group);
-                groups[(from / GROUP) as usize] == hasher.finalize_non_root()
+                (from, groups[(from / GROUP) as usize] == hasher.finalize_non_root())
             }
-            None => {
-                let mut hasher = GroupHasher::new();
-                hasher.update(&self.group);
-                let (hash, _, groups) = hasher.finish();
-                // For the next reader.
-                self.known.remember(hash, &groups);
-                hash == self.value.hash
-            }
+            None => (0, self.read_whole()?),
         };
         if !holds {
             return Err(changed());
         }
         self.from = Some(from);
         Ok(from)
+    }
+
+    /// Reads all of it, and remembers the hashes of its groups for the next reader. True if it is what was stored.
+    fn read_whole(&mut self) -> io::Result<bool> {
+        self.group.clear();
+        self.group.reserve_exact(self.value.size as usize);
+        let mut hasher = GroupHasher::new();
+        // Group by group, so that each is hashed while the processor still has it at hand.
+        loop {
+            let at = self.group.len() as u64;
+            if at >= self.value.size {
+                break;
+            }
+            self.read_on(at, GROUP.min(self.value.size - at))?;
+            hasher.update(&self.group[at as usize..]);
+        }
+        let (hash, _, groups) = hasher.finish();
+        self.known.remember(hash, &groups);
+        Ok(hash == self.value.hash)
+    }
+
+    /// Reads so many bytes from this place behind those that are held.
+    fn read_on(&mut self, from: u64, length: u64) -> io::Result<()> {
+        let held = self.group.len();
+        self.group.resize(held + length as usize, 0);
+        match self.file.read_exact_at(&mut self.group[held..], from) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(changed()),
+            read => read,
+        }
     }
 
     /// The hashes of the groups, where they are known; of a value that is not small, the whole is read for them.
@@ -159,15 +176,28 @@ pub(crate) fn hash_file(file: &File) -> io::Result<(ContentHash, u64, Groups)> {
 
 impl Read for ValueReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.at >= self.value.size || into.is_empty() {
+        if into.is_empty() {
             return Ok(0);
         }
-        let from = self.load(self.at)?;
-        let rest = &self.group[(self.at - from) as usize..];
+        let rest = self.fill_buf()?;
         let read = rest.len().min(into.len());
         into[..read].copy_from_slice(&rest[..read]);
-        self.at += read as u64;
+        self.consume(read);
         Ok(read)
+    }
+}
+
+impl BufRead for ValueReader {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.at >= self.value.size {
+            return Ok(&[]);
+        }
+        let from = self.load(self.at)?;
+        Ok(&self.group[(self.at - from) as usize..])
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.at += bytes as u64;
     }
 }
 

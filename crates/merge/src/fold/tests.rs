@@ -21,7 +21,7 @@ impl Map {
 }
 
 impl Values for Map {
-    fn open(&self, reference: &VariableRef) -> io::Result<Box<dyn io::Read + '_>> {
+    fn open(&self, reference: &VariableRef) -> io::Result<Box<dyn io::BufRead + '_>> {
         Ok(Box::new(self.0[&reference.hash].as_slice()))
     }
 }
@@ -383,7 +383,7 @@ fn what_is_not_held_is_read_again() {
     struct Again(Vec<Payload>);
 
     impl Values for Again {
-        fn open(&self, _reference: &VariableRef) -> io::Result<Box<dyn io::Read + '_>> {
+        fn open(&self, _reference: &VariableRef) -> io::Result<Box<dyn io::BufRead + '_>> {
             unreachable!("nothing is stored")
         }
 

@@ -9,7 +9,7 @@ use offshoot_test_support::scenario;
 struct Stored(Vec<u8>);
 
 impl Values for Stored {
-    fn open(&self, reference: &VariableRef) -> io::Result<Box<dyn io::Read + '_>> {
+    fn open(&self, reference: &VariableRef) -> io::Result<Box<dyn io::BufRead + '_>> {
         assert_eq!(reference.hash, ContentHash::of(&self.0));
         Ok(Box::new(self.0.as_slice()))
     }
