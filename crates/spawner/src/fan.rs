@@ -19,6 +19,7 @@ use crate::custom::{CustomJob, CustomMerge};
 use crate::error::SpawnerError;
 use crate::machine::RunIndex;
 use crate::resolve::Unresolved;
+use crate::session::over;
 use crate::shared::Shared;
 use crate::supervisor::{Ask, FanEvent, FanId, Message, TreeState};
 use crate::values::StoredValues;
@@ -267,7 +268,7 @@ impl Fan {
             let caller = RunIndex::ROOT;
             let numbers = numbers.clone();
             let message = Message::Fan { id, caller, asks, follower, max_fail, numbers, room };
-            sender.send(message).map_err(|_| SpawnerError::Over)
+            sender.send(message).map_err(|_| over(&state))
         });
         if let Err(error) = asked.await {
             // Nothing follows those that were asked for already.

@@ -250,14 +250,17 @@ impl Supervisor {
             return asks;
         }
         let cut_short = self.cut_short(fan);
-        let mut others = Vec::new();
+        let (mut others, mut failed) = (Vec::new(), Vec::new());
         for ask in asks {
             let place = ask.place;
             let follower = || Some(Follower { fan, place, told: told.clone() });
             match ask.number.and_then(|number| self.recorded.take(number)) {
                 None => others.push(ask),
+                Some(Recorded::Over { run, past }) if past.has_failed() => {
+                    failed.push(FanEvent::Over { place, run, past });
+                }
                 Some(Recorded::Over { run, past }) => {
-                    // Whoever asked may have gone.
+                    // The caller may have gone.
                     let _ = told.send(FanEvent::Over { place, run, past });
                 }
                 Some(Recorded::Ending { run, unneeded: true }) => {
@@ -279,6 +282,10 @@ impl Supervisor {
                     );
                 }
             }
+        }
+        // After what completed: where that is an early answer, a failure that came behind it is not one too many.
+        for event in failed {
+            let _ = told.send(event);
         }
         others
     }
