@@ -21,7 +21,7 @@ pub enum MergeError {
     PiecesFailed {
         /// The first in request order, at most [`LISTED`](crate::LISTED); never empty.
         failures: Vec<Failure>,
-        /// How many there are, listed or not.
+        /// The number of all failures, listed or not.
         failed: u32,
         /// How many pieces there were.
         total: u32,

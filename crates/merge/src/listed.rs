@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// The number of those that are listed. Nobody reads more one by one, and those of a million pieces would be gigabytes.
 pub const LISTED: usize = 1000;
 
-/// What belongs to places of a request: the first [`LISTED`] in its order, whatever order they came in, and the number of all.
+/// Items that belong to places of a request: the first [`LISTED`] in its order, whatever order they came in, and the number of all.
 #[derive(Clone, Debug)]
 pub struct Listed<T> {
     first: BTreeMap<u32, T>,
@@ -32,17 +32,17 @@ impl<T> Listed<T> {
         self.first.insert(place, value);
     }
 
-    /// How many there are, listed or not.
+    /// The number of all items, listed or not.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// How many are not listed.
+    /// The number of items that are not listed.
     pub fn unlisted(&self) -> u32 {
         self.count - u32::try_from(self.first.len()).expect("no more than were counted")
     }
 
-    /// Those that are listed, in the order of the request.
+    /// The listed items, in the order of the request.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &T> {
         self.first.values()
     }

@@ -23,7 +23,7 @@ pub enum Line {
         /// Tokens of the answer.
         output: Option<u64>,
     },
-    /// That call is accounted for in the program's totals.
+    /// The call is counted in the program's totals.
     CallBooked,
     /// The answer to a request of ours.
     Answer {

@@ -306,7 +306,7 @@ impl Fan {
     ///
     /// # Errors
     ///
-    /// Where the record breaks, or does not give back what came of a piece in an earlier life of the tree: the tree can be
+    /// Fails if the record breaks, or does not give back what came of a piece in an earlier life of the tree: the tree can be
     /// resumed then.
     pub async fn answer(self) -> Result<FanAnswer, SpawnerError> {
         Gathered::from(self).answer().await

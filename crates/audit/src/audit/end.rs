@@ -30,7 +30,7 @@ impl Audit {
             self.breakers.ended(agent, event.run, reason, limits, event.at);
         }
         let mut broken = Vec::new();
-        // It ended because it was asked to, unless it had done its work by then or nobody was there to see.
+        // A run that was asked to stop ends for that reason, unless its work was done by then or its supervisor was gone.
         if let Some(reason) = &run.stopping
             && !ending.status().is_success()
             && ending.reason != Reason::Interrupted
@@ -74,7 +74,7 @@ impl Audit {
         }
     }
 
-    /// These have used all they had: they are to stop, and whatever is below them. What one leaves behind that is over
+    /// Runs that have used all they had are to stop, with everything below them. What one leaves behind that is over
     /// lives on what was reserved for it.
     pub(super) fn doom(&mut self, exhausted: &[RunId]) {
         const WHY: (Rule, &str) = (Rule::Budget, "a budget was used up");

@@ -36,7 +36,7 @@ pub(crate) struct Engine {
     pub(crate) spawner: Spawner,
     /// Keeps what happens.
     pub(crate) store: Arc<dyn Store>,
-    /// That store again, for questions that only a database can answer.
+    /// The same store, for questions that only a database can answer.
     record: Arc<SqliteStore>,
     /// The target of the last link of each tree.
     heads: Heads,

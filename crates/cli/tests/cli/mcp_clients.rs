@@ -20,7 +20,7 @@ const AGENT: &str = "#!/bin/sh\necho fig\n";
 /// A server whose tools come without annotations, so that a client asks its user before each call.
 const SILENT: &str = "#!/bin/sh\n'OFFSHOOT' \"$@\" | sed -u 's/,\"annotations\":{[^}]*}//g'\n";
 
-/// What the model says at the end.
+/// The last text of the model.
 const SERVED: &str = "it said fig\n";
 const NOT_APPROVED: &str = "not approved\n";
 const NOT_OFFERED: &str = "not offered\n";
@@ -86,7 +86,7 @@ impl User {
     }
 }
 
-/// What the model does: looks where it is, starts a child, waits for it, and says what it answered.
+/// The script of the model: it asks for its status, starts a child, waits for it, and repeats the child's answer.
 fn rules(prefix: &str) -> impl IntoIterator<Item = Rule> {
     let tool = |name: &str| format!("{prefix}{name}");
     let calls = |name, input| Reply::call(tool(name), input);
