@@ -1,7 +1,7 @@
 //! What a command can fail with: what went wrong, what led to it, and what to do about it.
 
 use std::error::Error;
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::path::Path;
 
 use crate::exit::Exit;
@@ -87,6 +87,18 @@ impl Failure {
             cause = error.source();
         }
         self
+    }
+}
+
+/// Everything that is wrong, in one line and without the hints.
+impl Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, complaint) in self.complaints.iter().enumerate() {
+            f.write_str(if number > 0 { "; " } else { "" })?;
+            f.write_str(&complaint.message)?;
+            complaint.causes.iter().try_for_each(|cause| write!(f, ": {cause}"))?;
+        }
+        Ok(())
     }
 }
 

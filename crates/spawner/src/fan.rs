@@ -270,11 +270,12 @@ impl Fan {
             let message = Message::Fan { id, caller, asks, follower, max_fail, numbers, room };
             sender.send(message).map_err(|_| over(&state))
         });
-        if let Err(error) = asked.await {
-            // Nothing follows those that were asked for already.
-            let _ = sender.send(Message::CancelPieces { fan: id, by: CancelledBy::Operator });
-            return Err(error);
-        }
+        asked.await.inspect_err(|error| {
+            // The record ends here, so that a later supervisor can ask for the pieces again.
+            if let SpawnerError::Store(error) = error {
+                let _ = sender.send(Message::Halt { error: error.clone() });
+            }
+        })?;
         let (strategy, fold) = match &custom {
             Some(custom) => (custom.to_string(), Fold::elsewhere(on_failure)),
             None => {

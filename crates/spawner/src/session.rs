@@ -108,6 +108,11 @@ impl Session {
     }
 
     /// Asks for many pieces at once, whose results become one answer.
+    ///
+    /// # Errors
+    ///
+    /// Where a piece cannot be asked for as it is, nothing was asked for and the tree lives on. Where a task cannot be stored,
+    /// the tree ends without an end on record: it can be resumed then.
     pub async fn fan_out(&self, order: FanOut) -> Result<Fan, SpawnerError> {
         Fan::start(&self.shared, self.sender.clone(), self.state.clone(), order).await
     }

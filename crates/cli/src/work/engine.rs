@@ -197,8 +197,24 @@ pub(crate) fn broken(error: &SpawnerError) -> Failure {
                 Failure::new(Exit::Refused, &refusal.message).maybe_hint(refusal.hint.as_ref());
             Failure { json: serde_json::to_value(refusal).ok(), ..failure }
         }
-        SpawnerError::Record(_) | SpawnerError::Answer(_) => Failure::of(Exit::AgentFailed, error),
+        SpawnerError::Record(_) | SpawnerError::Store(_) | SpawnerError::Answer(_) => {
+            Failure::of(Exit::AgentFailed, error)
+        }
         _ => Failure::of(Exit::BadInput, error),
     };
     failure.maybe_hint(error.hint())
+}
+
+/// The failure of a tree that was open. Where its record ends before the tree does, with how to go on.
+pub(crate) fn halted(error: &SpawnerError, root: RootId) -> Failure {
+    let failure = broken(error);
+    match error {
+        SpawnerError::Record(cause) if cause.is_damaged() => failure,
+        SpawnerError::Store(cause) if cause.is_damaged() => failure,
+        SpawnerError::Record(_) | SpawnerError::Store(_) | SpawnerError::Answer(_) => {
+            let first = error.hint().map(|hint| format!("{hint}; then ")).unwrap_or_default();
+            failure.hint(format_args!("{first}`offshoot resume {root}` goes on with this tree"))
+        }
+        _ => failure,
+    }
 }

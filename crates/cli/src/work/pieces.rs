@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use offshoot_merge::OnFailure;
+use offshoot_model::{Ending, Reason};
 use offshoot_spawner::{
     AbandonedTree, CustomMerge, FanOut, Piece, RootKind, RootSpec, SpawnerError,
 };
 
-use super::engine::{Engine, broken};
+use super::engine::{Engine, broken, halted};
 use super::input;
 use super::interrupt::Interrupts;
 use super::merging::Merging;
@@ -122,7 +123,13 @@ pub(crate) async fn run(
             Err(SpawnerError::Over) => {
                 return Err(session.ended().await.err().unwrap_or(SpawnerError::Over));
             }
-            Err(error) => return Err(error),
+            Err(error) => {
+                // A tree whose record has ended stays as it is, and can be resumed. Every other one ends with the reason.
+                let message = broken(&error).to_string();
+                let reason = Reason::RuntimeError { message, retryable: false };
+                let _ = session.close(Ending::of(reason)).await;
+                return Err(error);
+            }
         };
         if let Some(changed) = input::changed(files, ranges).await {
             answer.verdict = Err(changed);
@@ -131,7 +138,7 @@ pub(crate) async fn run(
         Ok((answer, concluded))
     };
     let (answer, concluded) = tokio::select! {
-        (outcome, ()) = async { tokio::join!(work, follow) } => outcome.map_err(|error| broken(&error))?,
+        (outcome, ()) = async { tokio::join!(work, follow) } => outcome.map_err(|error| halted(&error, root))?,
         never = interrupts.pass_on(&stopper, cx.output) => match never {},
     };
     door.stop().await;
@@ -139,6 +146,6 @@ pub(crate) async fn run(
     let exit = report::pieces(engine, root, &answer, &terms, interrupts.interrupted(), cx);
     engine.keep_head(root, cx).await;
     let exit = exit?;
-    concluded.map_err(|error| broken(&error))?;
+    concluded.map_err(|error| halted(&error, root))?;
     Ok(exit)
 }

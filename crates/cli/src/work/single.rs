@@ -3,7 +3,7 @@
 use offshoot_model::{Envelope, RootId};
 use offshoot_spawner::{AbandonedTree, RootSpec, SpawnerError};
 
-use super::engine::{Engine, broken};
+use super::engine::{Engine, broken, halted};
 use super::interrupt::Interrupts;
 use super::progress;
 use super::report;
@@ -36,14 +36,14 @@ pub(crate) async fn run(
                 Ok(envelope) => envelope,
                 // It was lost: that is known once everything is over.
                 Err(SpawnerError::Over) => {
-                    session.ended().await.map_err(|error| broken(&error))?;
+                    session.ended().await.map_err(|error| halted(&error, root))?;
                     recorded(engine, root)?.ok_or_else(|| broken(&SpawnerError::Over))?
                 }
-                Err(error) => return Err(broken(&error)),
+                Err(error) => return Err(halted(&error, root)),
             },
         };
         let printed = report::early(engine, &envelope, session.counts().await.live, cx)?;
-        session.ended().await.map_err(|error| broken(&error))?;
+        session.ended().await.map_err(|error| halted(&error, root))?;
         Ok::<_, Failure>((envelope, printed))
     };
     let (envelope, printed) = tokio::select! {

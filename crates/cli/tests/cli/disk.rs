@@ -119,6 +119,28 @@ fn a_disk_that_stays_full_asks_what_runs_to_stop() {
 }
 
 #[test]
+fn a_fanout_whose_tasks_do_not_fit_is_resumed_once_they_do() {
+    const TASKS: usize = 100;
+    let place = Place::new();
+    let task = |number: usize| format!("{{\"task\":\"{number} {}\"}}\n", "x".repeat(100_000));
+    place.file("tasks", (0..TASKS).map(task).collect::<String>());
+    place.file("c.toml", "[agents.defaults.subagents]\ngraceSeconds = 0\n");
+    let there = ["-q", "--data-dir", "data", "--config", "c.toml"];
+    let offshoot = |arguments: &[&str]| place.run(&[&there[..], arguments].concat());
+    // The values of the folder lie on a disk of their own, which has room for some of the tasks.
+    fs::create_dir_all(place.path().join("data/blobs")).expect("there is room");
+    let Some(disk) = Tmpfs::mount_at(&place.path().join("data/blobs"), 7 << 20) else { return };
+    let fanout = ["fanout", "--tasks", "tasks", "--merge", "sum", "--", "sh", "-c", "wc -w"];
+    let full = offshoot(&fanout).expect_code(1);
+    assert!(full.stdout.is_empty() && full.stderr.contains("no space left"), "{}", full.text());
+    let root = root(&place, "data");
+    assert!(full.stderr.contains(&format!("`offshoot resume {root}` goes on")), "{}", full.stderr);
+    disk.grow(64 << 20);
+    let resumed = offshoot(&["resume", &root]).expect_code(0);
+    assert_eq!(resumed.stdout(), "200\n");
+}
+
+#[test]
 fn a_run_that_prints_without_end_is_ended_by_name() {
     let place = Place::new();
     place.file("c.toml", "[agents.defaults.subagents]\nmaxOutputBytes = 100000\n");

@@ -104,6 +104,21 @@ fn parameters_reach_a_merge_and_its_answer_is_a_value() {
 }
 
 #[test]
+fn a_merge_that_cannot_begin_is_the_reason_of_its_tree() {
+    let place = Place::new();
+    merging(&place, "misbehave", env!("CARGO_PKG_VERSION"));
+    place.file("in", "a\nb\n");
+    let map = ["--split", "lines:1", "--merge", "plugin:misbehave=begin", "in", "--", "cat"];
+    let map = place.run(&[&["map"], PLUGINS, &map].concat());
+    assert!(map.code != 0 && map.stderr.contains("it panicked"), "{}", map.text());
+    let list = place.run(&["list", "--all", "--json"]).expect_code(0).json();
+    let [root] = &list.as_array().expect("a list")[..] else { panic!("nothing else ran: {list}") };
+    assert_eq!(root["status"], "failed", "{root}");
+    let show = place.run(&["show", root["runId"].as_str().expect("an id")]).expect_code(0);
+    assert!(show.stdout().contains("it panicked"), "{}", show.stdout());
+}
+
+#[test]
 fn a_merge_that_panics_or_blocks_is_an_answer() {
     let place = Place::new();
     merging(&place, "misbehave", env!("CARGO_PKG_VERSION"));

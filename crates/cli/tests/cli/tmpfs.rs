@@ -9,7 +9,9 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
 
 /// A file system in memory, mounted until it is dropped.
 pub(crate) struct Tmpfs {
-    folder: tempfile::TempDir,
+    path: PathBuf,
+    /// The folder of its own, where it has one.
+    _own: Option<tempfile::TempDir>,
 }
 
 impl Tmpfs {
@@ -17,9 +19,15 @@ impl Tmpfs {
     /// a failure.
     pub(crate) fn mount(size: u64) -> Option<Self> {
         let folder = tempfile::tempdir().expect("the system has room for a folder");
-        let options = CString::new(format!("size={size}")).expect("a number has no NUL");
-        match mount("tmpfs", folder.path(), "tmpfs", MountFlags::empty(), Some(&*options)) {
-            Ok(()) => Some(Self { folder }),
+        let mut disk = Self::mount_at(folder.path(), size)?;
+        disk._own = Some(folder);
+        Some(disk)
+    }
+
+    /// Mounts one over a folder that is there.
+    pub(crate) fn mount_at(folder: &Path, size: u64) -> Option<Self> {
+        match mount("tmpfs", folder, "tmpfs", MountFlags::empty(), Some(&*options(size))) {
+            Ok(()) => Some(Self { path: folder.to_owned(), _own: None }),
             Err(error) => {
                 assert!(std::env::var_os("CI").is_none(), "cannot mount a disk to fill: {error}");
                 writeln!(io::stderr(), "skipped: cannot mount a disk to fill: {error}")
@@ -30,7 +38,7 @@ impl Tmpfs {
     }
 
     pub(crate) fn path(&self) -> &Path {
-        self.folder.path()
+        &self.path
     }
 
     /// Writes until nothing fits any more. Names the file to remove when there is to be space again.
@@ -42,7 +50,12 @@ impl Tmpfs {
         path
     }
 
-    /// From now on nobody may write to it.
+    /// From now on it has room for so many bytes.
+    pub(crate) fn grow(&self, size: u64) {
+        mount_remount(self.path(), MountFlags::empty(), &*options(size)).expect("it is mounted");
+    }
+
+    /// From now on nothing can be written to it.
     pub(crate) fn make_read_only(&self) {
         mount_remount(self.path(), MountFlags::RDONLY, "").expect("it is mounted");
     }
@@ -53,4 +66,8 @@ impl Drop for Tmpfs {
         // Detached, because a command that a failed test left running may still have files open in it.
         unmount(self.path(), UnmountFlags::DETACH).expect("it is mounted");
     }
+}
+
+fn options(size: u64) -> CString {
+    CString::new(format!("size={size}")).expect("a number has no NUL")
 }

@@ -1,16 +1,17 @@
 //! Tests of the number of pieces that are asked for.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use offshoot_merge::{OnFailure, Values};
 use offshoot_model::{Event, Payload, Reason};
 use offshoot_runtime::{Finished, FnRuntime};
-use offshoot_spawner::{FanOut, Piece, RootSpec, Spawner};
-use offshoot_store::{DataFolder, MemoryStore, SqliteStore, Store};
-use tokio::sync::Semaphore;
+use offshoot_spawner::{FanOut, Piece, RootSpec, Spawner, SpawnerError};
+use offshoot_store::{Commit, DataFolder, MemoryStore, SqliteStore, Store, StoreError};
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::intercept::Intercept;
 
@@ -27,6 +28,7 @@ async fn the_first_pieces_run_while_the_tasks_of_the_last_are_kept() {
             if number >= PIECES / 2 {
                 let _ = gate.acquire().await.expect("it is never closed");
             }
+            Ok(())
         }
         .boxed()
     });
@@ -45,6 +47,88 @@ async fn the_first_pieces_run_while_the_tasks_of_the_last_are_kept() {
     let answer = fan.expect("no piece waits for all tasks").expect("pieces").answer().await;
     let answer = answer.expect("an answer");
     assert_eq!((answer.completed, kept.load(Ordering::SeqCst)), (300, 300));
+    session.conclude(&answer).await.expect("a whole record");
+}
+
+/// Asks for pieces whose n-th task cannot be kept, and then again in the next life of the tree.
+async fn a_task_cannot_be_kept(number: usize) {
+    const PIECES: usize = 100;
+    let inner = Arc::new(MemoryStore::new());
+    let kept = AtomicUsize::new(0);
+    let before_put = Box::new(move || {
+        let source = Arc::new(io::Error::from(io::ErrorKind::StorageFull));
+        let failure = StoreError::Io { doing: "write", path: "blobs".into(), source };
+        let fails = kept.fetch_add(1, Ordering::SeqCst) == number;
+        async move { if fails { Err(failure) } else { Ok(()) } }.boxed()
+    });
+    let append = |inner: &MemoryStore, events: &[Event]| inner.append(events);
+    let broken = Intercept::new(Arc::clone(&inner), append).before_put(before_put);
+    let spawner = |store: Arc<dyn Store>| {
+        let runtime = FnRuntime::new("counts", |launch, _cx| async move {
+            Finished::text(launch.task.len().to_string())
+        });
+        Spawner::builder().store(store).runtime(runtime).build().expect("a spawner")
+    };
+    let task = |number: usize| Piece::task(format!("{number:>5000}"));
+    let order = || FanOut::new((0..PIECES).map(task)).merge("sum".parse().expect("sum"));
+    let root = {
+        let spawner = spawner(Arc::new(broken));
+        let mut session = spawner.open(RootSpec::new("all")).await.expect("a root");
+        let error = session.fan_out(order()).await.expect_err("a task is not kept");
+        assert!(matches!(&error, SpawnerError::Store(StoreError::Io { .. })), "{error:?}");
+        let ended = session.ended().await;
+        assert!(matches!(&ended, Err(SpawnerError::Record(error)) if error.is_full()), "{ended:?}");
+        session.root()
+    };
+    let spawner = spawner(inner);
+    let session = spawner.resume(root, RootSpec::new("all")).await.expect("it is not over");
+    let fan = session.fan_out(order()).await.expect("pieces");
+    let answer = fan.answer().await.expect("an answer");
+    assert_eq!((answer.completed, answer.missing()), (100, 0), "the {number}-th task");
+    session.conclude(&answer).await.expect("a whole record");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tree_whose_task_cannot_be_kept_is_left_to_a_later_supervisor() {
+    // Before a piece is asked for, and after.
+    a_task_cannot_be_kept(0).await;
+    a_task_cannot_be_kept(70).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn so_many_pieces_wait_for_the_disk_at_most() {
+    // Nothing after the root is durable before it is let go.
+    let held = Arc::new(Mutex::new(Some(Vec::new())));
+    let (holds, is_root) = (Arc::clone(&held), AtomicBool::new(true));
+    let append = move |inner: &MemoryStore, events: &[Event]| {
+        let written = inner.append(events);
+        let mut held = holds.lock().expect("no test panics with it");
+        match &mut *held {
+            Some(held) if !is_root.swap(false, Ordering::SeqCst) => {
+                let (answer, commit) = oneshot::channel();
+                held.push(answer);
+                Commit::waiting(commit)
+            }
+            _ => written,
+        }
+    };
+    let store = Intercept::new(Arc::new(MemoryStore::new()), append);
+    let runtime =
+        FnRuntime::new("echo", |launch, _cx| async move { Finished::text(&*launch.task) });
+    let builder = Spawner::builder().store(Arc::new(store)).runtime(runtime);
+    let session = builder.build().expect("a spawner").open(RootSpec::new("all")).await;
+    let session = session.expect("a root");
+    let pieces = (0..20_000).map(|_| Piece::task("1"));
+    let order = FanOut::new(pieces).merge("sum".parse().expect("sum"));
+    let mut fan = Box::pin(session.fan_out(order));
+    // A paused clock goes on once nothing else can.
+    let waits = tokio::time::timeout(Duration::from_secs(1), &mut fan).await;
+    assert!(waits.is_err(), "it waits for the disk");
+    assert_eq!(session.counts().await.live, 1 + 4_096, "the others are not asked for yet");
+    let held = held.lock().expect("no test panics with it").take().expect("it was never let go");
+    held.into_iter().for_each(|commit| commit.send(Ok(())).expect("it is waited for"));
+    let answer = fan.await.expect("pieces").answer().await.expect("an answer");
+    assert_eq!(answer.completed, 20_000);
     session.conclude(&answer).await.expect("a whole record");
 }
 

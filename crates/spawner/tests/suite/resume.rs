@@ -164,6 +164,48 @@ fn the_losers_of_an_early_answer_are_no_failures_to_a_later_supervisor() {
 }
 
 #[test]
+fn a_failure_behind_an_early_answer_is_none_to_a_later_supervisor() {
+    let home = tempfile::tempdir().expect("a folder for the test");
+    let order = || FanOut { max_fail: Some(0), ..order(2).merge("first".parse().expect("first")) };
+    let first = world();
+    let (root, session, fan) = first.block_on(async {
+        // Whichever of them is first: the record of a supervisor that had its answer from the second looks the same.
+        let runtime = FnRuntime::new("worker", |launch, _cx| async move {
+            match &*launch.task {
+                "piece 0" => Finished::of(Reason::ExitCode { code: 3 }),
+                task => Finished::text(task),
+            }
+        });
+        let spawner = spawner(home.path(), &[], runtime);
+        let session = spawner.open(RootSpec::new("all")).await.expect("a root");
+        let mut events = session.events();
+        let fan = session.fan_out(order()).await.expect("pieces");
+        // Dead before it has merged anything.
+        for _ in 0..2 {
+            while let Some(event) = events.next().await {
+                if matches!(event.expect("a whole record").kind, EventKind::Ended(_)) {
+                    break;
+                }
+            }
+        }
+        (session.root(), session, fan)
+    });
+    drop(first);
+    drop((session, fan));
+
+    world().block_on(async {
+        let (told, _) = mpsc::unbounded_channel();
+        let spawner = spawner(home.path(), &[], worker(&Runs::default(), told, |_| false));
+        let session = spawner.resume(root, RootSpec::new("all")).await.expect("it is taken over");
+        let fan = session.fan_out(order()).await.expect("pieces");
+        let answer = fan.answer().await.expect("an answer");
+        assert!(answer.is_success(), "{answer:?}");
+        assert_eq!(answer.cut_short, Some(CancelledBy::EarlyAnswer));
+        session.conclude(&answer).await.expect("a whole record");
+    });
+}
+
+#[test]
 fn a_run_that_is_not_to_be_run_again_is_lost_with_what_it_had_asked_for() {
     let home = tempfile::tempdir().expect("a folder for the test");
     let settings = [("allowRecursiveSpawn", "true")];

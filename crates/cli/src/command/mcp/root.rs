@@ -165,10 +165,7 @@ fn told(failure: &Failure) -> ClientError {
     if let Some(refusal) = refusal {
         return ClientError::Refused(Box::new(refusal));
     }
-    let first = failure.complaints.first();
-    let message = first.map_or_else(String::new, |first| {
-        [&[first.message.clone()][..], &first.causes].concat().join(": ")
-    });
-    let hint = first.and_then(|first| first.hint.clone());
+    let hint = failure.complaints.first().and_then(|first| first.hint.clone());
+    let message = failure.to_string();
     ClientError::Failed { method: "open", code: ErrorCode::Failed, message, hint }
 }

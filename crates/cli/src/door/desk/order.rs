@@ -10,7 +10,7 @@ use offshoot_spawner::CustomJob;
 
 use super::{Desk, blocking, invalid};
 use crate::exit::Exit;
-use crate::failure::{Complaint, Failure};
+use crate::failure::Failure;
 use crate::work::merging::Merging;
 
 /// The field that names the strategy.
@@ -66,12 +66,7 @@ fn not_begun(fault: MergeFault) -> CallError {
 
 /// A merge that there is not, or that cannot be used, in the words that the operator would read.
 fn unusable(failure: &Failure) -> CallError {
-    let complaint = |complaint: &Complaint| {
-        let causes = complaint.causes.iter().map(|cause| format!(": {cause}"));
-        format!("{}{}", complaint.message, causes.collect::<String>())
-    };
-    let message: Vec<String> = failure.complaints.iter().map(complaint).collect();
-    let message = message.join("; ");
+    let message = failure.to_string();
     let refusal = match failure.exit {
         Exit::NoRuntime => Refusal::new(RefusalCode::PluginUnusable, message),
         _ => Refusal::invalid(STRATEGY, message),

@@ -18,8 +18,9 @@ pub(crate) struct Intercept<A> {
     unreadable: bool,
 }
 
-/// Returns what a value waits for before it is put.
-pub(crate) type BeforePut = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
+/// Returns what a value waits for before it is put, and whether it is put then.
+pub(crate) type BeforePut =
+    Box<dyn Fn() -> BoxFuture<'static, Result<(), StoreError>> + Send + Sync>;
 
 impl<A> Intercept<A> {
     pub(crate) fn new(inner: Arc<MemoryStore>, append: A) -> Self {
@@ -54,7 +55,7 @@ where
         let (inner, before) = (Arc::clone(&self.inner), self.before_put.as_ref().map(|it| it()));
         Box::pin(async move {
             if let Some(before) = before {
-                before.await;
+                before.await?;
             }
             inner.put(value).await
         })
