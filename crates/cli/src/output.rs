@@ -156,9 +156,9 @@ impl Output {
     /// Prints a result piece by piece, through one buffer. What an agent printed passes as it is, colours included.
     pub(crate) fn stream(
         self,
-        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+        write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
     ) -> Result<(), Failure> {
-        let mut out = BufWriter::new(io::stdout().lock());
+        let mut out = BufWriter::new(io::stdout());
         printed(write(&mut out).and_then(|()| out.flush()))
     }
 

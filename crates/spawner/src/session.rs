@@ -241,7 +241,7 @@ impl Session {
         };
         let write = move || {
             let (mut file, path) = folder.spool_file()?;
-            let written = answer.write_to(&mut file, &values);
+            let written = values.write(&answer, &mut file);
             written.map_err(|error| SpawnerError::Answer(Arc::new(error)))?;
             Ok::<_, SpawnerError>(path)
         };

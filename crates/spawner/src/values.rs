@@ -1,12 +1,17 @@
 //! Stored results, opened for whoever writes an answer.
 
+mod write_behind;
+
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::sync::Arc;
 
-use offshoot_merge::{Fold, Values};
+use offshoot_merge::{Answer, Fold, Values};
 use offshoot_model::{Envelope, JsonText, Payload, RootId, RunId, VariableRef};
 use offshoot_store::{Store, StoreError};
+
+/// From this length on an answer is written on a thread of its own. A shorter one is written before a thread has started.
+const BEHIND: u64 = 1 << 20;
 
 /// The values of a store, as a merge wants them.
 #[derive(Clone)]
@@ -26,6 +31,19 @@ impl StoredValues {
     #[must_use]
     pub fn with_results_of(self, root: RootId, runs: Arc<[RunId]>) -> Self {
         Self { runs: Some((root, runs)), ..self }
+    }
+
+    /// Writes an answer with these values, as [`Answer::write_to`]. What is large is written on another thread, while what
+    /// follows is read and verified.
+    ///
+    /// # Errors
+    ///
+    /// Fails where `out` fails or a value cannot be read.
+    pub fn write(&self, answer: &Answer, out: &mut (dyn Write + Send)) -> io::Result<()> {
+        match answer.len().is_none_or(|length| length >= BEHIND) {
+            true => write_behind::write_behind(out, |behind| answer.write_to(behind, self)),
+            false => answer.write_to(out, self),
+        }
     }
 
     /// Lets a fold know what a result says that it is about to get, where it has to. What cannot be read at the moment is

@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &EventsArguments, cx: &Invocation) -> Result<Exit, 
         // One that lets go of the tree has written all there is.
         let is_over = record.is_abandoned(found.root)?;
         let mut broken = None;
-        let print = |out: &mut dyn Write| {
+        let mut print = |out: &mut dyn Write| {
             for event in record.store().events(found.root, last) {
                 match event {
                     Ok(event) => {
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &EventsArguments, cx: &Invocation) -> Result<Exit, 
         };
         // JSON is for programs, which read what is there.
         if cx.output.wants_json() {
-            cx.output.stream(print)?
+            cx.output.stream(|out| print(out))?
         } else {
             cx.output.painted(print)?
         }

@@ -115,7 +115,7 @@ pub(crate) fn pieces(
         })?;
     } else if has_answer {
         cx.output.stream(|out| {
-            answer.answer.write_to(out, &values)?;
+            values.write(&answer.answer, out)?;
             out.write_all(b"\n")
         })?;
     }

@@ -231,7 +231,7 @@ impl Desk {
         let path = blocking(move || {
             let (mut file, path) = agents.folder().spool_file().map_err(|error| failed(&error))?;
             let values = StoredValues::new(Arc::clone(agents.store()));
-            let written = answer.write_to(&mut file, &values);
+            let written = values.write(&answer, &mut file);
             written
                 .map_err(|error| CallError::failed(format!("cannot write the answer: {error}")))?;
             Ok(path)
