@@ -6,7 +6,8 @@ use std::process::Command;
 
 use offshoot_merge::Strategy;
 use offshoot_model::SpawnRequest;
-use offshoot_spawner::{FanOut, Piece, RootSpec, Work, split};
+use offshoot_spawner::{FanOut, Piece, RootSpec, Work};
+use offshoot_split as split;
 
 use crate::Result;
 use crate::engine::{Engine, Record, closure, config, exec, pieces};

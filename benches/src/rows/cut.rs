@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::path::Path;
 
-use offshoot_spawner::split::{Split, cut};
+use offshoot_split::{Split, cut};
 
 use super::Row;
 use crate::Result;

@@ -10,11 +10,11 @@ use offshoot_model::{
     ContextEntry, Ending, InputRange, Payload, Reason, RunId, ValueKind, VariableRef,
 };
 use offshoot_runtime::{ContextFile, Finished, Input, Launch, Output, RunContext};
+use offshoot_split::HeldPiece;
 use offshoot_store::{ManifestEntry, NewValue, StoreError};
 
 use crate::machine::{Outcome, Session};
 use crate::shared::Shared;
-use crate::split::HeldPiece;
 use crate::supervisor::Prepared;
 
 /// Answers up to this size travel and are recorded inline; larger ones are named. A row of the database stays within

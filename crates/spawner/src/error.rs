@@ -22,9 +22,6 @@ pub enum SpawnerError {
     /// The merged answer could not be written.
     #[error("cannot write the merged answer")]
     Answer(#[source] Arc<io::Error>),
-    /// The folder of a spawner without one could not be made.
-    #[error("cannot make a temporary folder")]
-    Folder(#[source] Arc<io::Error>),
     /// The root itself was refused.
     #[error("the root was refused: {0}")]
     Refused(#[source] Box<Refusal>),
@@ -74,9 +71,7 @@ impl SpawnerError {
             Self::InputChanged(_) => Some(
                 "put the file back as it was, or run the command again as a new tree".to_owned(),
             ),
-            Self::Merge(_) | Self::Answer(_) | Self::Folder(_) | Self::Unknown(_) | Self::Over => {
-                None
-            }
+            Self::Merge(_) | Self::Answer(_) | Self::Unknown(_) | Self::Over => None,
         }
     }
 }

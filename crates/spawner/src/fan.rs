@@ -199,7 +199,7 @@ impl Piece {
         self
     }
 
-    /// With a part of a file to read. No symbolic link is accepted on its path: [`split`](crate::split) answers such paths.
+    /// With a part of a file to read. No symbolic link is accepted on its path: [`offshoot_split::cut`] answers such paths.
     #[must_use]
     pub fn input(mut self, input: InputRange) -> Self {
         self.input = Some(input);

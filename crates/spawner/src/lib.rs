@@ -62,7 +62,6 @@ mod session;
 mod shared;
 mod signs;
 mod spawner;
-pub mod split;
 mod supervisor;
 mod values;
 mod work;

@@ -39,8 +39,6 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) folder: Arc<DataFolder>,
-    /// Where that is a temporary one, it stays as long as the tree.
-    pub(crate) _temporary: Option<Arc<tempfile::TempDir>>,
     pub(crate) spool_folder: Arc<PathBuf>,
     pub(crate) clock: Arc<dyn Clock>,
     /// How runs are run that their request and their agent leave open.

@@ -69,8 +69,6 @@ pub(crate) struct Surroundings {
     pub(crate) config: Config,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) folder: Arc<DataFolder>,
-    /// Removed with the last clone, and the last tree.
-    temporary: Option<Arc<tempfile::TempDir>>,
     pub(crate) runtimes: Arc<Runtimes>,
     pub(crate) clock: Arc<dyn Clock>,
     active: Arc<Gauge>,
@@ -175,7 +173,6 @@ impl Spawner {
             config: around.config.clone(),
             store: Arc::clone(&around.store),
             folder: Arc::clone(&around.folder),
-            _temporary: around.temporary.clone(),
             spool_folder: Arc::new(around.folder.spool_folder()),
             clock,
             work: Arc::clone(work),
@@ -286,13 +283,9 @@ impl SpawnerBuilder {
     /// The spawner. Fails where a temporary folder is needed and cannot be made.
     pub fn build(self) -> Result<Spawner, SpawnerError> {
         let Self { config, store, folder, runtimes, clock, doorkeeper } = self;
-        let (folder, temporary) = match folder {
-            Some(folder) => (folder, None),
-            None => {
-                let temporary =
-                    tempfile::tempdir().map_err(|error| SpawnerError::Folder(Arc::new(error)))?;
-                (Arc::new(DataFolder::open(temporary.path())?), Some(temporary))
-            }
+        let folder = match folder {
+            Some(folder) => folder,
+            None => Arc::new(DataFolder::temporary()?),
         };
         let store = store.unwrap_or_else(|| Arc::new(offshoot_store::MemoryStore::new()));
         let clock = clock.unwrap_or_else(|| Arc::new(SystemClock));
@@ -300,7 +293,6 @@ impl SpawnerBuilder {
             config,
             store,
             folder,
-            temporary: temporary.map(Arc::new),
             runtimes: Arc::new(runtimes),
             clock,
             active: Arc::default(),

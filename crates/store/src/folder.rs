@@ -32,6 +32,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use offshoot_model::{RootId, RunId};
+use tempfile::TempDir;
 
 use self::lock::Patience;
 use crate::StoreError;
@@ -78,6 +79,8 @@ pub struct DataFolder {
     patience: Patience,
     /// The callback that is told of a lock that is waited for.
     on_stall: Option<Arc<Tell>>,
+    /// The folder itself, where it is removed with the last clone of this.
+    _temporary: Option<Arc<TempDir>>,
 }
 
 type Tell = dyn Fn(&Stalled) + Send + Sync;
@@ -115,6 +118,15 @@ impl DataFolder {
         Ok(folder)
     }
 
+    /// Makes a folder below that of the system for temporary files. It is removed with the last clone.
+    pub fn temporary() -> Result<Self, StoreError> {
+        let path = std::env::temp_dir();
+        let made = tempfile::tempdir()
+            .map_err(|error| StoreError::io("make a folder in", &path, error))?;
+        let folder = Self::open(made.path())?;
+        Ok(Self { _temporary: Some(Arc::new(made)), ..folder })
+    }
+
     /// Opens the folder if there is one and it has a record, or had one: for commands that only look.
     pub fn existing(path: impl AsRef<Path>) -> Result<Option<Self>, StoreError> {
         let path = path.as_ref();
@@ -139,6 +151,7 @@ impl DataFolder {
             is_exposed: Arc::default(),
             patience: Patience::default(),
             on_stall: None,
+            _temporary: None,
         }
     }
 

@@ -189,10 +189,10 @@ mod tests {
             ("crates/model/Cargo.toml", ""),
             ("crates/model/src/a.rs", "// std::fs\nuse std::fs;\n#[cfg(test)]\nuse std::net;\n"),
             ("crates/model/src/a/tests.rs", "use std::fs;"),
-            ("crates/spawner/Cargo.toml", ""),
-            ("crates/spawner/src/machine.rs", "use std::fs;"),
-            ("crates/spawner/src/split.rs", "use std::fs;"),
-            ("crates/spawner/src/split/a.rs", "use std::fs;"),
+            ("crates/plugin-sdk/Cargo.toml", ""),
+            ("crates/plugin-sdk/src/run.rs", "use std::fs;"),
+            ("crates/plugin-sdk/src/merge.rs", "use std::fs;"),
+            ("crates/plugin-sdk/src/merge/a.rs", "use std::fs;"),
             ("crates/store/Cargo.toml", ""),
             ("crates/store/src/a.rs", "use std::fs;"),
         ]));
@@ -201,7 +201,7 @@ mod tests {
             &found,
             &[
                 "crates/model/src/a.rs:2: model touches no files, yet: std::fs",
-                "crates/spawner/src/machine.rs:1: spawner touches no files here, yet: std::fs",
+                "crates/plugin-sdk/src/run.rs:1: plugin-sdk touches no files here, yet: std::fs",
             ],
         );
     }

@@ -65,12 +65,13 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer("runtime-claude", &["model", "runtime", "process"], Async::Yes, Files::Yes),
     layer("plugin-host", &["model", "runtime", "plugin-abi", "process"], Async::Yes, Files::Yes),
     layer("runtime-openai", &["model", "runtime"], Async::Yes, Files::Yes),
+    // A map's input is cut where it lies instead of being copied first.
+    layer("split", &["model", "store"], Async::No, Files::Yes),
     layer(
         "spawner",
-        &["session-key", "model", "config", "policy", "merge", "runtime", "store"],
+        &["session-key", "model", "config", "policy", "merge", "runtime", "store", "split"],
         Async::Yes,
-        // A map's input is cut where it lies instead of being copied first.
-        Files::In("split"),
+        Files::No,
     ),
     layer("door", &["model"], Async::Yes, Files::Yes),
     layer("display", &["model"], Async::No, Files::No),
@@ -87,6 +88,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             "runtime",
             "process",
             "store",
+            "split",
             "runtime-exec",
             "plugin-host",
             "spawner",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use offshoot_config::Config;
-use offshoot_spawner::split;
+use offshoot_split as split;
 
 use super::nested;
 use crate::arguments::{MapArguments, WorkArguments};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use offshoot_merge::MergeError;
 use offshoot_model::{InputRange, SpawnRequest, ValueKind};
-use offshoot_spawner::split::{self, Cuts, InputFile, Piece, Source, Split, SplitError};
+use offshoot_split::{self as split, Cuts, InputFile, Piece, Source, Split, SplitError};
 use offshoot_store::{DataFolder, NewValue, Store};
 use rustix::fs::{AtFlags, CWD, FlockOperation, flock, linkat};
 

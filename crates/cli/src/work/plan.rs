@@ -9,7 +9,7 @@ use offshoot_config::{AgentId, Config, Valued};
 use offshoot_display::number::{bytes, count};
 use offshoot_model::{ContextEntry, JsonText};
 use offshoot_runtime::OutputFormat;
-use offshoot_spawner::split::InputFile;
+use offshoot_split::InputFile;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

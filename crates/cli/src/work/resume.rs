@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use offshoot_config::{Config, Origin};
 use offshoot_model::{Admitted, Payload, RootId, RunStatus};
-use offshoot_spawner::split::Split;
 use offshoot_spawner::{AbandonedTree, Piece, RootKind, RootSpec, SpawnerError};
+use offshoot_split::Split;
 use offshoot_store::Store;
 
 use super::engine::{self, Engine, broken};

@@ -9,7 +9,8 @@ use offshoot_door::{
 use offshoot_model::{
     ContextEntry, InputRange, Refusal, RunId, SpawnRequest, ValueKind, VariableRef,
 };
-use offshoot_spawner::{Accepted, ChildRequest, split};
+use offshoot_spawner::{Accepted, ChildRequest};
+use offshoot_split as split;
 use offshoot_store::{DataFolder, NewValue, ValueReader};
 
 use super::{Desk, blocking, failed, invalid};

@@ -102,14 +102,14 @@ impl SplitError {
     }
 
     /// Whether the system had too few descriptors for it. That says nothing about the file.
-    pub(crate) fn is_pressure(&self) -> bool {
+    pub fn is_pressure(&self) -> bool {
         // Of the process, and of the system.
         const TOO_MANY_OPEN: [Errno; 2] = [Errno::MFILE, Errno::NFILE];
         let Self::Read { source, .. } = self else { return false };
         Errno::from_io_error(source).is_some_and(|error| TOO_MANY_OPEN.contains(&error))
     }
 
-    pub(super) fn from_io(path: &Path, source: io::Error) -> Self {
+    pub(crate) fn from_io(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
             // `a-file/below` is no more there than a name that nobody ever wrote.

@@ -5,15 +5,15 @@ use std::ops::Range;
 
 use serde::de::IgnoredAny;
 
-use super::SplitError;
-use super::window::{BLOCK, Window};
+use crate::SplitError;
+use crate::window::{BLOCK, Window};
 
 /// How much of a record that does not fit into a block is read at once.
 const BUFFER: usize = if cfg!(test) { 7 } else { 1 << 16 };
 
 /// Checks the line at `range` without building anything of it. A line longer than a block is read
 /// piecemeal: a record may be larger than memory.
-pub(super) fn check(window: &mut Window, range: Range<u64>) -> Result<(), SplitError> {
+pub(crate) fn check(window: &mut Window, range: Range<u64>) -> Result<(), SplitError> {
     let length = range.end - range.start;
     let problem = if length <= BLOCK as u64 {
         let line = &window.at_least(range.start, length as usize)?[..length as usize];

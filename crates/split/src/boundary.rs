@@ -3,14 +3,14 @@
 //! Each function is given the start of a piece, before the end of the file, and finds its end, behind the start. Those
 //! that have to look at every byte hash it while it is in the window.
 
-use super::SplitError;
-use super::piece_hash::PieceHash;
-use super::record;
-use super::window::Window;
+use crate::SplitError;
+use crate::piece_hash::PieceHash;
+use crate::record;
+use crate::window::Window;
 
 /// What the lines of a file make up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(crate) enum Unit {
     /// Lines with something in them, up to one without.
     Paragraph,
     /// A line with something in it, which has to be JSON.
@@ -24,7 +24,7 @@ const CHARACTER: usize = 4;
 const LOOK_BACK: usize = if cfg!(test) { 11 } else { 4096 };
 
 /// The end of the `count`-th line.
-pub(super) fn after_lines(
+pub(crate) fn after_lines(
     window: &mut Window,
     hash: &mut PieceHash,
     start: u64,
@@ -47,7 +47,7 @@ pub(super) fn after_lines(
 }
 
 /// The start of the line with which the unit after `count` begins. None where there is no unit at all.
-pub(super) fn after_units(
+pub(crate) fn after_units(
     window: &mut Window,
     hash: &mut PieceHash,
     start: u64,
@@ -91,7 +91,7 @@ pub(super) fn after_units(
 }
 
 /// At most `size` bytes on, and not inside a character; behind the first character where that is longer.
-pub(super) fn after_bytes(window: &Window, start: u64, size: u64) -> Result<u64, SplitError> {
+pub(crate) fn after_bytes(window: &Window, start: u64, size: u64) -> Result<u64, SplitError> {
     let target = start.saturating_add(size);
     if target >= window.size() {
         return Ok(window.size());
@@ -111,7 +111,7 @@ pub(super) fn after_bytes(window: &Window, start: u64, size: u64) -> Result<u64,
 }
 
 /// The last end of a line within `size` bytes, else the next one after them.
-pub(super) fn after_whole_lines(
+pub(crate) fn after_whole_lines(
     window: &mut Window,
     hash: &mut PieceHash,
     start: u64,
@@ -131,7 +131,7 @@ pub(super) fn after_whole_lines(
 }
 
 /// The last end of a line up to `target`, else the last end of a character. At least a character on.
-pub(super) fn after_share(window: &Window, start: u64, target: u64) -> Result<u64, SplitError> {
+pub(crate) fn after_share(window: &Window, start: u64, target: u64) -> Result<u64, SplitError> {
     if target >= window.size() {
         return Ok(window.size());
     }

@@ -6,22 +6,22 @@ use std::sync::Arc;
 
 use offshoot_model::InputRange;
 
-use super::SplitError;
-use super::input_file::open;
+use crate::SplitError;
+use crate::input_file::open;
 
 /// The file of a piece, held open.
 ///
 /// Runtimes, and plugins among them, open what they are given by its path. So they are given one that no agent can replace: that
 /// of the descriptor, in the folder of this process below `/proc`. It leads to the file until this is dropped.
 #[derive(Debug)]
-pub(crate) struct HeldPiece {
+pub struct HeldPiece {
     file: File,
     range: InputRange,
 }
 
 impl HeldPiece {
     /// Opens the file of a piece, which has all of the piece's bytes. Blocks.
-    pub(crate) fn open(range: InputRange) -> Result<Self, SplitError> {
+    pub fn open(range: InputRange) -> Result<Self, SplitError> {
         let file = open(&range.path)?;
         let metadata = file.metadata().map_err(|error| SplitError::from_io(&range.path, error))?;
         if range.offset.checked_add(range.length).is_none_or(|end| end > metadata.len()) {
@@ -31,7 +31,7 @@ impl HeldPiece {
     }
 
     /// The same bytes, by the path of the descriptor.
-    pub(crate) fn range(&self) -> InputRange {
+    pub fn range(&self) -> InputRange {
         let path = format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd());
         InputRange { path: Arc::new(path.into()), ..self.range.clone() }
     }

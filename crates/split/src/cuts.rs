@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use offshoot_model::InputRange;
 
-use super::boundary::{self, Unit};
-use super::piece_hash::PieceHash;
-use super::window::Window;
-use super::{InputFile, Split, SplitError, label, share};
+use crate::boundary::{self, Unit};
+use crate::piece_hash::PieceHash;
+use crate::window::Window;
+use crate::{InputFile, Split, SplitError, label, share};
 
 /// One part of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ enum Rule {
 }
 
 impl Cuts {
-    pub(super) fn new(
+    pub(crate) fn new(
         inputs: Vec<(InputFile, Option<Arc<File>>)>,
         sizes: Vec<u64>,
         split: Split,

@@ -3,14 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use super::InputFile;
+use crate::InputFile;
 
 /// The longest name of a file, in characters. A label has at most 100, and two numbers may follow the name.
 const LONGEST: usize = 72;
 
 /// A name for each file, different for each: the file's own, with the folders that are not common to all where two files
 /// share it, and with a number where one file comes twice. Without control characters, cut at the front where it is too long.
-pub(super) fn names(files: &[InputFile]) -> Vec<String> {
+pub(crate) fn names(files: &[InputFile]) -> Vec<String> {
     let own: Vec<String> = files.iter().map(|file| own_name(&file.path)).collect();
     let mut uses: HashMap<&str, usize> = HashMap::new();
     for name in &own {

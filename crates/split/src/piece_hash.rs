@@ -2,22 +2,22 @@
 
 use offshoot_model::ContentHash;
 
-use super::SplitError;
-use super::window::Window;
+use crate::SplitError;
+use crate::window::Window;
 
 /// A hash over the bytes from where the piece starts up to wherever it has got.
-pub(super) struct PieceHash {
+pub(crate) struct PieceHash {
     hasher: blake3::Hasher,
     at: u64,
 }
 
 impl PieceHash {
-    pub(super) fn new(start: u64) -> Self {
+    pub(crate) fn new(start: u64) -> Self {
         Self { hasher: blake3::Hasher::new(), at: start }
     }
 
     /// Takes in everything before `end`, block by block. What was taken in is not read again.
-    pub(super) fn upto(&mut self, window: &mut Window, end: u64) -> Result<(), SplitError> {
+    pub(crate) fn upto(&mut self, window: &mut Window, end: u64) -> Result<(), SplitError> {
         while self.at < end {
             let block = window.from(self.at)?;
             let length = (end - self.at).min(block.len() as u64);
@@ -27,7 +27,7 @@ impl PieceHash {
         Ok(())
     }
 
-    pub(super) fn finish(&self) -> ContentHash {
+    pub(crate) fn finish(&self) -> ContentHash {
         ContentHash::from_bytes(*self.hasher.finalize().as_bytes())
     }
 }

@@ -23,6 +23,17 @@
 //! - Lines end with `\n`; a `\r` before it stays where it is, and a last line needs no end. Only `bytes` and `chunks`
 //!   look at characters, and only at those beside a cut. Input that is not UTF-8 there is cut at the plain byte;
 //!   the other splits work on bytes of any encoding that keeps `\n` to itself. `jsonl` insists on UTF-8, as JSON does.
+//!
+
+//! ```
+//! use offshoot_split::{Split, cut};
+//!
+//! let file = tempfile::NamedTempFile::new()?;
+//! std::fs::write(file.path(), "one\ntwo\nthree\n")?;
+//! let pieces = cut([&file.path().to_owned()], "lines:2".parse::<Split>()?)?;
+//! assert_eq!(pieces.count(), 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod boundary;
 mod cuts;
@@ -47,7 +58,7 @@ use std::sync::Arc;
 
 pub use cuts::{Cuts, Piece};
 pub use error::SplitError;
-pub(crate) use held_piece::HeldPiece;
+pub use held_piece::HeldPiece;
 pub use input_file::{InputFile, first_changed, verify};
 pub use parse::ParseSplitError;
 
@@ -139,3 +150,7 @@ impl fmt::Display for Split {
         }
     }
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

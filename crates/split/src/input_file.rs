@@ -11,9 +11,9 @@ use offshoot_model::{InputRange, Timestamp};
 use offshoot_store::open_without_links;
 use serde::{Deserialize, Serialize};
 
-use super::SplitError;
-use super::piece_hash::PieceHash;
-use super::window::Window;
+use crate::SplitError;
+use crate::piece_hash::PieceHash;
+use crate::window::Window;
 
 /// What tells a file from a later version of itself without reading it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub struct InputFile {
     /// When the file was last changed in any way, its times included: programs cannot set this one. Not recorded, because
     /// a copy of a project has other ones.
     #[serde(skip)]
-    pub(super) changed: Option<(i64, i64)>,
+    pub(crate) changed: Option<(i64, i64)>,
 }
 
 /// Whether the bytes of a range are still those that were cut: reads and hashes them. A file that is gone or shorter
@@ -107,14 +107,14 @@ impl InputFile {
     }
 
     /// Looks at a file that is open, and was so by this path.
-    pub(super) fn of_open(file: &File, path: PathBuf) -> Result<Self, SplitError> {
+    pub(crate) fn of_open(file: &File, path: PathBuf) -> Result<Self, SplitError> {
         let metadata = file.metadata().map_err(|error| SplitError::from_io(&path, error))?;
         Ok(Self::of(Arc::new(path), None, &metadata))
     }
 
     /// Looks at the file again by the path by which it is opened. What an earlier version has looked at has only the path
     /// that was asked for.
-    pub(super) fn look_again(&self) -> Result<Self, SplitError> {
+    pub(crate) fn look_again(&self) -> Result<Self, SplitError> {
         match &self.resolved {
             Some(resolved) => Self::resolved_to(Arc::clone(&self.path), Arc::clone(resolved)),
             None => Self::open(&self.path),
@@ -130,7 +130,7 @@ impl InputFile {
     }
 
     /// Opens the file to be read. A link on the way is an error.
-    pub(super) fn reopen(&self) -> Result<File, SplitError> {
+    pub(crate) fn reopen(&self) -> Result<File, SplitError> {
         open(self.resolved())
     }
 
@@ -153,7 +153,7 @@ impl InputFile {
     }
 
     /// Whether this open file has the same size and the same times.
-    pub(super) fn is(&self, file: &File) -> Result<bool, SplitError> {
+    pub(crate) fn is(&self, file: &File) -> Result<bool, SplitError> {
         let metadata = file.metadata().map_err(|error| SplitError::from_io(&self.path, error))?;
         let now = Self::of(Arc::clone(&self.path), self.resolved.clone(), &metadata);
         // A record has no time of the last change in any way.
@@ -177,7 +177,7 @@ impl InputFile {
 }
 
 /// Opens a regular file by a path without symbolic links. The one place where the path of an input is opened.
-pub(super) fn open(path: &Path) -> Result<File, SplitError> {
+pub(crate) fn open(path: &Path) -> Result<File, SplitError> {
     open_without_links(path).map_err(|error| match first_link(path) {
         Some(link) => SplitError::Link { path: path.to_owned(), link: link.to_owned() },
         None => SplitError::from_io(path, error),

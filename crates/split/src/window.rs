@@ -6,15 +6,15 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::SplitError;
+use crate::SplitError;
 
 /// How much is read at once. Enough that the system call does not count, little enough to stay in the cache
 /// between the search for a line's end and the hash over the same bytes. Tests take a small one, so that short texts
 /// have seams in every place.
-pub(super) const BLOCK: usize = if cfg!(test) { 29 } else { 1 << 20 };
+pub(crate) const BLOCK: usize = if cfg!(test) { 29 } else { 1 << 20 };
 
 /// A file, and the block of it that was read last. Never reads past the size that was recorded.
-pub(super) struct Window {
+pub(crate) struct Window {
     file: Arc<File>,
     path: Arc<PathBuf>,
     size: u64,
@@ -25,30 +25,30 @@ pub(super) struct Window {
 
 impl Window {
     /// The first `size` bytes of an open file, which is found again by this path.
-    pub(super) fn new(file: Arc<File>, path: Arc<PathBuf>, size: u64) -> Self {
+    pub(crate) fn new(file: Arc<File>, path: Arc<PathBuf>, size: u64) -> Self {
         let room = usize::try_from(size).map_or(BLOCK, |size| size.min(BLOCK));
         Self { file, path, size, base: 0, held: 0, buffer: vec![0; room].into_boxed_slice() }
     }
 
-    pub(super) fn file(&self) -> &File {
+    pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
-    pub(super) fn path(&self) -> &Arc<PathBuf> {
+    pub(crate) fn path(&self) -> &Arc<PathBuf> {
         &self.path
     }
 
-    pub(super) fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
     /// What there is from `offset` on: at least a byte, except at the end of the file, and at most a block.
-    pub(super) fn from(&mut self, offset: u64) -> Result<&[u8], SplitError> {
+    pub(crate) fn from(&mut self, offset: u64) -> Result<&[u8], SplitError> {
         self.at_least(offset, 1)
     }
 
     /// What there is from `offset` on, and no less than `length` (at most a block) unless the file ends before.
-    pub(super) fn at_least(&mut self, offset: u64, length: usize) -> Result<&[u8], SplitError> {
+    pub(crate) fn at_least(&mut self, offset: u64, length: usize) -> Result<&[u8], SplitError> {
         debug_assert!(length <= BLOCK, "a window holds no more than a block");
         let wanted = (length as u64).min(self.size.saturating_sub(offset));
         let end = self.base + self.held as u64;
@@ -67,7 +67,7 @@ impl Window {
     }
 
     /// Fills `into` from `offset` and leaves the block alone: for a look at a few bytes elsewhere.
-    pub(super) fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), SplitError> {
+    pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), SplitError> {
         let end = self.base + self.held as u64;
         if offset >= self.base && offset + into.len() as u64 <= end {
             let start = (offset - self.base) as usize;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::str::FromStr;
 
-use super::Split;
+use crate::Split;
 
 /// A text that is no split.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -17,7 +17,7 @@ pub struct ParseSplitError {
 }
 
 /// A size in bytes, shown with the largest unit that leaves it whole.
-pub(super) struct Size(pub(super) NonZeroU64);
+pub(crate) struct Size(pub(super) NonZeroU64);
 
 const UNITS: [(char, u32); 3] = [('g', 30), ('m', 20), ('k', 10)];
 

@@ -9,7 +9,7 @@ use offshoot_model::{ContentHash, InputRange};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::{HeldPiece, InputFile, Piece, Split, SplitError, cut, cut_again, verify};
+use crate::{HeldPiece, InputFile, Piece, Split, SplitError, cut, cut_again, verify};
 
 /// Writes the contents to files of a new folder.
 fn files(contents: &[&[u8]]) -> (TempDir, Vec<PathBuf>) {
