@@ -9,6 +9,7 @@ mod invariants;
 mod layer_table;
 mod lints;
 mod locks;
+mod rooms;
 mod size;
 mod words;
 
@@ -23,6 +24,7 @@ const RULES: &[fn(&Workspace) -> Vec<Finding>] = &[
     invariants::check,
     lints::check,
     locks::check,
+    rooms::check,
     size::check,
     words::check,
 ];

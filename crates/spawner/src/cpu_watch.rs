@@ -14,12 +14,10 @@ use std::time::Duration;
 use offshoot_model::Timestamp;
 use offshoot_runtime::CpuMeter;
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
-use crate::machine::RunIndex;
-use crate::shared::Shared;
-use crate::supervisor::Message;
+use crate::clock::Clock;
+use crate::machine::Busy;
 
 /// The watch over one attempt of a run. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -49,16 +47,11 @@ struct Reading {
     cpu: Duration,
 }
 
-/// The CPU time that the processes of a run used while the run waited, and the length of the wait.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Busy {
-    pub(crate) cpu: Duration,
-    pub(crate) wait: Duration,
-}
-
 impl Reading {
-    fn since(self, before: Self) -> Busy {
-        Busy { cpu: self.cpu.saturating_sub(before.cpu), wait: self.at.since(before.at) }
+    /// What was used since the reading before; none where that is nothing.
+    fn since(self, before: Self) -> Option<Busy> {
+        let cpu = self.cpu.saturating_sub(before.cpu);
+        (!cpu.is_zero()).then(|| Busy { cpu, wait: self.at.since(before.at) })
     }
 }
 
@@ -68,59 +61,53 @@ impl CpuWatch {
         self.0.meter.clone()
     }
 
-    /// A wait of the run opens; none where there is nothing to measure.
+    /// A wait of the run opens; none where there is nothing to measure. `told` is called with what was used when it closes.
     pub(crate) fn open(
         &self,
-        shared: &Arc<Shared>,
-        sender: &mpsc::UnboundedSender<Message>,
-        run: RunIndex,
+        clock: &Arc<dyn Clock>,
+        told: impl FnOnce(Busy) + Send + 'static,
     ) -> Option<OpenWait> {
         if self.0.meter.is_empty() {
             return None;
         }
         if self.state().opens() {
-            let (watch, shared) = (self.clone(), Arc::clone(shared));
-            spawn_blocking(move || watch.begin(&shared));
+            let (watch, clock) = (self.clone(), Arc::clone(clock));
+            spawn_blocking(move || watch.begin(&*clock));
         }
-        let (shared, sender) = (Arc::clone(shared), sender.clone());
-        Some(OpenWait { watch: self.clone(), shared, sender, run, is_closed: false })
+        let (watch, clock) = (self.clone(), Arc::clone(clock));
+        Some(OpenWait { watch, clock, told: Some(Box::new(told)) })
     }
 
     /// The run is over: waits that are open, or whose reading is being made, are measured up to now.
-    pub(crate) async fn settle(
-        &self,
-        shared: &Arc<Shared>,
-        sender: &mpsc::UnboundedSender<Message>,
-        run: RunIndex,
-    ) {
+    pub(crate) async fn settle(&self, clock: &Arc<dyn Clock>, told: impl FnOnce(Busy)) {
         // A reading that is being made at this moment finds nothing to compare with, and tells nothing.
         let Some(before) = self.state().last.take() else { return };
-        let (watch, shared) = (self.clone(), Arc::clone(shared));
-        let now = spawn_blocking(move || watch.reading(&shared)).await.ok().flatten();
-        tell(sender, run, now.map(|now| now.since(before)));
+        let (watch, clock) = (self.clone(), Arc::clone(clock));
+        let now = spawn_blocking(move || watch.reading(&*clock)).await.ok().flatten();
+        now.and_then(|now| now.since(before)).map(told);
     }
 
     /// The first reading of a round.
-    fn begin(&self, shared: &Shared) {
+    fn begin(&self, clock: &dyn Clock) {
         loop {
             let round = self.state().round;
-            let reading = self.reading(shared);
+            let reading = self.reading(clock);
             if self.state().begun(round, reading) {
                 return;
             }
         }
     }
 
-    /// A further reading; the supervisor is told what was used since the one before.
-    fn read(&self, shared: &Shared, sender: &mpsc::UnboundedSender<Message>, run: RunIndex) {
-        let reading = self.reading(shared);
+    /// A further reading, of which `told` learns what was used since the one before.
+    fn read(&self, clock: &dyn Clock, told: impl FnOnce(Busy)) {
+        let reading = self.reading(clock);
         // Told before anybody else can look, so that the end of the run is not told first.
         let mut state = self.state();
-        tell(sender, run, state.has_read(reading));
+        state.has_read(reading).map(told);
     }
 
-    fn reading(&self, shared: &Shared) -> Option<Reading> {
-        Some(Reading { cpu: self.0.meter.read()?, at: shared.clock.now() })
+    fn reading(&self, clock: &dyn Clock) -> Option<Reading> {
+        Some(Reading { cpu: self.0.meter.read()?, at: clock.now() })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -164,17 +151,16 @@ impl State {
         self.is_reading = false;
         let before = self.last.take();
         self.last = reading.filter(|_| self.open > 0);
-        Some(reading?.since(before?))
+        reading?.since(before?)
     }
 }
 
 /// An open wait of a run. Dropped, it closes as well.
 pub(crate) struct OpenWait {
     watch: CpuWatch,
-    shared: Arc<Shared>,
-    sender: mpsc::UnboundedSender<Message>,
-    run: RunIndex,
-    is_closed: bool,
+    clock: Arc<dyn Clock>,
+    /// Taken when the wait closes.
+    told: Option<Box<dyn FnOnce(Busy) + Send>>,
 }
 
 impl OpenWait {
@@ -188,11 +174,10 @@ impl OpenWait {
 
     /// Returns the function that reads and tells, where that has to be done; at most once.
     fn reader(&mut self) -> Option<impl FnOnce() + Send + 'static> {
-        let is_first = !std::mem::replace(&mut self.is_closed, true);
-        let reads = is_first && self.watch.state().closes();
-        let (watch, shared) = (self.watch.clone(), Arc::clone(&self.shared));
-        let (sender, run) = (self.sender.clone(), self.run);
-        reads.then_some(move || watch.read(&shared, &sender, run))
+        let told = self.told.take()?;
+        let (watch, clock) = (self.watch.clone(), Arc::clone(&self.clock));
+        let reads = watch.state().closes();
+        reads.then_some(move || watch.read(&*clock, told))
     }
 }
 
@@ -204,14 +189,6 @@ impl Drop for OpenWait {
             // A thread outside of the runtime may block.
             Err(_) => read(),
         }
-    }
-}
-
-/// Tells the supervisor what a run used.
-fn tell(sender: &mpsc::UnboundedSender<Message>, run: RunIndex, busy: Option<Busy>) {
-    if let Some(busy) = busy.filter(|busy| !busy.cpu.is_zero()) {
-        // A supervisor that is gone has no run to hold to anything.
-        let _ = sender.send(Message::Busy { run, busy });
     }
 }
 
@@ -262,6 +239,6 @@ mod tests {
         assert!(!state.begun(1, reading(30, 7)), "that was another round");
         assert!(state.begun(2, reading(40, 9)));
         assert!(state.closes());
-        assert_eq!(state.has_read(reading(41, 9)), busy(0, 1));
+        assert_eq!(state.has_read(reading(41, 9)), None);
     }
 }

@@ -1,13 +1,28 @@
 //! The engine: one supervisor holds a whole tree of agents.
 //!
 //! ```text
-//!  Session, hosts of runs          SpawnRequest, WaitFor, Stop
-//!        │ Message
-//!        ▼
-//!   supervisor ── Input ──▶ machine ── Effect ──▶ supervisor        one task for each tree
-//!        │                    (pure)                  │
-//!        ▼                                            ▼
-//!   policy::admit                 record first (store), then start, stop, answer, show
+//!  handle        Session, Fan, Agents, …: what the owner of a tree and the door of its agents hold
+//!     │ message                                      ▲ message
+//!     ▼                                              │
+//!  supervisor ── start ──▶ task: runs one agent ────┘           one supervisor for each tree
+//!     │    ▲
+//!   Input  Effect           record first (store), then start, stop, answer, show
+//!     ▼    │
+//!  machine (pure) ──▶ policy::admit
+//! ```
+//!
+//! The modules use each other in one direction, which `cargo xtask tidy` checks. Each uses only those further down:
+//!
+//! ```text
+//!  spawner         opens trees, and takes over those whose supervisor has gone
+//!  handle          what is asked of a tree: pieces and their answer, children, letters, stops
+//!  supervisor      the task of one tree: takes messages, steps the machine, performs its effects
+//!  task            the task of one run: launch, host, answer
+//!  message         what handles and tasks say to the supervisor
+//!  request         what a request leaves open: runtime, command, model
+//!  tree_context    what all parts of one tree share: record, folder, clock, configuration
+//!  machine         who may start, who gets a slot, who is stopped, who is told: pure
+//!  leaf values     clock, events, excerpts, names of values, errors, …
 //! ```
 //!
 //! Promise: what is told is on record. Limits hold over the whole tree, because one machine counts. An agent that
@@ -37,50 +52,41 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod agent;
-mod agents;
 mod announce;
 mod clock;
 mod cpu_watch;
-mod custom;
-mod doorkeeper;
 mod error;
+mod event_stream;
 mod excerpt;
-mod fan;
-mod follow;
-mod host;
-mod known_tree;
+mod handle;
+mod kept_values;
+mod last_activity;
 mod machine;
-mod mind;
-mod names;
-mod notebook;
-mod resolve;
-mod resume;
+mod message;
+mod request;
 mod root_kind;
+mod run_spec;
 mod runtimes;
-mod session;
-mod shared;
-mod signs;
 mod spawner;
+mod stored_values;
 mod supervisor;
-mod values;
-mod work;
+mod task;
+mod ticket_issuer;
+mod tree_context;
 
-pub use agents::{Accepted, Agents, Asking, ChildRequest, Room};
 pub use clock::{Clock, SystemClock, TestClock};
-pub use custom::{CustomJob, CustomMerge};
-pub use doorkeeper::Doorkeeper;
 pub use error::SpawnerError;
+pub use event_stream::{EventStream, Onlooker, Sight};
 pub use excerpt::Excerpt;
-pub use fan::{Fan, FanAnswer, FanOut, Piece, Refused};
-pub use follow::{EventStream, Onlooker, Sight};
+pub use handle::{
+    Accepted, Agents, ChildRequest, CustomJob, CustomMerge, Fan, FanAnswer, FanOut, Notebook,
+    Piece, Refused, Room, Session, Stopper, Trouble,
+};
+pub use kept_values::Kept;
 pub use machine::Unknown;
-pub use names::Kept;
-pub use notebook::Notebook;
-pub use resume::AbandonedTree;
+pub use message::{Asking, Counts};
 pub use root_kind::RootKind;
-pub use session::{Session, Stopper, Trouble};
-pub use spawner::{RootSpec, Spawner, SpawnerBuilder};
-pub use supervisor::Counts;
-pub use values::StoredValues;
-pub use work::Work;
+pub use run_spec::Work;
+pub use spawner::{AbandonedTree, RootSpec, Spawner, SpawnerBuilder};
+pub use stored_values::StoredValues;
+pub use ticket_issuer::Doorkeeper;

@@ -47,9 +47,9 @@ use offshoot_model::{
 use offshoot_policy::{Books, RuntimeFacts, Terms};
 use offshoot_runtime::{RunEvent, Stop};
 
-use crate::cpu_watch::Busy;
 use crate::root_kind::RootKind;
 
+pub(crate) use busy::Busy;
 pub(crate) use end::Outcome;
 pub(crate) use mail::{Letter, TurnEnd};
 pub use recall::Unknown;

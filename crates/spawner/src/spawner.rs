@@ -1,5 +1,7 @@
 //! The engine, as a library user holds it.
 
+mod resume;
+
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -14,20 +16,22 @@ use offshoot_store::{DataFolder, RootLock, Store, StoreError};
 use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 
 use crate::clock::{Clock, SystemClock};
-use crate::custom::Threads;
-use crate::doorkeeper::Doorkeeper;
 use crate::error::SpawnerError;
-use crate::follow::FOLLOW_BUFFER;
-use crate::known_tree::KnownTree;
+use crate::event_stream::FOLLOW_BUFFER;
+use crate::handle::Session;
+use crate::kept_values::Names;
 use crate::machine::{Effect, Machine, Opening, RunIndex};
-use crate::names::Names;
-use crate::resolve::Unresolved;
+use crate::message::TreeState;
+use crate::request::Ask;
+use crate::request::Unresolved;
 use crate::root_kind::RootKind;
+use crate::run_spec::Work;
 use crate::runtimes::Runtimes;
-use crate::session::Session;
-use crate::shared::{Contexts, Gauge, PROGRESS_LINES, Shared};
-use crate::supervisor::{Ask, Entering, RecordedPieces, Supervisor, TreeState};
-use crate::work::Work;
+use crate::supervisor::{Entering, RecordedPieces, Supervisor};
+use crate::ticket_issuer::Doorkeeper;
+use crate::tree_context::{Contexts, Gauge, KnownTree, MergeThreads, PROGRESS_LINES, Shared};
+
+pub use resume::AbandonedTree;
 
 /// Runs trees of agents. Cheap to clone; all clones are one spawner. Trees share nothing but the store.
 #[derive(Clone)]
@@ -184,7 +188,7 @@ impl Spawner {
             known: KnownTree::default(),
             chosen: OnceLock::new(),
             progress: Arc::new(Semaphore::new(PROGRESS_LINES)),
-            merging: Threads::default(),
+            merging: MergeThreads::default(),
             // The root itself is followed under number 0.
             minted: AtomicU64::new(1),
             places: AtomicU32::new(0),

@@ -12,7 +12,6 @@
 
 mod alarm;
 mod entries;
-mod message;
 mod outbox;
 mod perform;
 mod recorded;
@@ -24,21 +23,22 @@ use std::sync::Arc;
 
 use offshoot_model::{AgentId, CancelledBy, Ending, Reason, Refusal, RunId, VariableRef};
 use offshoot_runtime::RunHost;
-use offshoot_store::{RootLock, StoreError};
+use offshoot_store::RootLock;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinSet};
 
 use crate::cpu_watch::CpuWatch;
-use crate::follow::News;
-use crate::host::AgentHost;
+use crate::event_stream::News;
+use crate::kept_values::Kept;
+use crate::last_activity::Signs;
 use crate::machine::{Effect, Input, Machine, ReplyId, RunIndex, WaitId};
-use crate::names::Kept;
-use crate::shared::{Share, Shared};
-use crate::signs::Signs;
+use crate::message::{FanEvent, FanId, Message, SpawnReply, TreeState, Waited};
+use crate::request::Prepared;
+use crate::task::AgentHost;
+use crate::tree_context::{Share, Shared};
 
 use alarm::Alarm;
 use entries::{Entries, Entry, Follower};
-pub(crate) use message::{Ask, Children, FanEvent, FanId, Message, Prepared, SpawnReply, Waited};
 use outbox::Outbox;
 pub(crate) use recorded::{Recorded, RecordedPieces};
 use unwritten::Unwritten;
@@ -46,30 +46,6 @@ use unwritten::Unwritten;
 /// How many messages are taken before the effects of all of them are recorded together. Large enough that a
 /// thousand endings at once become few transactions, small enough that a stop is never far behind.
 const BATCH: usize = 256;
-
-/// How full the tree is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Runs that hold a slot.
-    pub active: usize,
-    /// Runs that stand in line for one.
-    pub queued: usize,
-    /// Runs that are not over, those that wait for children included.
-    pub live: usize,
-}
-
-/// Where the tree as a whole stands, for whoever waits for its end.
-#[derive(Clone, Debug)]
-pub(crate) enum TreeState {
-    /// Something lives.
-    Live,
-    /// Something lives, and the record cannot be written at the moment: nothing starts, and nothing is told.
-    Unwritten(Arc<StoreError>),
-    /// Everything is over and recorded.
-    Ended,
-    /// The record broke. What runs was killed; what was not recorded is not told.
-    Broken(Arc<StoreError>),
-}
 
 /// The task's own state.
 pub(crate) struct Supervisor {

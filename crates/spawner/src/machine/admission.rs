@@ -11,11 +11,11 @@ use offshoot_model::{
 use offshoot_policy::{Admission, Caller, Load, RuntimeFacts, Terms, admit, open};
 use offshoot_session_key::Segment;
 
+use super::Busy;
 use super::report::Allowance;
 use super::run::{Live, Phase, Run, RunClock, RunIndex};
 use super::slots::{Part, Place};
 use super::{Effect, Machine, Opening, Spawn, caps};
-use crate::cpu_watch::Busy;
 
 /// A run that is being put into the tree.
 pub(super) struct Entrant<'a> {

@@ -11,7 +11,6 @@ use offshoot_model::{EventKind, Reason, Timestamp};
 use super::run::{Phase, RunIndex};
 use super::timer::Due;
 use super::{Effect, Machine};
-use crate::cpu_watch::Busy;
 
 /// A run that uses less than this part of the time in which it waits is at rest.
 const AT_REST: u32 = 10;
@@ -19,6 +18,13 @@ const AT_REST: u32 = 10;
 /// The CPU time below which the use of a wait is put together with that of the next one: a program of the run that ends, or
 /// starts another wait, is no work. Work that is split into many short waits is found all the same.
 const GRAIN: Duration = Duration::from_millis(250);
+
+/// The CPU time that the processes of a run used while the run waited, and the length of the wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Busy {
+    pub(crate) cpu: Duration,
+    pub(crate) wait: Duration,
+}
 
 impl Busy {
     const fn is_at_rest(self) -> bool {

@@ -27,8 +27,8 @@ use super::admission::Entrant;
 use super::end::Closed;
 use super::run::{Live, Phase, RunIndex};
 use super::{Effect, Machine};
-use crate::names::{Kept, Sessions};
-use crate::work::{EXEC, program_cost};
+use crate::kept_values::{Kept, Sessions};
+use crate::run_spec::{EXEC, program_cost};
 
 use letters::Letters;
 

@@ -10,12 +10,12 @@ use offshoot_model::{
 };
 use offshoot_policy::{Lineage, Terms};
 
+use super::Busy;
 use super::mail::Mail;
 use super::refusals::Refusals;
 use super::report::Allowance;
 use super::slots::{Lease, Part, Place};
 use super::wait::WaitId;
-use crate::cpu_watch::Busy;
 
 /// The place of a run in its tree's list. Small, because queues hold many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

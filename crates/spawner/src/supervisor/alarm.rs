@@ -5,7 +5,7 @@ use std::pin::Pin;
 use offshoot_model::Timestamp;
 use tokio::time::Sleep;
 
-use crate::shared::Shared;
+use crate::tree_context::Shared;
 
 /// One sleep, kept from one wait to the next: timers are set and taken back with every run, and nearly none of them is
 /// ever reached. Set again only for an earlier moment, so that it may ring too early; whoever hears it looks at the

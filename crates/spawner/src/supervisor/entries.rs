@@ -5,11 +5,12 @@ use std::sync::Arc;
 use offshoot_runtime::{LetterBox, StopHandle, UsageProbe};
 use tokio::sync::mpsc;
 
-use super::message::{FanEvent, FanId, Prepared};
 use crate::cpu_watch::CpuWatch;
+use crate::last_activity::Signs;
 use crate::machine::RunIndex;
-use crate::mind::Mind;
-use crate::signs::Signs;
+use crate::message::{FanEvent, FanId};
+use crate::request::Prepared;
+use crate::request::inherited_model::Mind;
 
 /// The live runs by their place in the tree.
 #[derive(Default)]

@@ -9,14 +9,14 @@ use tokio::sync::mpsc;
 
 use super::entries::{Attempt, Entry, Follower};
 use super::outbox::Told;
-use super::{
-    Answered, Asked, Asker, FanEvent, Message, Naming, Supervisor, TreeState, Waited, Written,
-};
-use crate::agent;
+use super::{Answered, Asked, Asker, Naming, Supervisor, Written};
 use crate::cpu_watch::CpuWatch;
+use crate::error::chain;
+use crate::kept_values::Kept;
+use crate::last_activity::Signs;
 use crate::machine::{Effect, Input, Outcome, ReplyId, RunIndex};
-use crate::names::Kept;
-use crate::signs::Signs;
+use crate::message::{FanEvent, Message, TreeState, Waited, busy};
+use crate::task;
 
 /// How many events are given to the store in one piece, where a single message has more: the first of a hundred
 /// thousand pieces start while the last are being recorded.
@@ -185,7 +185,7 @@ impl Supervisor {
             let remove = |run| {
                 let error = folder.remove_run_folder(run).err();
                 // It harms nobody: it goes with its tree when that is pruned. But somebody may count on its being gone.
-                (run, error.map(|error| agent::chain(&error).into()))
+                (run, error.map(|error| chain(&error).into()))
             };
             runs.into_iter().map(remove).collect()
         });
@@ -245,8 +245,8 @@ impl Supervisor {
         let task = Task { run, sender: self.sender.clone(), outcome: None };
         self.agents.spawn(async move {
             let mut task = task;
-            let outcome = agent::run(Arc::clone(&shared), id, session, prepared, cx).await;
-            cpu.settle(&shared, &task.sender, run).await;
+            let outcome = task::run(Arc::clone(&shared), id, session, prepared, cx).await;
+            cpu.settle(&shared.clock, busy(&task.sender, run)).await;
             task.outcome = Some(outcome);
         });
     }

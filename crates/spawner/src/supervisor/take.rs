@@ -9,14 +9,12 @@ use tokio::sync::mpsc;
 
 use super::entries::{Entry, Follower};
 use super::outbox::Told;
-use super::{
-    Allowed, Ask, Asked, Asker, BATCH, Children, Counts, FanEvent, FanId, Message, Naming,
-    Recorded, Supervisor, Written,
-};
-use crate::agents::{Asking, over};
+use super::{Allowed, Asked, Asker, BATCH, Naming, Recorded, Supervisor, Written};
 use crate::machine::{
     Effect, Input, Letter, NewWait, Past, Reach, ReplyId, RunIndex, Session, Spawn, TurnEnd,
 };
+use crate::message::{Asking, Children, Counts, FanEvent, FanId, Message, over};
+use crate::request::Ask;
 
 impl Supervisor {
     pub(super) fn take(&mut self, message: Message, effects: &mut Vec<Effect>) {

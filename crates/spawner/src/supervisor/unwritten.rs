@@ -19,9 +19,10 @@ use std::time::Duration;
 use offshoot_model::{Reason, Timestamp};
 use offshoot_store::StoreError;
 
-use super::{Supervisor, TreeState};
-use crate::agent::chain;
+use super::Supervisor;
+use crate::error::chain;
 use crate::machine::{Effect, Input};
+use crate::message::TreeState;
 
 /// The time between two attempts. Nothing tells when a disk has space again; four attempts a second cost nothing beside
 /// what waits for them.

@@ -13,6 +13,7 @@ use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::{RunEvent, Stop, WaitMode};
 use uuid::Uuid;
 
+use super::super::Busy;
 use super::super::{
     Effect, Input, Letter, Machine, NewWait, Opening, Outcome, Reach, ReplyId, RunIndex, Spawn,
     TurnEnd, WaitId,
@@ -22,8 +23,7 @@ use super::invariants::Ledger;
 use super::limits::{AGENTS, Limits};
 use super::memory::{Memory, Said};
 use super::seed::Seed;
-use crate::cpu_watch::Busy;
-use crate::names::Sessions;
+use crate::kept_values::Sessions;
 
 pub(super) struct World {
     pub(super) machine: Machine,

@@ -8,12 +8,12 @@ use offshoot_model::{CancelledBy, Envelope, Payload, Refusal, RefusalCode, RunId
 use offshoot_store::StoreError;
 
 use super::{Fan, FanAnswer, Refused};
-use crate::custom::CustomJob;
 use crate::error::SpawnerError;
+use crate::handle::external_merge::CustomJob;
+use crate::handle::tree_state::{broken, over};
 use crate::machine::Past;
-use crate::session::{broken, over};
-use crate::supervisor::{FanEvent, Message};
-use crate::values::recorded;
+use crate::message::{FanEvent, Message};
+use crate::stored_values::recorded;
 
 /// The most events that are taken at once. What some of them left on record only is read together.
 const TOGETHER: usize = 256;

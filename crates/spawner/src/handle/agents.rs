@@ -4,28 +4,25 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use offshoot_model::{
-    AgentId, BudgetGrant, CancelledBy, ContextEntry, Grant, Origin, Refusal, RefusalCode, RootId,
-    RunId, SessionKey, SpawnRequest, Timestamp, Tree, VariableRef,
+    AgentId, BudgetGrant, CancelledBy, ContextEntry, Origin, Refusal, RootId, RunId, SessionKey,
+    SpawnRequest, Timestamp, Tree, VariableRef,
 };
-use offshoot_runtime::{UsageProbe, WaitAnswer, WaitFor};
+use offshoot_runtime::{WaitAnswer, WaitFor};
 use offshoot_store::{DataFolder, Store, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot};
-use tokio::time::timeout;
 
 use crate::announce;
-use crate::cpu_watch::CpuWatch;
-use crate::custom::Threads;
-use crate::follow::{News, Onlooker};
-use crate::host::{spawn, wait_for, write};
-use crate::machine::{Reach, RunIndex};
-use crate::names::Kept;
-use crate::resolve::Unresolved;
-use crate::shared::Shared;
-use crate::supervisor::{Ask, Children, Message};
-use crate::work::Work;
+use crate::error::chain;
+use crate::event_stream::{News, Onlooker};
+use crate::kept_values::Kept;
+use crate::machine::Reach;
+use crate::message::call::{spawn, wait_for, write};
+use crate::message::{Asking, Children, Message, over};
+use crate::request::{Ask, Unresolved};
+use crate::run_spec::Work;
+use crate::tree_context::{MergeThreads, Shared};
 
 /// The longest report. It is a line for people, and stands in the record as it is.
 const REPORT_BYTES: usize = 4096;
@@ -37,27 +34,6 @@ pub struct Agents {
     shared: Arc<Shared>,
     sender: mpsc::WeakUnboundedSender<Message>,
     follow: broadcast::WeakSender<News>,
-}
-
-/// A session that asks, as the tree knows it.
-#[derive(Clone, Debug)]
-pub struct Asking {
-    /// Its place in the tree.
-    pub(crate) index: RunIndex,
-    /// Its address.
-    pub key: SessionKey,
-    /// Its agent.
-    pub agent: AgentId,
-    /// Levels below the root.
-    pub depth: u32,
-    /// The terms it lives under.
-    pub grant: Arc<Grant>,
-    /// How much of a child's result travels with an answer to it, in bytes: the limit of an [`Excerpt`](crate::Excerpt).
-    pub inline_bytes: u64,
-    /// Asks what it has used up to now.
-    pub(crate) usage: UsageProbe,
-    /// The watch over the CPU time that it uses while it waits.
-    pub(crate) cpu: CpuWatch,
 }
 
 /// A child that was admitted.
@@ -87,18 +63,6 @@ pub struct Room {
     pub agents: Vec<(AgentId, Option<String>)>,
 }
 
-/// A program answers within milliseconds, also while it works. One that does not answer in this time is stuck, and what it
-/// has told before holds.
-const USAGE_PATIENCE: Duration = Duration::from_secs(5);
-
-impl Asking {
-    /// Lets the session tell what it has used up to now, so that it cannot promise to a child what it has spent.
-    async fn settle_up(&self) {
-        // Too late is as good as not at all.
-        let _ = timeout(USAGE_PATIENCE, self.usage.ask()).await;
-    }
-}
-
 impl From<SpawnRequest> for ChildRequest {
     fn from(request: SpawnRequest) -> Self {
         Self { request, folder: None }
@@ -120,7 +84,7 @@ impl Agents {
     }
 
     /// What merges run on.
-    pub(crate) fn merging(&self) -> &Threads {
+    pub(crate) fn merging(&self) -> &MergeThreads {
         &self.shared.merging
     }
 
@@ -450,12 +414,8 @@ impl Agents {
     }
 }
 
-pub(crate) fn over() -> Refusal {
-    Refusal::new(RefusalCode::CallerEnded, "this session is over")
-}
-
 fn unread(error: &StoreError) -> Refusal {
-    Refusal::invalid("run", format!("the record cannot be read: {}", crate::agent::chain(error)))
+    Refusal::invalid("run", format!("the record cannot be read: {}", chain(error)))
 }
 
 impl fmt::Debug for Agents {

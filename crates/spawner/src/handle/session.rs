@@ -12,20 +12,21 @@ use offshoot_runtime::{WaitAnswer, WaitFor};
 use offshoot_store::{NewValue, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
-use crate::agent::INLINE_BYTES;
-use crate::agents::Agents;
 use crate::announce;
 use crate::cpu_watch::CpuWatch;
 use crate::error::SpawnerError;
-use crate::fan::{Fan, FanAnswer, FanOut};
-use crate::follow::{EventStream, News};
-use crate::host::{spawn, wait_for, write};
+use crate::event_stream::{EventStream, News};
+use crate::handle::agents::Agents;
+use crate::handle::fan::{Fan, FanAnswer, FanOut};
+use crate::handle::notebook::Notebook;
+use crate::handle::tree_state::{broken, over};
 use crate::machine::{Reach, RunIndex};
-use crate::notebook::Notebook;
-use crate::resolve::Unresolved;
-use crate::shared::Shared;
-use crate::supervisor::{Counts, FanEvent, Message, TreeState};
-use crate::values::StoredValues;
+use crate::message::call::{spawn, wait_for, write};
+use crate::message::{Counts, FanEvent, Message, TreeState};
+use crate::request::Unresolved;
+use crate::stored_values::StoredValues;
+use crate::tree_context::INLINE_BYTES;
+use crate::tree_context::Shared;
 
 /// The root session of one tree. Dropping it before it was closed cancels the tree.
 pub struct Session {
@@ -299,28 +300,6 @@ impl Drop for Session {
             // Nobody holds the tree any more, so nobody would hear its answer or pay attention to its limits.
             let _ = self.sender.send(Message::Abandon);
         }
-    }
-}
-
-/// Ends with an error when the record of the tree breaks; never otherwise.
-pub(crate) async fn broken(state: &mut watch::Receiver<TreeState>) -> SpawnerError {
-    // What is borrowed must not live until the end of the wait below: it is a lock.
-    let error = match state.wait_for(|state| matches!(state, TreeState::Broken(_))).await.as_deref()
-    {
-        Ok(TreeState::Broken(error)) => Some(Arc::clone(error)),
-        _ => None,
-    };
-    match error {
-        Some(error) => SpawnerError::Record(error),
-        None => std::future::pending().await,
-    }
-}
-
-/// Why nobody answers any more.
-pub(crate) fn over(state: &watch::Receiver<TreeState>) -> SpawnerError {
-    match &*state.borrow() {
-        TreeState::Broken(error) => SpawnerError::Record(Arc::clone(error)),
-        TreeState::Live | TreeState::Unwritten(_) | TreeState::Ended => SpawnerError::Over,
     }
 }
 

@@ -13,11 +13,11 @@ const MOST: usize = 256;
 
 /// A bounded number of threads. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Threads(Arc<Semaphore>);
+pub(crate) struct MergeThreads(Arc<Semaphore>);
 
-impl Threads {
+impl MergeThreads {
     /// Does this on one of them, when there is one. Dropping the future does not end what has begun.
-    pub(super) async fn run<T: Send + 'static>(
+    pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, MergeFault> + Send + 'static,
     ) -> Result<T, MergeFault> {
@@ -33,7 +33,7 @@ impl Threads {
     }
 }
 
-impl Default for Threads {
+impl Default for MergeThreads {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(MOST)))
     }
@@ -47,7 +47,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_does_not_come_back_takes_no_thread_from_others() {
-        let threads = Threads(Arc::new(Semaphore::new(1)));
+        let threads = MergeThreads(Arc::new(Semaphore::new(1)));
         let (go_on, held) = mpsc::channel::<()>();
         let (begun, has_begun) = tokio::sync::oneshot::channel();
         let stuck = threads.run(move || {

@@ -10,7 +10,7 @@ use offshoot_store::{DataFolder, SqliteStore};
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::fan::FanOut;
+use crate::handle::FanOut;
 
 const PIECES: u32 = 9;
 

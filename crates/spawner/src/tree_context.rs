@@ -1,5 +1,8 @@
 //! What everybody in one tree needs and nobody changes.
 
+mod known_tree;
+mod merge_threads;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -13,23 +16,25 @@ use offshoot_store::{DataFolder, NewValue, Store, StoreError};
 
 use tokio::sync::Semaphore;
 
-use crate::agent::{INLINE_BYTES, chain};
 use crate::announce::{Announced, Announcement};
 use crate::clock::Clock;
-use crate::custom::Threads;
-use crate::doorkeeper::Doorkeeper;
+use crate::error::chain;
 use crate::excerpt::Excerpt;
-use crate::known_tree::KnownTree;
-use crate::machine::WaitId;
-use crate::names::Names;
-use crate::resolve::Chosen;
+use crate::kept_values::Names;
+use crate::run_spec::Work;
 use crate::runtimes::Runtimes;
-use crate::supervisor::FanId;
-use crate::work::Work;
+use crate::ticket_issuer::Doorkeeper;
+
+pub(crate) use known_tree::KnownTree;
+pub(crate) use merge_threads::MergeThreads;
 
 /// Of a task that several runs have in common, this much stands in the record of each. A longer one is kept once and
 /// named.
 const COMMON_TASK_BYTES: usize = 256;
+
+/// Answers up to this size travel and are recorded inline; larger ones are named. A row of the database stays within
+/// a page of 4 KiB, and a thousand of them in a merge stay within a few megabytes.
+pub(crate) const INLINE_BYTES: usize = 4096;
 
 /// One tree's surroundings.
 pub(crate) struct Shared {
@@ -57,7 +62,26 @@ pub(crate) struct Shared {
     /// Places for lines of progress on their way to the supervisor.
     pub(crate) progress: Arc<Semaphore>,
     /// What merges that are not ours run on.
-    pub(crate) merging: Threads,
+    pub(crate) merging: MergeThreads,
+}
+
+/// The choices that were made for a run when it was admitted, as its record says.
+#[derive(Clone, Debug)]
+pub(crate) struct Chosen {
+    pub(crate) runtime: Arc<str>,
+    pub(crate) model: Option<String>,
+    pub(crate) thinking: Option<String>,
+}
+
+impl Chosen {
+    /// None for a root that runs nothing itself.
+    pub(crate) fn of(admitted: &Admitted) -> Option<Self> {
+        let runtime = admitted.runtime.clone()?;
+        let particulars = admitted.particulars.as_deref();
+        let model = particulars.and_then(|particulars| particulars.model.clone());
+        let thinking = particulars.and_then(|particulars| particulars.thinking.clone());
+        Some(Self { runtime, model, thinking })
+    }
 }
 
 /// What running agents were given to read, by run; of those that were given something. An agent may ask for it again,
@@ -130,8 +154,9 @@ impl Drop for Share {
 }
 
 impl Shared {
-    pub(crate) fn mint_wait(&self) -> WaitId {
-        WaitId(self.minted.fetch_add(1, Ordering::Relaxed))
+    /// A number that was never given before in this tree.
+    pub(crate) fn mint(&self) -> u64 {
+        self.minted.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Places for so many more pieces; answers the first. A later start that asks for the same pieces in the same order
@@ -139,10 +164,6 @@ impl Shared {
     pub(crate) fn mint_places(&self, many: usize) -> u32 {
         let many = u32::try_from(many).expect("a request has fewer than 2^32 pieces");
         self.places.fetch_add(many, Ordering::Relaxed)
-    }
-
-    pub(crate) fn mint_fan(&self) -> FanId {
-        FanId(self.minted.fetch_add(1, Ordering::Relaxed))
     }
 
     /// A task of one run, or a letter, as the record keeps it: itself while it is short, else stored once and named. A

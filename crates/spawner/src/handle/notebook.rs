@@ -6,7 +6,7 @@ use std::sync::Arc;
 use offshoot_model::KeeperFault;
 use tokio::sync::mpsc;
 
-use crate::supervisor::Message;
+use crate::message::Message;
 
 /// Puts on record what concerns no run alone. It does not keep the tree alive, and of one that is over nothing is recorded.
 #[derive(Clone)]

@@ -1,5 +1,7 @@
 //! The task of one run: prepares its launch, lets its runtime run it, and keeps what it answered.
 
+mod host;
+
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -13,13 +15,12 @@ use offshoot_runtime::{ContextFile, Finished, Input, Launch, Output, RunContext}
 use offshoot_split::HeldPiece;
 use offshoot_store::{ManifestEntry, NewValue, StoreError};
 
+use crate::error::chain;
 use crate::machine::{Outcome, Session};
-use crate::shared::Shared;
-use crate::supervisor::Prepared;
+use crate::request::Prepared;
+use crate::tree_context::{INLINE_BYTES, Shared};
 
-/// Answers up to this size travel and are recorded inline; larger ones are named. A row of the database stays within
-/// a page of 4 KiB, and a thousand of them in a merge stay within a few megabytes.
-pub(crate) const INLINE_BYTES: usize = 4096;
+pub(crate) use host::AgentHost;
 
 /// Runs one run to its end. Everything it started is gone when this answers. A panic of a runtime is its own failure.
 pub(crate) async fn run(
@@ -185,17 +186,6 @@ pub(crate) async fn keep(
         Output::Bytes(bytes) => stored(put(ValueKind::Bytes, bytes).await?),
         Output::File { path, kind } => stored(shared.store.put(NewValue::adopt(kind, path)).await?),
     })
-}
-
-/// An error with its causes, on one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> &str {

@@ -15,15 +15,15 @@ use offshoot_model::{
 use offshoot_store::Store;
 use tokio::sync::{mpsc, watch};
 
-use crate::custom::{CustomJob, CustomMerge};
 use crate::error::SpawnerError;
+use crate::handle::external_merge::{CustomJob, CustomMerge};
+use crate::handle::tree_state::over;
 use crate::machine::RunIndex;
-use crate::resolve::Unresolved;
-use crate::session::over;
-use crate::shared::Shared;
-use crate::supervisor::{Ask, FanEvent, FanId, Message, TreeState};
-use crate::values::StoredValues;
-use crate::work::Work;
+use crate::message::{FanEvent, FanId, Message, TreeState};
+use crate::request::{Ask, Unresolved};
+use crate::run_spec::Work;
+use crate::stored_values::StoredValues;
+use crate::tree_context::Shared;
 
 use gathered::Gathered;
 
@@ -237,7 +237,7 @@ impl Fan {
             None => None,
         };
         let work = work.map_or_else(|| Arc::clone(&shared.work), Arc::new);
-        let id = shared.mint_fan();
+        let id = FanId(shared.mint());
         let first = shared.mint_places(pieces.len());
         let numbers = first..first + u32::try_from(pieces.len()).expect("fewer pieces than 2^32");
         let mut keys = Vec::with_capacity(pieces.len());

@@ -1,18 +1,19 @@
 //! What a request leaves open: the runtime, the command, and how the record keeps the task.
 
+pub(crate) mod inherited_model;
+
 use std::sync::Arc;
 
 use offshoot_config::{AgentDefinition, Config};
-use offshoot_model::{Admitted, AgentId, InputRange, Origin, Payload, Refusal, SpawnRequest};
+use offshoot_model::{AgentId, ContextEntry, InputRange, Origin, Payload, Refusal, SpawnRequest};
 use offshoot_policy::RuntimeFacts;
+use offshoot_runtime::Runtime;
 
-use crate::agent::chain;
+use crate::error::chain;
 use crate::machine::RunIndex;
-use crate::mind;
+use crate::run_spec::{EXEC, Work, program_cost};
 use crate::runtimes::Known;
-use crate::shared::Shared;
-use crate::supervisor::Ask;
-use crate::work::{EXEC, Work, program_cost};
+use crate::tree_context::{Chosen, Shared};
 
 /// A request on its way to the supervisor.
 pub(crate) struct Unresolved<'a> {
@@ -28,22 +29,54 @@ pub(crate) struct Unresolved<'a> {
     pub(crate) place: u32,
 }
 
-/// The choices that were made for a run when it was admitted, as its record says.
-#[derive(Clone, Debug)]
-pub(crate) struct Chosen {
-    pub(crate) runtime: Arc<str>,
-    pub(crate) model: Option<String>,
-    pub(crate) thinking: Option<String>,
+/// What it takes to start a run that was admitted; small, because queues hold many.
+#[derive(Clone)]
+pub(crate) struct Prepared {
+    pub(crate) task: Arc<str>,
+    pub(crate) context: Vec<ContextEntry>,
+    pub(crate) command: Option<Arc<[String]>>,
+    pub(crate) input: Option<InputRange>,
+    pub(crate) model: Option<Arc<str>>,
+    pub(crate) thinking: Option<Arc<str>>,
+    pub(crate) work: Arc<Work>,
+    pub(crate) runtime: Arc<dyn Runtime>,
+    /// Whether it was interrupted and goes on where it was.
+    pub(crate) continues: bool,
 }
 
-impl Chosen {
-    /// None for a root that runs nothing itself.
-    pub(crate) fn of(admitted: &Admitted) -> Option<Self> {
-        let runtime = admitted.runtime.clone()?;
-        let particulars = admitted.particulars.as_deref();
-        let model = particulars.and_then(|particulars| particulars.model.clone());
-        let thinking = particulars.and_then(|particulars| particulars.thinking.clone());
-        Some(Self { runtime, model, thinking })
+/// A request with everything that was resolved before it entered.
+pub(crate) struct Ask {
+    pub(crate) caller: RunIndex,
+    pub(crate) request: SpawnRequest,
+    /// The program and its arguments, for a runtime that starts one.
+    pub(crate) command: Option<Arc<[String]>>,
+    /// The task as the record keeps it.
+    pub(crate) task: Payload,
+    pub(crate) input: Option<InputRange>,
+    pub(crate) origin: Origin,
+    pub(crate) work: Arc<Work>,
+    pub(crate) runtime: Arc<dyn Runtime>,
+    pub(crate) facts: Arc<RuntimeFacts>,
+    /// The place in the request, for a piece.
+    pub(crate) place: u32,
+    /// Its place among all pieces that the owner has asked for; none for what nobody would ask for again.
+    pub(crate) number: Option<u32>,
+}
+
+impl Ask {
+    /// What stays here until the run starts. The request itself goes to the machine.
+    pub(crate) fn prepared(&self) -> Box<Prepared> {
+        Box::new(Prepared {
+            task: Arc::clone(&self.request.task),
+            context: self.request.context.clone(),
+            command: self.command.clone(),
+            input: self.input.clone(),
+            model: self.request.model.as_deref().map(Into::into),
+            thinking: self.request.thinking.as_deref().map(Into::into),
+            work: Arc::clone(&self.work),
+            runtime: Arc::clone(&self.runtime),
+            continues: false,
+        })
     }
 }
 
@@ -96,7 +129,9 @@ impl Unresolved<'_> {
             Some(Chosen { model, thinking, .. }) => {
                 (request.model, request.thinking) = (model.clone(), thinking.clone());
             }
-            None => mind::configured(&mut request, definition, agent, origin, &shared.config),
+            None => {
+                inherited_model::configured(&mut request, definition, agent, origin, &shared.config)
+            }
         }
         if origin != Origin::Agent {
             // What the operator wrote is the operator's choice, which policy wants to know.

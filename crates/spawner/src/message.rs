@@ -1,23 +1,25 @@
 //! What a supervisor is told, and what it tells.
 
+pub(crate) mod call;
+
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use offshoot_model::{
-    BudgetGrant, CancelledBy, ContextEntry, Ending, Envelope, InputRange, KeeperFault,
-    MergeSummary, Origin, Payload, Refusal, RunId, SpawnRequest, VariableRef,
+    AgentId, BudgetGrant, CancelledBy, Ending, Envelope, Grant, KeeperFault, MergeSummary, Payload,
+    Refusal, RefusalCode, RunId, SessionKey, VariableRef,
 };
-use offshoot_policy::{RuntimeFacts, Terms};
-use offshoot_runtime::{RunEvent, Runtime, WaitFor};
+use offshoot_policy::Terms;
+use offshoot_runtime::{RunEvent, UsageProbe, WaitFor};
 use offshoot_store::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::time::timeout;
 
-use super::Counts;
-use crate::agents::Asking;
-use crate::cpu_watch::Busy;
-use crate::machine::{Outcome, Past, Reach, RunIndex, WaitId};
-use crate::names::Kept;
-use crate::work::Work;
+use crate::cpu_watch::CpuWatch;
+use crate::kept_values::Kept;
+use crate::machine::{Busy, Outcome, Past, Reach, RunIndex, WaitId};
+use crate::request::Ask;
 
 /// What handles, hosts and agent tasks say to the supervisor.
 pub(crate) enum Message {
@@ -121,40 +123,6 @@ pub(crate) enum Children {
 /// Where the answer to a request for a child goes.
 pub(crate) type SpawnReply = oneshot::Sender<Result<RunId, Refusal>>;
 
-/// What it takes to start a run that was admitted; small, because queues hold many.
-#[derive(Clone)]
-pub(crate) struct Prepared {
-    pub(crate) task: Arc<str>,
-    pub(crate) context: Vec<ContextEntry>,
-    pub(crate) command: Option<Arc<[String]>>,
-    pub(crate) input: Option<InputRange>,
-    pub(crate) model: Option<Arc<str>>,
-    pub(crate) thinking: Option<Arc<str>>,
-    pub(crate) work: Arc<Work>,
-    pub(crate) runtime: Arc<dyn Runtime>,
-    /// Whether it was interrupted and goes on where it was.
-    pub(crate) continues: bool,
-}
-
-/// A request with everything that was resolved before it entered.
-pub(crate) struct Ask {
-    pub(crate) caller: RunIndex,
-    pub(crate) request: SpawnRequest,
-    /// The program and its arguments, for a runtime that starts one.
-    pub(crate) command: Option<Arc<[String]>>,
-    /// The task as the record keeps it.
-    pub(crate) task: Payload,
-    pub(crate) input: Option<InputRange>,
-    pub(crate) origin: Origin,
-    pub(crate) work: Arc<Work>,
-    pub(crate) runtime: Arc<dyn Runtime>,
-    pub(crate) facts: Arc<RuntimeFacts>,
-    /// The place in the request, for a piece.
-    pub(crate) place: u32,
-    /// Its place among all pieces that the owner has asked for; none for what nobody would ask for again.
-    pub(crate) number: Option<u32>,
-}
-
 /// One request for many pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FanId(pub(crate) u64);
@@ -179,19 +147,76 @@ pub(crate) struct Waited {
     pub(crate) pending: Vec<RunId>,
 }
 
-impl Ask {
-    /// What stays here until the run starts. The request itself goes to the machine.
-    pub(crate) fn prepared(&self) -> Box<Prepared> {
-        Box::new(Prepared {
-            task: Arc::clone(&self.request.task),
-            context: self.request.context.clone(),
-            command: self.command.clone(),
-            input: self.input.clone(),
-            model: self.request.model.as_deref().map(Into::into),
-            thinking: self.request.thinking.as_deref().map(Into::into),
-            work: Arc::clone(&self.work),
-            runtime: Arc::clone(&self.runtime),
-            continues: false,
-        })
+/// A session that asks, as the tree knows it.
+#[derive(Clone, Debug)]
+pub struct Asking {
+    /// Its place in the tree.
+    pub(crate) index: RunIndex,
+    /// Its address.
+    pub key: SessionKey,
+    /// Its agent.
+    pub agent: AgentId,
+    /// Levels below the root.
+    pub depth: u32,
+    /// The terms it lives under.
+    pub grant: Arc<Grant>,
+    /// How much of a child's result travels with an answer to it, in bytes: the limit of an [`Excerpt`](crate::Excerpt).
+    pub inline_bytes: u64,
+    /// Asks what it has used up to now.
+    pub(crate) usage: UsageProbe,
+    /// The watch over the CPU time that it uses while it waits.
+    pub(crate) cpu: CpuWatch,
+}
+
+/// How full the tree is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Runs that hold a slot.
+    pub active: usize,
+    /// Runs that stand in line for one.
+    pub queued: usize,
+    /// Runs that are not over, those that wait for children included.
+    pub live: usize,
+}
+
+/// Where the tree as a whole stands, for whoever waits for its end.
+#[derive(Clone, Debug)]
+pub(crate) enum TreeState {
+    /// Something lives.
+    Live,
+    /// Something lives, and the record cannot be written at the moment: nothing starts, and nothing is told.
+    Unwritten(Arc<StoreError>),
+    /// Everything is over and recorded.
+    Ended,
+    /// The record broke. What runs was killed; what was not recorded is not told.
+    Broken(Arc<StoreError>),
+}
+
+/// A program answers within milliseconds, also while it works. One that does not answer in this time is stuck, and what it
+/// has told before holds.
+const USAGE_PATIENCE: Duration = Duration::from_secs(5);
+
+impl Asking {
+    /// Lets the session tell what it has used up to now, so that it cannot promise to a child what it has spent.
+    pub(crate) async fn settle_up(&self) {
+        // Too late is as good as not at all.
+        let _ = timeout(USAGE_PATIENCE, self.usage.ask()).await;
     }
+}
+
+/// Tells the supervisor what the processes of a run used while it waited.
+pub(crate) fn busy(
+    sender: &mpsc::UnboundedSender<Message>,
+    run: RunIndex,
+) -> impl FnOnce(Busy) + Send + 'static {
+    let sender = sender.clone();
+    move |busy| {
+        // A supervisor that is gone has no run to hold to anything.
+        let _ = sender.send(Message::Busy { run, busy });
+    }
+}
+
+/// Refuses what a session that is over asks for.
+pub(crate) fn over() -> Refusal {
+    Refusal::new(RefusalCode::CallerEnded, "this session is over")
 }

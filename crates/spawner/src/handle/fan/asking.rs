@@ -9,8 +9,8 @@ use offshoot_store::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::SpawnerError;
-use crate::shared::Shared;
-use crate::supervisor::Ask;
+use crate::request::Ask;
+use crate::tree_context::Shared;
 
 /// The most pieces that are handed on at once, where no budget is to be divided.
 const PIECES: usize = 1024;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use offshoot_config::{AgentDefinition, Config};
 use offshoot_model::{AgentId, Origin, SpawnRequest};
 
-use crate::supervisor::Prepared;
+use super::Prepared;
 
 /// What was chosen for a run, for those below it.
 #[derive(Debug, PartialEq, Eq)]

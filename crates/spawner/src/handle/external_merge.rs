@@ -1,7 +1,5 @@
 //! Merges that are not ours: a plugin's, or a library user's.
 
-mod threads;
-
 use std::fmt;
 use std::sync::Arc;
 
@@ -17,15 +15,13 @@ use offshoot_runtime::{
 use offshoot_store::Store;
 use tokio::sync::mpsc;
 
-use crate::agents::Agents;
 use crate::cpu_watch::CpuWatch;
-use crate::host::AgentHost;
+use crate::handle::agents::Agents;
+use crate::last_activity::Signs;
 use crate::machine::RunIndex;
-use crate::shared::Shared;
-use crate::signs::Signs;
-use crate::supervisor::Message;
-
-pub(crate) use threads::Threads;
+use crate::message::Message;
+use crate::task::AgentHost;
+use crate::tree_context::{MergeThreads, Shared};
 
 /// A merge with its parameters.
 #[derive(Clone)]
@@ -64,7 +60,7 @@ pub struct CustomJob {
     /// None while a push has it, and after one that failed or that nobody waited for.
     job: Option<Box<dyn MergeJob>>,
     store: Arc<dyn Store>,
-    threads: Threads,
+    threads: MergeThreads,
     stands: bool,
     fault: Option<MergeFault>,
 }
@@ -95,7 +91,7 @@ impl CustomJob {
     async fn begin(
         CustomMerge { merge, params }: &CustomMerge,
         store: Arc<dyn Store>,
-        threads: Threads,
+        threads: MergeThreads,
         host: RunHost,
     ) -> Result<Self, MergeFault> {
         let (merge, params) = (Arc::clone(merge), params.clone());

@@ -11,15 +11,14 @@ use offshoot_store::{RootLock, Store, StoreError};
 use crate::announce;
 use crate::clock::Onward;
 use crate::error::SpawnerError;
-use crate::fan::{HELD_BYTES, Piece};
+use crate::handle::{HELD_BYTES, Piece, Session};
 use crate::machine::{EndedPiece, Library, Recall, Recalled, RunIndex, Waiting};
-use crate::resolve::{Chosen, Unresolved};
+use crate::request::{Prepared, Unresolved};
+use crate::run_spec::Work;
 use crate::runtimes::Runtimes;
-use crate::session::Session;
-use crate::shared::Shared;
 use crate::spawner::{Begin, RootSpec, Spawner};
-use crate::supervisor::{Entering, Prepared, Recorded, RecordedPieces};
-use crate::work::Work;
+use crate::supervisor::{Entering, Recorded, RecordedPieces};
+use crate::tree_context::{Chosen, Shared};
 
 /// What the record is read back with.
 struct Shelf {

@@ -1,0 +1,15 @@
+//! What the owner of a tree and those who answer its agents hold: each handle sends messages to the supervisor.
+
+mod agents;
+mod external_merge;
+mod fan;
+mod notebook;
+mod session;
+mod tree_state;
+
+pub use agents::{Accepted, Agents, ChildRequest, Room};
+pub use external_merge::{CustomJob, CustomMerge};
+pub(crate) use fan::HELD_BYTES;
+pub use fan::{Fan, FanAnswer, FanOut, Piece, Refused};
+pub use notebook::Notebook;
+pub use session::{Session, Stopper, Trouble};

@@ -1,0 +1,30 @@
+//! What the state of a tree means for a caller that waits.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::error::SpawnerError;
+use crate::message::TreeState;
+
+/// Ends with an error when the record of the tree breaks; never otherwise.
+pub(crate) async fn broken(state: &mut watch::Receiver<TreeState>) -> SpawnerError {
+    // What is borrowed must not live until the end of the wait below: it is a lock.
+    let error = match state.wait_for(|state| matches!(state, TreeState::Broken(_))).await.as_deref()
+    {
+        Ok(TreeState::Broken(error)) => Some(Arc::clone(error)),
+        _ => None,
+    };
+    match error {
+        Some(error) => SpawnerError::Record(error),
+        None => std::future::pending().await,
+    }
+}
+
+/// Why nobody answers any more.
+pub(crate) fn over(state: &watch::Receiver<TreeState>) -> SpawnerError {
+    match &*state.borrow() {
+        TreeState::Broken(error) => SpawnerError::Record(Arc::clone(error)),
+        TreeState::Live | TreeState::Unwritten(_) | TreeState::Ended => SpawnerError::Over,
+    }
+}
