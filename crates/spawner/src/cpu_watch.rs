@@ -26,11 +26,11 @@ pub(crate) struct CpuWatch(Arc<Inner>);
 #[derive(Debug, Default)]
 struct Inner {
     meter: CpuMeter,
-    state: Mutex<State>,
+    readings: Mutex<Readings>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Readings {
     /// Waits of the run that are open.
     open: u32,
     /// Counts the times at which the last open wait closed.
@@ -70,7 +70,7 @@ impl CpuWatch {
         if self.0.meter.is_empty() {
             return None;
         }
-        if self.state().opens() {
+        if self.readings().opens() {
             let (watch, clock) = (self.clone(), Arc::clone(clock));
             spawn_blocking(move || watch.begin(&*clock));
         }
@@ -81,7 +81,7 @@ impl CpuWatch {
     /// The run is over: waits that are open, or whose reading is being made, are measured up to now.
     pub(crate) async fn settle(&self, clock: &Arc<dyn Clock>, told: impl FnOnce(Busy)) {
         // A reading that is being made at this moment finds nothing to compare with, and tells nothing.
-        let Some(before) = self.state().last.take() else { return };
+        let Some(before) = self.readings().last.take() else { return };
         let (watch, clock) = (self.clone(), Arc::clone(clock));
         let now = spawn_blocking(move || watch.reading(&*clock)).await.ok().flatten();
         now.and_then(|now| now.since(before)).map(told);
@@ -90,9 +90,9 @@ impl CpuWatch {
     /// The first reading of a round.
     fn begin(&self, clock: &dyn Clock) {
         loop {
-            let round = self.state().round;
+            let round = self.readings().round;
             let reading = self.reading(clock);
-            if self.state().begun(round, reading) {
+            if self.readings().begun(round, reading) {
                 return;
             }
         }
@@ -102,20 +102,20 @@ impl CpuWatch {
     fn read(&self, clock: &dyn Clock, told: impl FnOnce(Busy)) {
         let reading = self.reading(clock);
         // Told before anybody else can look, so that the end of the run is not told first.
-        let mut state = self.state();
-        state.has_read(reading).map(told);
+        let mut readings = self.readings();
+        readings.has_read(reading).map(told);
     }
 
     fn reading(&self, clock: &dyn Clock) -> Option<Reading> {
         Some(Reading { cpu: self.0.meter.read()?, at: clock.now() })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn readings(&self) -> MutexGuard<'_, Readings> {
+        self.0.readings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl Readings {
     /// Answers whether a first reading has to be made.
     fn opens(&mut self) -> bool {
         self.open += 1;
@@ -176,7 +176,7 @@ impl OpenWait {
     fn reader(&mut self) -> Option<impl FnOnce() + Send + 'static> {
         let told = self.told.take()?;
         let (watch, clock) = (self.watch.clone(), Arc::clone(&self.clock));
-        let reads = watch.state().closes();
+        let reads = watch.readings().closes();
         reads.then_some(move || watch.read(&*clock, told))
     }
 }
@@ -207,38 +207,38 @@ mod tests {
 
     #[test]
     fn each_close_tells_what_was_used_since_the_reading_before() {
-        let mut state = State::default();
-        assert!(state.opens(), "the first wait");
-        assert!(!state.opens(), "another one meanwhile");
-        assert!(state.begun(0, reading(10, 1)));
-        assert!(state.closes());
-        assert_eq!(state.has_read(reading(20, 6)), busy(5, 10), "one is still open");
-        assert!(state.closes());
-        assert_eq!(state.has_read(reading(30, 8)), busy(2, 10));
+        let mut readings = Readings::default();
+        assert!(readings.opens(), "the first wait");
+        assert!(!readings.opens(), "another one meanwhile");
+        assert!(readings.begun(0, reading(10, 1)));
+        assert!(readings.closes());
+        assert_eq!(readings.has_read(reading(20, 6)), busy(5, 10), "one is still open");
+        assert!(readings.closes());
+        assert_eq!(readings.has_read(reading(30, 8)), busy(2, 10));
         // What is used between two waits is not of interest.
-        assert!(state.opens());
-        assert!(state.begun(1, reading(100, 50)));
-        assert!(state.closes());
-        assert!(state.last.take().is_some(), "its run is over before that is read");
-        assert_eq!(state.has_read(reading(101, 51)), None);
+        assert!(readings.opens());
+        assert!(readings.begun(1, reading(100, 50)));
+        assert!(readings.closes());
+        assert!(readings.last.take().is_some(), "its run is over before that is read");
+        assert_eq!(readings.has_read(reading(101, 51)), None);
     }
 
     #[test]
     fn waits_that_close_during_a_reading_are_in_it() {
-        let mut state = State::default();
-        assert!(state.opens() && !state.opens());
-        assert!(state.begun(0, reading(10, 1)));
-        assert!(state.closes());
-        assert!(!state.closes(), "it is being read");
-        assert_eq!(state.has_read(reading(20, 6)), busy(5, 10));
-        assert!(state.last.is_none(), "none is open");
+        let mut readings = Readings::default();
+        assert!(readings.opens() && !readings.opens());
+        assert!(readings.begun(0, reading(10, 1)));
+        assert!(readings.closes());
+        assert!(!readings.closes(), "it is being read");
+        assert_eq!(readings.has_read(reading(20, 6)), busy(5, 10));
+        assert!(readings.last.is_none(), "none is open");
         // One that is over before the first reading is not measured, and the next one has a reading of its own.
-        assert!(state.opens());
-        assert!(!state.closes());
-        assert!(!state.opens(), "it is being read");
-        assert!(!state.begun(1, reading(30, 7)), "that was another round");
-        assert!(state.begun(2, reading(40, 9)));
-        assert!(state.closes());
-        assert_eq!(state.has_read(reading(41, 9)), None);
+        assert!(readings.opens());
+        assert!(!readings.closes());
+        assert!(!readings.opens(), "it is being read");
+        assert!(!readings.begun(1, reading(30, 7)), "that was another round");
+        assert!(readings.begun(2, reading(40, 9)));
+        assert!(readings.closes());
+        assert_eq!(readings.has_read(reading(41, 9)), None);
     }
 }

@@ -16,14 +16,14 @@ pub struct Kept {
 
 /// What each session that is not over keeps, by its own names. No session sees those of another.
 #[derive(Debug, Default)]
-pub(crate) struct Names(Mutex<Sessions>);
+pub(crate) struct KeptValues(Mutex<ValuesBySession>);
 
 /// The same, before anybody shares it.
-pub(crate) type Sessions = HashMap<RunId, BTreeMap<Arc<str>, Kept>>;
+pub(crate) type ValuesBySession = HashMap<RunId, BTreeMap<Arc<str>, Kept>>;
 
-impl Names {
+impl KeptValues {
     /// Those that the record of the tree tells of.
-    pub(crate) fn restore(&self, sessions: Sessions) {
+    pub(crate) fn restore(&self, sessions: ValuesBySession) {
         *self.lock() = sessions;
     }
 
@@ -47,7 +47,7 @@ impl Names {
         self.lock().remove(&session);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Sessions> {
+    fn lock(&self) -> MutexGuard<'_, ValuesBySession> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,9 +8,9 @@ use offshoot_model::Timestamp;
 /// Marked by the host of a run as often as there is something to see, and read by the supervisor when it judges a
 /// silence. The copies are one mark.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Signs(Arc<AtomicU64>);
+pub(crate) struct LastActivity(Arc<AtomicU64>);
 
-impl Signs {
+impl LastActivity {
     /// The run is at work at this moment.
     pub(crate) fn mark(&self, now: Timestamp) {
         self.0.fetch_max(now.as_micros(), Ordering::Relaxed);

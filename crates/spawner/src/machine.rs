@@ -60,7 +60,7 @@ pub(crate) use wait::{NewWait, WaitId};
 use deadline::Deadlines;
 use queue::Queue;
 use run::{Body, Live, Phase, Run};
-use slots::{Caps, Place, Slots};
+use slots::{Caps, Position, Slots};
 use timer::{Due, Timers};
 use wait::Waits;
 
@@ -70,7 +70,7 @@ pub(crate) enum Input {
     /// A session asks for a child.
     Spawn(Box<Spawn>),
     /// A run tells how it goes.
-    Told { run: RunIndex, event: RunEvent },
+    RunEvent { run: RunIndex, event: RunEvent },
     /// A run says how it goes, for the record.
     Reported { run: RunIndex, text: Arc<str> },
     /// A run gave its last sign of life at this moment, as far as [`Machine::wants_signs`] asked for it.
@@ -290,7 +290,7 @@ impl Machine {
     pub(crate) fn step(&mut self, now: Timestamp, input: Input, out: &mut Vec<Effect>) {
         match input {
             Input::Spawn(spawn) => self.spawn(now, *spawn, out),
-            Input::Told { run, event } => self.told(now, run, event, out),
+            Input::RunEvent { run, event } => self.told(now, run, event, out),
             Input::Reported { run, text } => self.reported(now, run, text, out),
             Input::Sign { run, at } => self.sign(now, run, at, out),
             Input::Finished { run, outcome } => self.came_back(now, run, *outcome, out),
@@ -454,7 +454,7 @@ impl Machine {
         &mut self,
         id: RunId,
         parent: Option<RunIndex>,
-        place: Place,
+        position: Position,
         live: Live,
     ) -> RunIndex {
         let run = RunIndex::new(self.runs.len());
@@ -462,8 +462,8 @@ impl Machine {
         self.runs.push(Run {
             id,
             parent,
-            place,
-            below: place.part,
+            position,
+            below: position.part,
             cleanup: Cleanup::Keep,
             keeps: false,
             not_removed: false,

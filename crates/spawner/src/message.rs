@@ -38,12 +38,12 @@ pub(crate) enum Message {
         /// The places of all pieces of the request among those that the owner has asked for.
         numbers: Range<u32>,
         /// Given back once the admission of these pieces is durable.
-        room: Option<OwnedSemaphorePermit>,
+        permit: Option<OwnedSemaphorePermit>,
     },
     /// The pieces of one request that are not over are not needed any more.
     CancelPieces { fan: FanId, by: CancelledBy },
     /// A run tells how it goes. A line of progress brings its place in the channel, which is free again once it is taken.
-    Told { run: RunIndex, event: RunEvent, place: Option<OwnedSemaphorePermit> },
+    RunEvent { run: RunIndex, event: RunEvent, permit: Option<OwnedSemaphorePermit> },
     /// A run says how it goes, for the record. Answered once it is taken: a crash may lose it.
     Report { run: RunId, text: Arc<str>, reply: oneshot::Sender<Result<(), Refusal>> },
     /// A run is over. Comes the same way as what it told before, so that nothing overtakes.

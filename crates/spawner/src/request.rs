@@ -13,7 +13,7 @@ use crate::error::chain;
 use crate::machine::RunIndex;
 use crate::run_spec::{EXEC, Work, program_cost};
 use crate::runtimes::Known;
-use crate::tree_context::{Chosen, Shared};
+use crate::tree_context::{Chosen, TreeContext};
 
 /// A request on its way to the supervisor.
 pub(crate) struct Unresolved<'a> {
@@ -86,11 +86,11 @@ impl Unresolved<'_> {
     /// # Errors
     ///
     /// A request that names a runtime that is not here, and a task that cannot be kept.
-    pub(crate) async fn resolve(self, shared: &Shared) -> Result<Ask, Refusal> {
-        let task = shared.task_for_record(&self.request.task).await.map_err(|error| {
+    pub(crate) async fn resolve(self, tree: &TreeContext) -> Result<Ask, Refusal> {
+        let task = tree.task_for_record(&self.request.task).await.map_err(|error| {
             Refusal::invalid("task", format!("the task cannot be recorded: {}", chain(&error)))
         })?;
-        self.resolve_with(task, shared)
+        self.resolve_with(task, tree)
     }
 
     /// Fills in what is open, for a task that is kept already.
@@ -98,8 +98,8 @@ impl Unresolved<'_> {
     /// # Errors
     ///
     /// A request that names a runtime that is not here.
-    pub(crate) fn resolve_with(self, task: Payload, shared: &Shared) -> Result<Ask, Refusal> {
-        self.resolve_as(None, task, shared)
+    pub(crate) fn resolve_with(self, task: Payload, tree: &TreeContext) -> Result<Ask, Refusal> {
+        self.resolve_as(None, task, tree)
     }
 
     /// Fills in what is open, for a run that may stand in the record: then nothing that was chosen for it is chosen again.
@@ -111,26 +111,26 @@ impl Unresolved<'_> {
         self,
         chosen: Option<&Chosen>,
         task: Payload,
-        shared: &Shared,
+        tree: &TreeContext,
     ) -> Result<Ask, Refusal> {
         let Self { caller, agent, origin, mut request, input, work, place } = self;
         let runs = request.agent.as_ref().unwrap_or(agent);
-        let definition = shared.config.agent(runs);
+        let definition = tree.config.agent(runs);
         // A task for another agent than that of the whole tree says more than the command line, which is about all of them.
         let about_all = origin != Origin::Agent && runs == agent;
         let known = match chosen {
-            Some(chosen) => named(shared, Some(&chosen.runtime)),
-            None => choose(shared, about_all, &request, definition, &work),
+            Some(chosen) => named(tree, Some(&chosen.runtime)),
+            None => choose(tree, about_all, &request, definition, &work),
         };
         let Known { runtime, facts } = known?.clone();
         let command = command(&request, definition, &work, &facts.name);
-        let facts = priced(facts, &request, definition, &work, &shared.config);
+        let facts = priced(facts, &request, definition, &work, &tree.config);
         match chosen {
             Some(Chosen { model, thinking, .. }) => {
                 (request.model, request.thinking) = (model.clone(), thinking.clone());
             }
             None => {
-                inherited_model::configured(&mut request, definition, agent, origin, &shared.config)
+                inherited_model::configured(&mut request, definition, agent, origin, &tree.config)
             }
         }
         if origin != Origin::Agent {
@@ -156,7 +156,7 @@ impl Unresolved<'_> {
 /// The runtime. For the agent that the operator's command line is about, what that says comes first; else what is asked for,
 /// then what the agent's definition says.
 fn choose<'a>(
-    shared: &'a Shared,
+    tree: &'a TreeContext,
     about_all: bool,
     request: &SpawnRequest,
     definition: Option<&AgentDefinition>,
@@ -169,15 +169,15 @@ fn choose<'a>(
         true => of_work.or(of_request).or(of_agent),
         false => of_request.or(of_agent).or(of_work),
     };
-    named(shared, chosen)
+    named(tree, chosen)
 }
 
 /// The runtime of this name, or the default one.
-fn named<'a>(shared: &'a Shared, chosen: Option<&str>) -> Result<&'a Known, Refusal> {
-    shared.runtimes.get(chosen).ok_or_else(|| {
+fn named<'a>(tree: &'a TreeContext, chosen: Option<&str>) -> Result<&'a Known, Refusal> {
+    tree.runtimes.get(chosen).ok_or_else(|| {
         let wanted = chosen.unwrap_or("a default one");
         Refusal::invalid("runtime", format!("there is no runtime `{wanted}` here"))
-            .with_hint(format!("runtimes here: {}", shared.runtimes.names()))
+            .with_hint(format!("runtimes here: {}", tree.runtimes.names()))
     })
 }
 

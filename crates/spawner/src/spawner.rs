@@ -19,7 +19,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::error::SpawnerError;
 use crate::event_stream::FOLLOW_BUFFER;
 use crate::handle::Session;
-use crate::kept_values::Names;
+use crate::kept_values::KeptValues;
 use crate::machine::{Effect, Machine, Opening, RunIndex};
 use crate::message::TreeState;
 use crate::request::Ask;
@@ -29,7 +29,7 @@ use crate::run_spec::Work;
 use crate::runtimes::Runtimes;
 use crate::supervisor::{Entering, RecordedPieces, Supervisor};
 use crate::ticket_issuer::Doorkeeper;
-use crate::tree_context::{Contexts, Gauge, KnownTree, MergeThreads, PROGRESS_LINES, Shared};
+use crate::tree_context::{Contexts, Gauge, KnownTree, MergeThreads, PROGRESS_LINES, TreeContext};
 
 pub use resume::AbandonedTree;
 
@@ -122,7 +122,7 @@ impl Spawner {
         let lock = around.folder.hold(root)?;
         let RootSpec { kind, agent, task, label, context, work, plan } = spec;
         let work = Arc::new(work);
-        let shared = self.shared(root, &agent, &work, Arc::clone(&around.clock));
+        let tree = self.tree_context(root, &agent, &work, Arc::clone(&around.clock));
         let mut request = SpawnRequest { task, label, context, ..SpawnRequest::default() };
         let refused = |refusal| SpawnerError::Refused(Box::new(refusal));
         let ask = if runs {
@@ -135,7 +135,7 @@ impl Spawner {
                 work,
                 place: 0,
             };
-            let ask = unresolved.resolve(&shared).await.map_err(refused)?;
+            let ask = unresolved.resolve(&tree).await.map_err(refused)?;
             request = ask.request.clone();
             Some(ask)
         } else {
@@ -145,7 +145,7 @@ impl Spawner {
             kind,
             run,
             agent: agent.clone(),
-            task: shared.task_for_record(&request.task).await?,
+            task: tree.task_for_record(&request.task).await?,
             request,
             facts: ask.as_ref().map(|ask| Arc::clone(&ask.facts)),
             plan,
@@ -160,18 +160,18 @@ impl Spawner {
             launch: ask.prepared(),
             letters: Vec::new(),
         };
-        Ok(begin.begin(shared, ask.map(root).into_iter().collect(), RecordedPieces::default()))
+        Ok(begin.begin(tree, ask.map(root).into_iter().collect(), RecordedPieces::default()))
     }
 
-    pub(crate) fn shared(
+    pub(crate) fn tree_context(
         &self,
         root: RootId,
         agent: &AgentId,
         work: &Arc<Work>,
         clock: Arc<dyn Clock>,
-    ) -> Arc<Shared> {
+    ) -> Arc<TreeContext> {
         let around = &self.surroundings;
-        Arc::new(Shared {
+        Arc::new(TreeContext {
             root,
             agent: agent.clone(),
             config: around.config.clone(),
@@ -184,7 +184,7 @@ impl Spawner {
             active: Arc::clone(&around.active),
             doorkeeper: around.doorkeeper.clone(),
             contexts: Contexts::default(),
-            names: Names::default(),
+            kept_values: KeptValues::default(),
             known: KnownTree::default(),
             chosen: OnceLock::new(),
             progress: Arc::new(Semaphore::new(PROGRESS_LINES)),
@@ -210,7 +210,7 @@ impl Begin {
     /// Begins, with what it takes to start the runs that stand in line, and with the pieces that stand in the record.
     pub(crate) fn begin(
         self,
-        shared: Arc<Shared>,
+        tree: Arc<TreeContext>,
         entering: Vec<Entering>,
         recorded: RecordedPieces,
     ) -> Session {
@@ -223,7 +223,7 @@ impl Begin {
         let (state, watch) = watch::channel(TreeState::Live);
         let (answer, answered) = mpsc::unbounded_channel();
         let mut supervisor =
-            Supervisor::new(Arc::clone(&shared), machine, messages, sender.clone(), events, state);
+            Supervisor::new(Arc::clone(&tree), machine, messages, sender.clone(), events, state);
         supervisor.remember(recorded);
         for entering in entering {
             let is_root = entering.run == RunIndex::ROOT;
@@ -237,7 +237,7 @@ impl Begin {
             reason = "the tree's one task; it ends when nothing of the tree is alive"
         )]
         tokio::spawn(task);
-        Session::new(shared, sender, follow, watch, answered, runs)
+        Session::new(tree, sender, follow, watch, answered, runs)
     }
 }
 

@@ -30,12 +30,12 @@ use tokio::task::{JoinError, JoinSet};
 use crate::cpu_watch::CpuWatch;
 use crate::event_stream::News;
 use crate::kept_values::Kept;
-use crate::last_activity::Signs;
+use crate::last_activity::LastActivity;
 use crate::machine::{Effect, Input, Machine, ReplyId, RunIndex, WaitId};
 use crate::message::{FanEvent, FanId, Message, SpawnReply, TreeState, Waited};
 use crate::request::Prepared;
 use crate::task::AgentHost;
-use crate::tree_context::{Share, Shared};
+use crate::tree_context::{Share, TreeContext};
 
 use alarm::Alarm;
 use entries::{Entries, Entry, Follower};
@@ -49,7 +49,7 @@ const BATCH: usize = 256;
 
 /// The task's own state.
 pub(crate) struct Supervisor {
-    shared: Arc<Shared>,
+    tree: Arc<TreeContext>,
     machine: Machine,
     messages: mpsc::UnboundedReceiver<Message>,
     /// Handed to hosts of runs. The supervisor's own end keeps the channel open while anything lives.
@@ -137,16 +137,16 @@ enum Asker {
 impl Supervisor {
     /// A supervisor for a tree whose root was put into the machine by these effects.
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        tree: Arc<TreeContext>,
         machine: Machine,
         messages: mpsc::UnboundedReceiver<Message>,
         sender: mpsc::UnboundedSender<Message>,
         events: broadcast::Sender<News>,
         state: watch::Sender<TreeState>,
     ) -> Self {
-        let active = shared.active.share();
+        let active = tree.active.share();
         Self {
-            shared,
+            tree,
             machine,
             messages,
             sender,
@@ -221,7 +221,7 @@ impl Supervisor {
             // Not an arm below: each has said that it is over, and the task that is left of it wakes nobody.
             while self.agents.try_join_next().is_some() {}
             let timer = self.machine.next_timer();
-            if timer.is_some_and(|moment| moment <= self.shared.clock.now()) {
+            if timer.is_some_and(|moment| moment <= self.tree.clock.now()) {
                 // Not left to the arm below, which would never have its turn while messages keep coming.
                 self.time(&mut effects);
                 continue;
@@ -232,7 +232,7 @@ impl Supervisor {
                 committed = self.outbox.committed() => {
                     self.told_of_commit(committed, &mut effects);
                 }
-                () = retry.rings(self.unwritten.as_ref().and_then(Unwritten::next), &self.shared) => {
+                () = retry.rings(self.unwritten.as_ref().and_then(Unwritten::next), &self.tree) => {
                     self.write_again();
                 }
                 _ = self.messages.recv_many(&mut batch, BATCH) => {
@@ -244,7 +244,7 @@ impl Supervisor {
                     self.removed(removed, &mut effects);
                 }
                 // What is due then is found at the top of the loop.
-                () = alarm.rings(timer, &self.shared), if timer.is_some() => {}
+                () = alarm.rings(timer, &self.tree), if timer.is_some() => {}
             }
         }
     }
@@ -257,9 +257,9 @@ impl Supervisor {
 
     /// Something is due. What was seen of runs whose silence is judged counts first.
     fn time(&mut self, effects: &mut Vec<Effect>) {
-        for run in self.machine.wants_signs(self.shared.clock.now()) {
+        for run in self.machine.wants_signs(self.tree.clock.now()) {
             let attempt = self.runs.get(run).and_then(|entry| entry.attempt.as_ref());
-            if let Some(at) = attempt.and_then(|attempt| attempt.signs.last()) {
+            if let Some(at) = attempt.and_then(|attempt| attempt.activity.last()) {
                 self.step(Input::Sign { run, at }, effects);
             }
         }
@@ -267,7 +267,7 @@ impl Supervisor {
     }
 
     fn step(&mut self, input: Input, effects: &mut Vec<Effect>) {
-        self.machine.step(self.shared.clock.now(), input, effects);
+        self.machine.step(self.tree.clock.now(), input, effects);
     }
 
     /// Nobody holds the root any more.
@@ -282,12 +282,12 @@ impl Supervisor {
         run: RunIndex,
         agent: AgentId,
         inline_bytes: u64,
-        signs: Signs,
+        activity: LastActivity,
         cpu: CpuWatch,
     ) -> RunHost {
-        let shared = Arc::clone(&self.shared);
+        let tree = Arc::clone(&self.tree);
         let sender = self.sender.clone();
         let id = self.machine.id(run);
-        RunHost::new(AgentHost { shared, run, id, agent, inline_bytes, sender, signs, cpu })
+        RunHost::new(AgentHost { tree, run, id, agent, inline_bytes, sender, activity, cpu })
     }
 }

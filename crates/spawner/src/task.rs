@@ -18,13 +18,13 @@ use offshoot_store::{ManifestEntry, NewValue, StoreError};
 use crate::error::chain;
 use crate::machine::{Outcome, Session};
 use crate::request::Prepared;
-use crate::tree_context::{INLINE_BYTES, Shared};
+use crate::tree_context::{INLINE_BYTES, TreeContext};
 
 pub(crate) use host::AgentHost;
 
 /// Runs one run to its end. Everything it started is gone when this answers. A panic of a runtime is its own failure.
 pub(crate) async fn run(
-    shared: Arc<Shared>,
+    tree: Arc<TreeContext>,
     run: RunId,
     session: Session,
     mut prepared: Box<Prepared>,
@@ -32,13 +32,13 @@ pub(crate) async fn run(
 ) -> Outcome {
     let runtime = Arc::clone(&prepared.runtime);
     let limit = session.grant.max_output_bytes;
-    let _given = Given::to(&shared, run, &prepared.context);
+    let _given = Given::to(&tree, run, &prepared.context);
     let piece = match hold(prepared.input.take()).await {
         Ok(piece) => piece,
         Err(reason) => return Ending::of(reason).into(),
     };
     let input = piece.as_ref().map_or(Input::Prompt, |piece| Input::Piece(piece.range()));
-    let launch = match launch(&shared, run, session, prepared, input).await {
+    let launch = match launch(&tree, run, session, prepared, input).await {
         Ok(launch) => launch,
         Err(error) => return Ending::of(Reason::CannotStart { message: chain(&error) }).into(),
     };
@@ -48,11 +48,11 @@ pub(crate) async fn run(
         Finished::of(Reason::RuntimeError { message, retryable: false })
     });
     drop(piece);
-    if let Some(doorkeeper) = &shared.doorkeeper {
+    if let Some(doorkeeper) = &tree.doorkeeper {
         doorkeeper.ended(run);
     }
     let Finished { mut reason, output, diagnostics, usage, cost, retry_after } = finished;
-    let output = match keep(&shared, output).await {
+    let output = match keep(&tree, output).await {
         Ok(output) => {
             let size = output.as_ref().map_or(0, Payload::size);
             if limit > 0 && size > limit && reason.status().is_success() {
@@ -84,28 +84,28 @@ async fn hold(range: Option<InputRange>) -> Result<Option<HeldPiece>, Reason> {
 
 /// What a run was given is its own until it ends, however it ends.
 struct Given<'a> {
-    shared: &'a Shared,
+    tree: &'a TreeContext,
     run: RunId,
 }
 
 impl<'a> Given<'a> {
-    fn to(shared: &'a Shared, run: RunId, context: &[ContextEntry]) -> Option<Self> {
+    fn to(tree: &'a TreeContext, run: RunId, context: &[ContextEntry]) -> Option<Self> {
         if context.is_empty() {
             return None;
         }
-        shared.contexts.give(run, context.into());
-        Some(Self { shared, run })
+        tree.contexts.give(run, context.into());
+        Some(Self { tree, run })
     }
 }
 
 impl Drop for Given<'_> {
     fn drop(&mut self) {
-        self.shared.contexts.forget(self.run);
+        self.tree.contexts.forget(self.run);
     }
 }
 
 async fn launch(
-    shared: &Arc<Shared>,
+    tree: &Arc<TreeContext>,
     run: RunId,
     session: Session,
     prepared: Box<Prepared>,
@@ -113,11 +113,11 @@ async fn launch(
 ) -> Result<Launch, StoreError> {
     let Session { key, agent, depth, grant, inline_bytes: _, may_retry: _ } = session;
     let Prepared { task, context, command, model, thinking, work, continues, .. } = *prepared;
-    let definition = shared.config.agent(&agent);
-    let (context, context_manifest) = link(shared, run, context).await?;
+    let definition = tree.config.agent(&agent);
+    let (context, context_manifest) = link(tree, run, context).await?;
     Ok(Launch {
         run,
-        root: shared.root,
+        root: tree.root,
         key,
         agent: agent.clone(),
         depth,
@@ -129,8 +129,8 @@ async fn launch(
         ok_exit: Arc::clone(&work.ok_exit),
         output: work.output,
         working_folder: Arc::clone(&work.working_folder),
-        run_folder: shared.folder.run_folder(run),
-        spool_folder: Arc::clone(&shared.spool_folder),
+        run_folder: tree.folder.run_folder(run),
+        spool_folder: Arc::clone(&tree.spool_folder),
         model,
         thinking,
         system_prompt: definition
@@ -138,23 +138,23 @@ async fn launch(
             .map(|prompt| prompt.value.as_str().into()),
         grant,
         continues,
-        pass: shared.doorkeeper.as_ref().and_then(|keeper| keeper.admit(shared.root, run)),
+        pass: tree.doorkeeper.as_ref().and_then(|keeper| keeper.admit(tree.root, run)),
     })
 }
 
 /// Puts the values of a run's context where it can read them, and lists them in a manifest.
 async fn link(
-    shared: &Arc<Shared>,
+    tree: &Arc<TreeContext>,
     run: RunId,
     context: Vec<ContextEntry>,
 ) -> Result<(Vec<ContextFile>, Option<PathBuf>), StoreError> {
     if context.is_empty() {
         return Ok((Vec::new(), None));
     }
-    let shared = Arc::clone(shared);
+    let tree = Arc::clone(tree);
     let link_all = move || {
         let link = |ContextEntry { name, value }: ContextEntry| {
-            let path = shared.folder.context_link(&*shared.store, run, &name, &value)?;
+            let path = tree.folder.context_link(&*tree.store, run, &name, &value)?;
             Ok(ContextFile { name, path, value })
         };
         let files: Vec<ContextFile> = context.into_iter().map(link).collect::<Result<_, _>>()?;
@@ -162,7 +162,7 @@ async fn link(
             .iter()
             .map(|file| ManifestEntry { name: &file.name, path: &file.path, value: file.value })
             .collect();
-        let manifest = shared.folder.write_manifest(run, &entries)?;
+        let manifest = tree.folder.write_manifest(run, &entries)?;
         Ok((files, Some(manifest)))
     };
     tokio::task::spawn_blocking(link_all).await.expect("linking files does not panic")
@@ -170,11 +170,11 @@ async fn link(
 
 /// Keeps an answer: small text inline, the rest in the store.
 pub(crate) async fn keep(
-    shared: &Arc<Shared>,
+    tree: &Arc<TreeContext>,
     output: Output,
 ) -> Result<Option<Payload>, StoreError> {
     let stored = |value: VariableRef| Some(Payload::Stored(value));
-    let put = |kind, bytes: Arc<[u8]>| shared.store.put(NewValue::bytes(kind, bytes));
+    let put = |kind, bytes: Arc<[u8]>| tree.store.put(NewValue::bytes(kind, bytes));
     Ok(match output {
         Output::None => None,
         Output::Text(text) if text.len() <= INLINE_BYTES => Some(Payload::Text(text)),
@@ -184,7 +184,7 @@ pub(crate) async fn keep(
             stored(put(ValueKind::Result, json.as_str().as_bytes().into()).await?)
         }
         Output::Bytes(bytes) => stored(put(ValueKind::Bytes, bytes).await?),
-        Output::File { path, kind } => stored(shared.store.put(NewValue::adopt(kind, path)).await?),
+        Output::File { path, kind } => stored(tree.store.put(NewValue::adopt(kind, path)).await?),
     })
 }
 

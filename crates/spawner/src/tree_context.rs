@@ -20,7 +20,7 @@ use crate::announce::{Announced, Announcement};
 use crate::clock::Clock;
 use crate::error::chain;
 use crate::excerpt::Excerpt;
-use crate::kept_values::Names;
+use crate::kept_values::KeptValues;
 use crate::run_spec::Work;
 use crate::runtimes::Runtimes;
 use crate::ticket_issuer::Doorkeeper;
@@ -37,7 +37,7 @@ const COMMON_TASK_BYTES: usize = 256;
 pub(crate) const INLINE_BYTES: usize = 4096;
 
 /// One tree's surroundings.
-pub(crate) struct Shared {
+pub(crate) struct TreeContext {
     pub(crate) root: RootId,
     /// The root's agent.
     pub(crate) agent: AgentId,
@@ -55,7 +55,7 @@ pub(crate) struct Shared {
     pub(crate) active: Arc<Gauge>,
     pub(crate) doorkeeper: Option<Arc<dyn Doorkeeper>>,
     pub(crate) contexts: Contexts,
-    pub(crate) names: Names,
+    pub(crate) kept_values: KeptValues,
     pub(crate) known: KnownTree,
     /// Of a tree that was read back: what pieces were admitted with, by their place.
     pub(crate) chosen: OnceLock<HashMap<u32, Chosen>>,
@@ -153,7 +153,7 @@ impl Drop for Share {
     }
 }
 
-impl Shared {
+impl TreeContext {
     /// A number that was never given before in this tree.
     pub(crate) fn mint(&self) -> u64 {
         self.minted.fetch_add(1, Ordering::Relaxed)
@@ -193,15 +193,14 @@ impl Shared {
     /// The results of runs that are over, for a prompt, each within so many bytes. What cannot be read at the moment is
     /// named, with the reason.
     pub(crate) async fn announced(self: &Arc<Self>, runs: Vec<RunId>, limit: u64) -> Announcement {
-        let shared = Arc::clone(self);
+        let tree = Arc::clone(self);
         let announced = move |run: RunId| {
-            let about = shared.store.admitted(shared.root, run)?;
-            let Some((about, ending)) = about.zip(shared.store.ending(shared.root, run)?) else {
+            let about = tree.store.admitted(tree.root, run)?;
+            let Some((about, ending)) = about.zip(tree.store.ending(tree.root, run)?) else {
                 return Ok(None);
             };
             let output = ending.output.as_ref();
-            let result =
-                output.map(|output| Excerpt::of(&*shared.store, output, limit)).transpose();
+            let result = output.map(|output| Excerpt::of(&*tree.store, output, limit)).transpose();
             let result = result.map_err(|error| chain(&error));
             let Admitted { key, agent, depth, label, .. } = about;
             let envelope = Envelope::of(&ending, key, run, agent, depth);
@@ -229,10 +228,10 @@ impl Shared {
         self: &Arc<Self>,
         runs: Vec<RunId>,
     ) -> (Vec<Envelope>, Vec<RunId>) {
-        let shared = Arc::clone(self);
+        let tree = Arc::clone(self);
         let envelope = move |run: RunId| {
-            let about = shared.store.admitted(shared.root, run).ok()??;
-            let ending = shared.store.ending(shared.root, run).ok()??;
+            let about = tree.store.admitted(tree.root, run).ok()??;
+            let ending = tree.store.ending(tree.root, run).ok()??;
             Some(Envelope::of(&ending, about.key, run, about.agent, about.depth))
         };
         let load = move || {

@@ -22,7 +22,7 @@ use crate::message::call::{spawn, wait_for, write};
 use crate::message::{Asking, Children, Message, over};
 use crate::request::{Ask, Unresolved};
 use crate::run_spec::Work;
-use crate::tree_context::{MergeThreads, Shared};
+use crate::tree_context::{MergeThreads, TreeContext};
 
 /// The longest report. It is a line for people, and stands in the record as it is.
 const REPORT_BYTES: usize = 4096;
@@ -31,7 +31,7 @@ const REPORT_BYTES: usize = 4096;
 /// from a ticket and from the kernel. Cheap to clone, and it does not keep the tree alive.
 #[derive(Clone)]
 pub struct Agents {
-    shared: Arc<Shared>,
+    tree: Arc<TreeContext>,
     sender: mpsc::WeakUnboundedSender<Message>,
     follow: broadcast::WeakSender<News>,
 }
@@ -71,31 +71,31 @@ impl From<SpawnRequest> for ChildRequest {
 
 impl Agents {
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        tree: Arc<TreeContext>,
         sender: mpsc::WeakUnboundedSender<Message>,
         follow: broadcast::WeakSender<News>,
     ) -> Self {
-        Self { shared, sender, follow }
+        Self { tree, sender, follow }
     }
 
     /// The record of the tree, and of others in the same store.
     pub fn store(&self) -> &Arc<dyn Store> {
-        &self.shared.store
+        &self.tree.store
     }
 
     /// What merges run on.
     pub(crate) fn merging(&self) -> &MergeThreads {
-        &self.shared.merging
+        &self.tree.merging
     }
 
     /// Where the folders of runs are.
     pub fn folder(&self) -> &Arc<DataFolder> {
-        &self.shared.folder
+        &self.tree.folder
     }
 
     /// The values that a running session was given to read.
     pub fn context(&self, run: RunId) -> Arc<[ContextEntry]> {
-        self.shared.contexts.get(run)
+        self.tree.contexts.get(run)
     }
 
     /// Lets a session keep a value, which is in the store, under a name of its own. It is on record when this answers, so
@@ -117,27 +117,27 @@ impl Agents {
 
     /// The value that a session keeps under this name.
     pub fn kept(&self, session: RunId, name: &str) -> Option<Kept> {
-        self.shared.names.get(session, name)
+        self.tree.kept_values.get(session, name)
     }
 
     /// All that a session keeps, by name.
     pub fn all_kept(&self, session: RunId) -> BTreeMap<Arc<str>, Kept> {
-        self.shared.names.of(session)
+        self.tree.kept_values.of(session)
     }
 
     /// What time it is for this tree.
     pub fn now(&self) -> Timestamp {
-        self.shared.clock.now()
+        self.tree.clock.now()
     }
 
     /// An id that nobody else has.
     pub fn mint(&self) -> RunId {
-        self.shared.clock.mint()
+        self.tree.clock.mint()
     }
 
     /// The root of this tree.
     pub fn root(&self) -> RootId {
-        self.shared.root
+        self.tree.root
     }
 
     /// What happens in this tree from now on. What has happened before stands on record.
@@ -167,7 +167,7 @@ impl Agents {
         let (reply, answer) = oneshot::channel();
         self.tell(Message::Room { run, reply })?;
         let (budget, terms) = answer.await.ok().flatten().ok_or_else(over)?;
-        let config = &self.shared.config;
+        let config = &self.tree.config;
         let describe = |id: &AgentId| {
             let definition = config.agent(id).and_then(|agent| agent.description.as_ref());
             (id.clone(), definition.map(|description| description.value.clone()))
@@ -226,7 +226,7 @@ impl Agents {
     /// Fills in what a request leaves open.
     async fn resolve(&self, asking: &Asking, child: ChildRequest) -> Result<Ask, Refusal> {
         let ChildRequest { request, folder } = child;
-        let mut work = Arc::clone(&self.shared.work);
+        let mut work = Arc::clone(&self.tree.work);
         if let Some(folder) = folder {
             work = Arc::new(Work { working_folder: Arc::new(folder), ..(*work).clone() });
         }
@@ -239,11 +239,11 @@ impl Agents {
             work,
             place: 0,
         };
-        unresolved.resolve(&self.shared).await
+        unresolved.resolve(&self.tree).await
     }
 
     fn accepted(&self, run: RunId) -> Result<Accepted, Refusal> {
-        let admitted = self.shared.store.admitted(self.shared.root, run).ok().flatten();
+        let admitted = self.tree.store.admitted(self.tree.root, run).ok().flatten();
         let key = admitted.map(|admitted| admitted.key).ok_or_else(over)?;
         Ok(Accepted { run, key })
     }
@@ -279,7 +279,7 @@ impl Agents {
         let asking = self.session(caller).await?;
         let sender = self.sender.upgrade().ok_or_else(over)?;
         let Asking { index, cpu, .. } = asking;
-        wait_for(Arc::clone(&self.shared), sender, index, cpu, wait).await.ok_or_else(over)
+        wait_for(Arc::clone(&self.tree), sender, index, cpu, wait).await.ok_or_else(over)
     }
 
     /// Notes how it goes, for the parent and for people. The note stays on record; of a run that makes many notes in a
@@ -310,7 +310,7 @@ impl Agents {
         self.must_be_below(caller, run)?;
         let sender = self.sender.upgrade().ok_or_else(over)?;
         let letter = announce::letter(Some(&asking.key), text);
-        write(&self.shared, &sender, Some(caller), run, letter).await
+        write(&self.tree, &sender, Some(caller), run, letter).await
     }
 
     /// Writes into the session of any run of this tree, as the operator.
@@ -320,7 +320,7 @@ impl Agents {
     /// Where the run is over, or reads no letters.
     pub async fn send_as_operator(&self, run: RunId, text: &str) -> Result<(), Refusal> {
         let sender = self.sender.upgrade().ok_or_else(over)?;
-        write(&self.shared, &sender, None, run, announce::letter(None, text)).await
+        write(&self.tree, &sender, None, run, announce::letter(None, text)).await
     }
 
     /// Cancels a run below the caller.
@@ -370,19 +370,19 @@ impl Agents {
 
     /// Whether a run stands below a session, by the record.
     pub fn is_below(&self, run: RunId, session: RunId) -> Result<bool, StoreError> {
-        let mut at = self.shared.store.admitted(self.shared.root, run)?;
+        let mut at = self.tree.store.admitted(self.tree.root, run)?;
         while let Some(parent) = at.and_then(|admitted| admitted.parent) {
             if parent == session {
                 return Ok(true);
             }
-            at = self.shared.store.admitted(self.shared.root, parent)?;
+            at = self.tree.store.admitted(self.tree.root, parent)?;
         }
         Ok(false)
     }
 
     /// All runs of this tree, as they stand on record. Only what is new there since the last time is read.
     pub fn tree(&self) -> Result<Arc<Tree>, StoreError> {
-        self.shared.known.tree(&*self.shared.store, self.shared.root)
+        self.tree.known.tree(&*self.tree.store, self.tree.root)
     }
 
     /// The runs below a session, nearest first.
@@ -420,6 +420,6 @@ fn unread(error: &StoreError) -> Refusal {
 
 impl fmt::Debug for Agents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Agents").field("root", &self.shared.root).finish_non_exhaustive()
+        f.debug_struct("Agents").field("root", &self.tree.root).finish_non_exhaustive()
     }
 }

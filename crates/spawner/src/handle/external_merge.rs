@@ -17,11 +17,11 @@ use tokio::sync::mpsc;
 
 use crate::cpu_watch::CpuWatch;
 use crate::handle::agents::Agents;
-use crate::last_activity::Signs;
+use crate::last_activity::LastActivity;
 use crate::machine::RunIndex;
 use crate::message::Message;
 use crate::task::AgentHost;
-use crate::tree_context::{MergeThreads, Shared};
+use crate::tree_context::{MergeThreads, TreeContext};
 
 /// A merge with its parameters.
 #[derive(Clone)]
@@ -69,21 +69,21 @@ impl CustomJob {
     /// Begins it for the root.
     pub(crate) async fn of_root(
         custom: &CustomMerge,
-        shared: &Arc<Shared>,
+        tree: &Arc<TreeContext>,
         sender: &mpsc::UnboundedSender<Message>,
     ) -> Result<Self, MergeError> {
         let root = AgentHost {
-            shared: Arc::clone(shared),
+            tree: Arc::clone(tree),
             run: RunIndex::ROOT,
-            id: shared.root.run(),
-            agent: shared.agent.clone(),
+            id: tree.root.run(),
+            agent: tree.agent.clone(),
             inline_bytes: u64::MAX,
             sender: sender.clone(),
-            signs: Signs::default(),
+            activity: LastActivity::default(),
             // A merge has no process.
             cpu: CpuWatch::default(),
         };
-        let (store, threads) = (Arc::clone(&shared.store), shared.merging.clone());
+        let (store, threads) = (Arc::clone(&tree.store), tree.merging.clone());
         let begun = Self::begin(custom, store, threads, RunHost::new(RootHost(root)));
         begun.await.map_err(failed)
     }

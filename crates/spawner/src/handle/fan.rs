@@ -23,7 +23,7 @@ use crate::message::{FanEvent, FanId, Message, TreeState};
 use crate::request::{Ask, Unresolved};
 use crate::run_spec::Work;
 use crate::stored_values::StoredValues;
-use crate::tree_context::Shared;
+use crate::tree_context::TreeContext;
 
 use gathered::Gathered;
 
@@ -222,7 +222,7 @@ impl From<SpawnRequest> for Piece {
 
 impl Fan {
     pub(crate) async fn start(
-        shared: &Arc<Shared>,
+        tree: &Arc<TreeContext>,
         sender: mpsc::UnboundedSender<Message>,
         state: watch::Receiver<TreeState>,
         order: FanOut,
@@ -231,14 +231,14 @@ impl Fan {
         // Before anything runs: parameters that the merge cannot use cost nothing then.
         let job = match &custom {
             Some(custom) => {
-                let begun = CustomJob::of_root(custom, shared, &sender).await;
+                let begun = CustomJob::of_root(custom, tree, &sender).await;
                 Some(begun.map_err(|error| SpawnerError::Merge(Arc::new(error)))?)
             }
             None => None,
         };
-        let work = work.map_or_else(|| Arc::clone(&shared.work), Arc::new);
-        let id = FanId(shared.mint());
-        let first = shared.mint_places(pieces.len());
+        let work = work.map_or_else(|| Arc::clone(&tree.work), Arc::new);
+        let id = FanId(tree.mint());
+        let first = tree.mint_places(pieces.len());
         let numbers = first..first + u32::try_from(pieces.len()).expect("fewer pieces than 2^32");
         let mut keys = Vec::with_capacity(pieces.len());
         let mut asks = Vec::with_capacity(pieces.len());
@@ -249,25 +249,25 @@ impl Fan {
             let task = Payload::Text(Arc::clone(&request.task));
             let unresolved = Unresolved {
                 caller: RunIndex::ROOT,
-                agent: &shared.agent,
+                agent: &tree.agent,
                 origin: Origin::Piece,
                 request,
                 input,
                 work: Arc::clone(&work),
                 place,
             };
-            let chosen = shared.chosen.get().and_then(|chosen| chosen.get(&(first + place)));
-            let ask = unresolved.resolve_as(chosen, task, shared);
+            let chosen = tree.chosen.get().and_then(|chosen| chosen.get(&(first + place)));
+            let ask = unresolved.resolve_as(chosen, task, tree);
             let ask = ask.map_err(|refusal| SpawnerError::Refused(Box::new(refusal)))?;
             asks.push(Ask { number: Some(first + place), ..ask });
         }
         // Unbounded, because the supervisor must not wait for a merge; each piece is told of once.
         let (follower, events) = mpsc::unbounded_channel();
-        let asked = asking::all(asks, shared, |asks, room| {
+        let asked = asking::all(asks, tree, |asks, permit| {
             let follower = follower.clone();
             let caller = RunIndex::ROOT;
             let numbers = numbers.clone();
-            let message = Message::Fan { id, caller, asks, follower, max_fail, numbers, room };
+            let message = Message::Fan { id, caller, asks, follower, max_fail, numbers, permit };
             sender.send(message).map_err(|_| over(&state))
         });
         asked.await.inspect_err(|error| {
@@ -283,8 +283,8 @@ impl Fan {
                 (strategy.to_string(), fold)
             }
         };
-        let values = StoredValues::new(Arc::clone(&shared.store));
-        let (root, store) = (shared.root, Arc::clone(&shared.store));
+        let values = StoredValues::new(Arc::clone(&tree.store));
+        let (root, store) = (tree.root, Arc::clone(&tree.store));
         Ok(Self {
             id,
             root,

@@ -26,11 +26,11 @@ use crate::message::{Counts, FanEvent, Message, TreeState};
 use crate::request::Unresolved;
 use crate::stored_values::StoredValues;
 use crate::tree_context::INLINE_BYTES;
-use crate::tree_context::Shared;
+use crate::tree_context::TreeContext;
 
 /// The root session of one tree. Dropping it before it was closed cancels the tree.
 pub struct Session {
-    shared: Arc<Shared>,
+    tree: Arc<TreeContext>,
     sender: mpsc::UnboundedSender<Message>,
     /// Weak, so that followers hear the end of the tree while this handle lives.
     follow: broadcast::WeakSender<News>,
@@ -65,41 +65,41 @@ pub struct Stopper {
 
 impl Session {
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        tree: Arc<TreeContext>,
         sender: mpsc::UnboundedSender<Message>,
         follow: broadcast::WeakSender<News>,
         state: watch::Receiver<TreeState>,
         answer: mpsc::UnboundedReceiver<FanEvent>,
         runs: bool,
     ) -> Self {
-        Self { shared, sender, follow, state, answer, runs, closed: false }
+        Self { tree, sender, follow, state, answer, runs, closed: false }
     }
 
     /// Which tree.
     pub fn root(&self) -> RootId {
-        self.shared.root
+        self.tree.root
     }
 
     /// Asks for one child, as the operator.
     pub async fn spawn(&self, request: SpawnRequest) -> Result<RunId, Refusal> {
         let unresolved = Unresolved {
             caller: RunIndex::ROOT,
-            agent: &self.shared.agent,
+            agent: &self.tree.agent,
             origin: Origin::Piece,
             request,
             input: None,
-            work: Arc::clone(&self.shared.work),
+            work: Arc::clone(&self.tree.work),
             place: 0,
         };
-        let ask = unresolved.resolve(&self.shared).await?;
+        let ask = unresolved.resolve(&self.tree).await?;
         spawn(&self.sender, ask).await
     }
 
     /// Waits for children.
     pub async fn wait(&self, wait: WaitFor) -> Result<WaitAnswer, SpawnerError> {
         // It has no process of ours.
-        let (shared, cpu) = (Arc::clone(&self.shared), CpuWatch::default());
-        let wait = wait_for(shared, self.sender.clone(), RunIndex::ROOT, cpu, wait);
+        let (tree, cpu) = (Arc::clone(&self.tree), CpuWatch::default());
+        let wait = wait_for(tree, self.sender.clone(), RunIndex::ROOT, cpu, wait);
         let mut state = self.state.clone();
         tokio::select! {
             biased;
@@ -115,7 +115,7 @@ impl Session {
     /// Where a piece cannot be asked for as it is, nothing was asked for and the tree lives on. Where a task cannot be stored,
     /// the tree ends without an end on record: it can be resumed then.
     pub async fn fan_out(&self, order: FanOut) -> Result<Fan, SpawnerError> {
-        Fan::start(&self.shared, self.sender.clone(), self.state.clone(), order).await
+        Fan::start(&self.tree, self.sender.clone(), self.state.clone(), order).await
     }
 
     /// Writes into the session of a run, as the operator. The letter is on record and handed over when this answers.
@@ -124,7 +124,7 @@ impl Session {
     ///
     /// Where the run is none of this tree, is over, or reads no letters.
     pub async fn write(&self, run: RunId, text: &str) -> Result<(), Refusal> {
-        write(&self.shared, &self.sender, None, run, announce::letter(None, text)).await
+        write(&self.tree, &self.sender, None, run, announce::letter(None, text)).await
     }
 
     /// Cancels a run and what is below it, or the run alone.
@@ -151,7 +151,7 @@ impl Session {
 
     /// What running agents may ask of this tree, for whatever listens to them.
     pub fn agents(&self) -> Agents {
-        Agents::new(Arc::clone(&self.shared), self.sender.downgrade(), self.follow.clone())
+        Agents::new(Arc::clone(&self.tree), self.sender.downgrade(), self.follow.clone())
     }
 
     /// How full the tree is.
@@ -166,7 +166,7 @@ impl Session {
             Some(live) => live.subscribe(),
             None => broadcast::channel(1).1,
         };
-        EventStream::new(self.shared.root, Arc::clone(&self.shared.store), live)
+        EventStream::new(self.tree.root, Arc::clone(&self.tree.store), live)
     }
 
     /// Returns the trouble with the record, to be shown to people: what runs waits while the record cannot be written.
@@ -176,7 +176,7 @@ impl Session {
 
     /// The results that are too large to travel, for whoever writes an answer.
     pub fn values(&self) -> StoredValues {
-        StoredValues::new(Arc::clone(&self.shared.store))
+        StoredValues::new(Arc::clone(&self.tree.store))
     }
 
     /// Waits for the answer of a root that is an agent itself. Its children may still be alive.
@@ -233,9 +233,9 @@ impl Session {
             Some(at_hand) if at_hand.size() <= INLINE_BYTES as u64 => return Ok(at_hand),
             _ => {}
         }
-        let store = Arc::clone(&self.shared.store);
+        let store = Arc::clone(&self.tree.store);
         let (folder, values, answer) =
-            (Arc::clone(&self.shared.folder), outcome.values(store), outcome.answer.clone());
+            (Arc::clone(&self.tree.folder), outcome.values(store), outcome.answer.clone());
         let kind = match answer.kind() {
             AnswerKind::Text => ValueKind::Text,
             AnswerKind::Json => ValueKind::Result,
@@ -247,7 +247,7 @@ impl Session {
             Ok::<_, SpawnerError>(path)
         };
         let path = tokio::task::spawn_blocking(write).await.expect("writing does not panic")?;
-        let value = self.shared.store.put(NewValue::adopt(kind, path)).await?;
+        let value = self.tree.store.put(NewValue::adopt(kind, path)).await?;
         Ok(Payload::Stored(value))
     }
 
@@ -312,7 +312,7 @@ pub(crate) async fn counts(sender: &mpsc::UnboundedSender<Message>) -> Counts {
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("root", &self.shared.root).finish_non_exhaustive()
+        f.debug_struct("Session").field("root", &self.tree.root).finish_non_exhaustive()
     }
 }
 

@@ -14,7 +14,7 @@ use offshoot_session_key::Segment;
 use super::Busy;
 use super::report::Allowance;
 use super::run::{Live, Phase, Run, RunClock, RunIndex};
-use super::slots::{Part, Place};
+use super::slots::{Part, Position};
 use super::{Effect, Machine, Opening, Spawn, caps};
 
 /// A run that is being put into the tree.
@@ -203,7 +203,7 @@ impl Machine {
         };
         let keeps = above.is_some_and(|above| above.keeps) || keeps == Some(Cleanup::Keep);
         self.books.reserve(id, above.map(|above| above.id), admission, at);
-        let run = self.insert(id, parent, Place { part, depth: *depth }, live);
+        let run = self.insert(id, parent, Position { part, depth: *depth }, live);
         let entry = &mut self.runs[run.get()];
         (entry.cleanup, entry.keeps) = (cleanup, keeps);
         if parent.is_none() {
@@ -224,7 +224,7 @@ impl Machine {
         };
         let (own, here) = (Arc::clone(&live.terms), Arc::clone(&live.under));
         if caps(&own) != caps(&here) {
-            let below = self.slots.add(entry.place.part, caps(&own));
+            let below = self.slots.add(entry.position.part, caps(&own));
             self.runs[run.get()].below = below;
         }
         if let Some(seconds) = own.deadline_seconds()
@@ -260,9 +260,9 @@ impl Machine {
             live_children: u32::try_from(live.live_children.len()).expect("fewer than runs"),
             last_grant: live.last_grant.as_ref(),
         };
-        let place = Place { part: entry.below, depth: entry.depth() + 1 };
+        let position = Position { part: entry.below, depth: entry.depth() + 1 };
         // Nothing stands in line where there is room, unless no run may start at all.
-        let slot_free = self.slots.free_at(place) && (self.queue.is_empty() || !self.held);
+        let slot_free = self.slots.free_at(position) && (self.queue.is_empty() || !self.held);
         let load = Load { books: &self.books, now, slot_free, paused: self.paused };
         admit(&self.config, &about, &load, request, origin, facts)
     }

@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::run::RunIndex;
-use super::slots::{Part, Place, Slots};
+use super::slots::{Part, Position, Slots};
 
 /// The queue of one tree.
 #[derive(Debug, Default)]
@@ -59,7 +59,7 @@ pub(crate) enum Next {
 }
 
 /// A turn that was found, and where.
-struct Found {
+struct FoundTurn {
     turn: Turn,
     part: Part,
     source: Source,
@@ -91,30 +91,30 @@ impl Queue {
     pub(crate) fn push(
         &mut self,
         slots: &Slots,
-        place: Place,
+        position: Position,
         parent: Option<RunIndex>,
         run: RunIndex,
     ) {
-        self.line_of(slots, place, parent).push_back(run);
+        self.line_of(slots, position, parent).push_back(run);
     }
 
     /// A run that was set aside gets its place at the head of its parent's line back.
     pub(crate) fn push_front(
         &mut self,
         slots: &Slots,
-        place: Place,
+        position: Position,
         parent: Option<RunIndex>,
         run: RunIndex,
     ) {
-        self.line_of(slots, place, parent).push_front(run);
+        self.line_of(slots, position, parent).push_front(run);
     }
 
     /// A parent whose wait has succeeded takes its place.
-    pub(crate) fn push_returning(&mut self, slots: &Slots, place: Place, run: RunIndex) {
+    pub(crate) fn push_returning(&mut self, slots: &Slots, position: Position, run: RunIndex) {
         self.returning += 1;
         let turn = self.new_turn();
-        let line = Line::Returning(place.depth);
-        self.insert(slots, place.part, line, turn, Source::Returning(run));
+        let line = Line::Returning(position.depth);
+        self.insert(slots, position.part, line, turn, Source::Returning(run));
     }
 
     /// The next returning parent that has room.
@@ -140,7 +140,7 @@ impl Queue {
         let mut lines = self.lines.range(of_tree).rev().map(|(&(_, line), _)| line);
         let (line, found) =
             lines.find_map(|line| Some((line, self.first(slots, Part::TREE, line)?)))?;
-        let Found { turn, part, source } = found;
+        let FoundTurn { turn, part, source } = found;
         let Source::ChildrenOf(parent) = source else {
             unreachable!("a line of new runs holds their parents, and a part is looked into")
         };
@@ -159,13 +159,13 @@ impl Queue {
     fn line_of(
         &mut self,
         slots: &Slots,
-        place: Place,
+        position: Position,
         parent: Option<RunIndex>,
     ) -> &mut VecDeque<RunIndex> {
         if !self.children.contains_key(&parent) {
             let turn = self.new_turn();
-            let line = Line::New(place.depth);
-            self.insert(slots, place.part, line, turn, Source::ChildrenOf(parent));
+            let line = Line::New(position.depth);
+            self.insert(slots, position.part, line, turn, Source::ChildrenOf(parent));
         }
         self.children.entry(parent).or_default()
     }
@@ -205,21 +205,24 @@ impl Queue {
     }
 
     /// The foremost turn of a line that has room in this part and in all parts within where it stands.
-    fn first(&self, slots: &Slots, part: Part, line: Line) -> Option<Found> {
+    fn first(&self, slots: &Slots, part: Part, line: Line) -> Option<FoundTurn> {
         let (Line::Returning(depth) | Line::New(depth)) = line;
-        if !slots.has_room(Place { part, depth }) {
+        if !slots.has_room(Position { part, depth }) {
             return None;
         }
-        let mut best: Option<Found> = None;
+        let mut best: Option<FoundTurn> = None;
         for (&turn, &source) in self.lines.get(&(part, line))? {
             if best.as_ref().is_some_and(|best| best.turn < turn) {
                 break;
             }
             let found = match source {
                 Source::Within(inner) => self.first(slots, inner, line),
-                Source::Returning(_) | Source::ChildrenOf(_) => Some(Found { turn, part, source }),
+                Source::Returning(_) | Source::ChildrenOf(_) => {
+                    Some(FoundTurn { turn, part, source })
+                }
             };
-            let is_better = |found: &Found| best.as_ref().is_none_or(|best| found.turn < best.turn);
+            let is_better =
+                |found: &FoundTurn| best.as_ref().is_none_or(|best| found.turn < best.turn);
             if let Some(found) = found.filter(is_better) {
                 best = Some(found);
             }
@@ -241,8 +244,8 @@ mod tests {
         Slots::new(Caps { total: 100, per_level })
     }
 
-    fn at(depth: u32) -> Place {
-        Place { part: Part::TREE, depth }
+    fn at(depth: u32) -> Position {
+        Position { part: Part::TREE, depth }
     }
 
     fn order(queue: &mut Queue, slots: &Slots) -> Vec<usize> {
@@ -299,7 +302,7 @@ mod tests {
         let one = |slots: &mut Slots, around| slots.add(around, Caps { total: 1, per_level: None });
         let outer = one(&mut slots, Part::TREE);
         let inner = one(&mut slots, outer);
-        let within = |part| Place { part, depth: 2 };
+        let within = |part| Position { part, depth: 2 };
         let (a, b, c) = (Some(run(1)), Some(run(2)), Some(run(3)));
         for turn in 0..3 {
             queue.push(&slots, within(inner), a, run(10 + turn));

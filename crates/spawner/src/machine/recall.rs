@@ -27,7 +27,7 @@ use super::admission::Entrant;
 use super::end::Closed;
 use super::run::{Live, Phase, RunIndex};
 use super::{Effect, Machine};
-use crate::kept_values::{Kept, Sessions};
+use crate::kept_values::{Kept, ValuesBySession};
 use crate::run_spec::{EXEC, program_cost};
 
 use letters::Letters;
@@ -57,7 +57,7 @@ pub(crate) struct Recall {
     /// Whose results were handed over. Whether what else they left is gone, the record does not say.
     handed_over: Vec<RunIndex>,
     /// What those that live call their values.
-    names: Sessions,
+    kept_values: ValuesBySession,
     letters: HashMap<RunIndex, Letters>,
     last_at: Timestamp,
 }
@@ -94,7 +94,7 @@ pub(crate) struct Recalled {
     /// Pieces that have ended just now: their end is among the effects.
     pub(crate) ending: Vec<EndedPiece>,
     /// What those that live call their values. One that begins anew keeps what it had put.
-    pub(crate) names: Sessions,
+    pub(crate) kept_values: ValuesBySession,
 }
 
 /// A record that does not fit together.
@@ -117,7 +117,7 @@ impl Recall {
             room,
             inputs: Vec::new(),
             handed_over: Vec::new(),
-            names: Sessions::new(),
+            kept_values: ValuesBySession::new(),
             letters: HashMap::new(),
             last_at: Timestamp::EPOCH,
         }
@@ -206,12 +206,12 @@ impl Recall {
                 }
             }
             EventKind::Ended(ending) => {
-                self.names.remove(&id);
+                self.kept_values.remove(&id);
                 self.letters.remove(&run);
                 self.ended(at, run, *ending);
             }
             EventKind::Kept { name, value } => {
-                self.names.entry(id).or_default().insert(name, Kept { value, at });
+                self.kept_values.entry(id).or_default().insert(name, Kept { value, at });
             }
             EventKind::Delivered { .. } => {
                 self.machine.handed_over(run, None);

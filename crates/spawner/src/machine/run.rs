@@ -14,7 +14,7 @@ use super::Busy;
 use super::mail::Mail;
 use super::refusals::Refusals;
 use super::report::Allowance;
-use super::slots::{Lease, Part, Place};
+use super::slots::{Lease, Part, Position};
 use super::wait::WaitId;
 
 /// The place of a run in its tree's list. Small, because queues hold many.
@@ -26,8 +26,8 @@ pub(crate) struct RunIndex(u32);
 pub(crate) struct Run {
     pub(crate) id: RunId,
     pub(crate) parent: Option<RunIndex>,
-    /// The place in which its slot is counted.
-    pub(super) place: Place,
+    /// The position at which its slot is counted.
+    pub(super) position: Position,
     /// The part in which its children are counted: another one where its own values bind them.
     pub(super) below: Part,
     /// What becomes of it once its result was handed over.
@@ -156,7 +156,7 @@ impl RunIndex {
 impl Run {
     /// Levels below the root.
     pub(crate) fn depth(&self) -> u32 {
-        self.place.depth
+        self.position.depth
     }
 
     pub(crate) fn live(&self) -> Option<&Live> {

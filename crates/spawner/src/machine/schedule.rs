@@ -37,14 +37,14 @@ impl Machine {
     /// A run that is counted among those in line takes its place there.
     pub(super) fn take_place(&mut self, run: RunIndex) {
         let entry = &self.runs[run.get()];
-        self.queue.push(&self.slots, entry.place, entry.parent, run);
+        self.queue.push(&self.slots, entry.position, entry.parent, run);
     }
 
     /// A breaker has changed: whoever was held back gets its place in line again.
     pub(super) fn reconsider(&mut self) {
         for run in std::mem::take(&mut self.held_back).into_iter().rev() {
             let entry = &self.runs[run.get()];
-            self.queue.push_front(&self.slots, entry.place, entry.parent, run);
+            self.queue.push_front(&self.slots, entry.position, entry.parent, run);
         }
     }
 
@@ -65,8 +65,8 @@ impl Machine {
     }
 
     fn start(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
-        let place = self.runs[run.get()].place;
-        let lease = self.slots.take(run, place).expect("the queue answers where there is room");
+        let position = self.runs[run.get()].position;
+        let lease = self.slots.take(run, position).expect("the queue answers where there is room");
         self.queued -= 1;
         self.record(now, run, EventKind::Starting, out);
         self.hold(now, run, lease, false);
@@ -81,12 +81,12 @@ impl Machine {
     /// A parent whose wait has succeeded goes on, and hears the answer.
     fn give_back_slot(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
         let entry = &mut self.runs[run.get()];
-        let place = entry.place;
+        let position = entry.position;
         let Some(Phase::Returning { waits }) = entry.live_mut().map(|live| &mut live.phase) else {
             return;
         };
         let waits = std::mem::take(waits);
-        let lease = self.slots.take(run, place).expect("the queue answers where there is room");
+        let lease = self.slots.take(run, position).expect("the queue answers where there is room");
         self.hold_again(now, run, lease, out);
         for wait in waits {
             self.resolve(now, wait, out);

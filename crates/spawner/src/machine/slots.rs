@@ -17,7 +17,7 @@ pub(crate) struct Part(u32);
 
 /// The innermost part in which a run is counted, and its depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     pub(crate) part: Part,
     pub(crate) depth: u32,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Place {
 #[must_use = "a lease that is dropped without being given back is a slot lost"]
 pub(crate) struct Lease {
     run: RunIndex,
-    place: Place,
+    position: Position,
 }
 
 /// The slots of one tree. A run is counted in each part around it. All of these are taken in one step, or none.
@@ -90,13 +90,13 @@ impl Slots {
     }
 
     /// True if a run could start on this level as far as the caps of this part alone say.
-    pub(crate) fn has_room(&self, place: Place) -> bool {
-        self.counter(place.part).has_room(place.depth)
+    pub(crate) fn has_room(&self, position: Position) -> bool {
+        self.counter(position.part).has_room(position.depth)
     }
 
     /// True if a run could start at this place.
-    pub(crate) fn free_at(&self, place: Place) -> bool {
-        self.and_around(place.part).all(|part| self.has_room(Place { part, ..place }))
+    pub(crate) fn free_at(&self, position: Position) -> bool {
+        self.and_around(position.part).all(|part| self.has_room(Position { part, ..position }))
     }
 
     /// The parts in which nothing can start, whatever its level.
@@ -115,34 +115,34 @@ impl Slots {
     }
 
     /// Takes a slot, where one is free.
-    pub(crate) fn take(&mut self, run: RunIndex, place: Place) -> Option<Lease> {
-        self.free_at(place).then(|| self.take_in_debt(run, place))
+    pub(crate) fn take(&mut self, run: RunIndex, position: Position) -> Option<Lease> {
+        self.free_at(position).then(|| self.take_in_debt(run, position))
     }
 
     /// Takes a slot whether or not one is free: for a run that goes on because its wait ended without success. While
     /// that puts a part over its cap, nothing starts there.
-    pub(crate) fn take_in_debt(&mut self, run: RunIndex, place: Place) -> Lease {
-        self.change(place, |counter, level| {
+    pub(crate) fn take_in_debt(&mut self, run: RunIndex, position: Position) -> Lease {
+        self.change(position, |counter, level| {
             counter.level[level] += 1;
             let is_new = counter.holders.insert(run);
             assert!(is_new, "a run holds one slot");
         });
-        Lease { run, place }
+        Lease { run, position }
     }
 
     /// Takes a lease back.
     pub(crate) fn give_back(&mut self, lease: Lease) {
-        let Lease { run, place } = lease;
-        self.change(place, |counter, level| {
+        let Lease { run, position } = lease;
+        self.change(position, |counter, level| {
             counter.level[level] -= 1;
             counter.holders.remove(&run);
         });
     }
 
-    fn change(&mut self, place: Place, change: impl Fn(&mut Counter, usize)) {
-        let mut next = Some(place.part);
+    fn change(&mut self, position: Position, change: impl Fn(&mut Counter, usize)) {
+        let mut next = Some(position.part);
         while let Some(part) = next {
-            let (counter, level) = (&mut self.parts[part.0 as usize], place.depth as usize);
+            let (counter, level) = (&mut self.parts[part.0 as usize], position.depth as usize);
             if counter.level.len() <= level {
                 counter.level.resize(level + 1, 0);
             }
@@ -192,7 +192,7 @@ mod tests {
     }
 
     fn take(slots: &mut Slots, run: usize, part: Part, depth: u32) -> Option<Lease> {
-        slots.take(RunIndex::new(run), Place { part, depth })
+        slots.take(RunIndex::new(run), Position { part, depth })
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
     fn nothing_starts_until_a_debt_is_paid() {
         let mut slots = slots(1, None);
         let first = take(&mut slots, 1, Part::TREE, 1).expect("one is free");
-        let debt = slots.take_in_debt(RunIndex::new(2), Place { part: Part::TREE, depth: 1 });
+        let debt = slots.take_in_debt(RunIndex::new(2), Position { part: Part::TREE, depth: 1 });
         slots.give_back(first);
         assert!(!slots.any_free(), "one live at a cap of one");
         slots.give_back(debt);

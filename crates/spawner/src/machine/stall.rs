@@ -60,7 +60,8 @@ impl Machine {
             }
             let is_queued = |run: &RunIndex| {
                 let entry = &self.runs[run.get()];
-                entry.status() == RunStatus::Queued && self.slots.is_within(entry.place.part, part)
+                entry.status() == RunStatus::Queued
+                    && self.slots.is_within(entry.position.part, part)
             };
             let in_line: Vec<RunIndex> = self.queue.entries().filter(is_queued).collect();
             let above: HashSet<RunIndex> =
@@ -79,12 +80,12 @@ impl Machine {
     /// A run whose slot was lent in its silence has spoken: it goes on, in debt where no slot is free.
     pub(super) fn wake(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
         let entry = &self.runs[run.get()];
-        let place = entry.place;
+        let position = entry.position;
         let was_silent =
             entry.live().is_some_and(|live| live.phase == Phase::Lent && live.waits.is_empty());
         if was_silent {
             self.let_clock_rest(now, run);
-            let lease = self.slots.take_in_debt(run, place);
+            let lease = self.slots.take_in_debt(run, position);
             self.hold_again(now, run, lease, out);
         }
     }

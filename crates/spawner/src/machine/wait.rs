@@ -137,12 +137,12 @@ impl Machine {
     pub(super) fn satisfy(&mut self, now: Timestamp, id: WaitId, out: &mut Vec<Effect>) {
         let Some(caller) = self.waits.caller(id) else { return };
         let run = &mut self.runs[caller.get()];
-        let place = run.place;
+        let position = run.position;
         let Some(live) = run.live_mut() else { return self.resolve(now, id, out) };
         match &mut live.phase {
             phase @ Phase::Lent => {
                 *phase = Phase::Returning { waits: vec![id] };
-                self.queue.push_returning(&self.slots, place, caller);
+                self.queue.push_returning(&self.slots, position, caller);
             }
             Phase::Returning { waits } if waits.contains(&id) => {}
             Phase::Returning { waits } => waits.push(id),
@@ -172,7 +172,7 @@ impl Machine {
     fn go_on_without(&mut self, now: Timestamp, id: WaitId, out: &mut Vec<Effect>) {
         let Some(caller) = self.waits.caller(id) else { return };
         let run = &mut self.runs[caller.get()];
-        let place = run.place;
+        let position = run.position;
         let goes_on = run.live_mut().is_some_and(|live| {
             let is_last = live.waits.len() == 1;
             match &mut live.phase {
@@ -189,7 +189,7 @@ impl Machine {
             }
         });
         if goes_on {
-            let lease = self.slots.take_in_debt(caller, place);
+            let lease = self.slots.take_in_debt(caller, position);
             self.hold_again(now, caller, lease, out);
         }
     }

@@ -11,7 +11,7 @@ use crate::cpu_watch::CpuWatch;
 use crate::error::chain;
 use crate::machine::{RunIndex, WaitId};
 use crate::request::Ask;
-use crate::tree_context::Shared;
+use crate::tree_context::TreeContext;
 
 /// Asks for one child and waits for the answer.
 pub(crate) async fn spawn(
@@ -31,15 +31,15 @@ pub(crate) fn tree_over() -> Refusal {
 /// Waits for runs below the caller; none where the tree is over or its record broke. Dropping the future gives the wait
 /// up.
 pub(crate) async fn wait_for(
-    shared: Arc<Shared>,
+    tree: Arc<TreeContext>,
     sender: mpsc::UnboundedSender<Message>,
     caller: RunIndex,
     cpu: CpuWatch,
     wait: WaitFor,
 ) -> Option<WaitAnswer> {
     let (reply, answer) = oneshot::channel();
-    let id = WaitId(shared.mint());
-    let open = cpu.open(&shared.clock, busy(&sender, caller));
+    let id = WaitId(tree.mint());
+    let open = cpu.open(&tree.clock, busy(&sender, caller));
     sender.send(Message::Wait { id, caller, wait, reply }).ok()?;
     let guard = GiveUp::new(id, sender);
     let Ok(Waited { ended, mut pending, repeated: _ }) = answer.await else {
@@ -49,7 +49,7 @@ pub(crate) async fn wait_for(
     if let Some(open) = open {
         open.close().await;
     }
-    let (ended, unread) = shared.envelopes(ended).await;
+    let (ended, unread) = tree.envelopes(ended).await;
     // What cannot be read at the moment has not been told: it comes with another wait.
     match unread.is_empty() {
         true => guard.taken(),
@@ -61,7 +61,7 @@ pub(crate) async fn wait_for(
 
 /// Writes a letter into a session, with the text as the record keeps it.
 pub(crate) async fn write(
-    shared: &Arc<Shared>,
+    tree: &Arc<TreeContext>,
     sender: &mpsc::UnboundedSender<Message>,
     from: Option<RunId>,
     to: RunId,
@@ -71,7 +71,7 @@ pub(crate) async fn write(
         let message = format!("the message cannot be kept: {}", chain(&error));
         Refusal::invalid("text", message)
     };
-    let payload = shared.task_for_record(&text).await.map_err(unkept)?;
+    let payload = tree.task_for_record(&text).await.map_err(unkept)?;
     let (reply, answer) = oneshot::channel();
     sender.send(Message::Letter { to, from, text, payload, reply }).map_err(|_| tree_over())?;
     answer.await.unwrap_or_else(|_| Err(tree_over()))

@@ -15,13 +15,13 @@ use super::Prepared;
 
 /// What was chosen for a run, for those below it.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Mind {
+pub(crate) struct InheritedModel {
     runtime: Box<str>,
     model: Option<Arc<str>>,
     thinking: Option<Arc<str>>,
 }
 
-impl Mind {
+impl InheritedModel {
     /// None where nothing was chosen.
     pub(crate) fn of(prepared: &Prepared) -> Option<Arc<Self>> {
         let Prepared { runtime, model, thinking, .. } = prepared;

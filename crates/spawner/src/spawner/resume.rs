@@ -18,7 +18,7 @@ use crate::run_spec::Work;
 use crate::runtimes::Runtimes;
 use crate::spawner::{Begin, RootSpec, Spawner};
 use crate::supervisor::{Entering, Recorded, RecordedPieces};
-use crate::tree_context::{Chosen, Shared};
+use crate::tree_context::{Chosen, TreeContext};
 
 /// What the record is read back with.
 struct Shelf {
@@ -111,10 +111,10 @@ impl AbandonedTree {
         let around = &spawner.surroundings;
         let RootSpec { agent, work, .. } = spec;
         let clock = Onward::from(&around.clock, recall.last_at());
-        let shared = spawner.shared(root, &agent, &Arc::new(work), clock);
-        let Recalled { machine, effects, waiting, over, ending, names } =
-            recall.reopen(shared.clock.now());
-        shared.names.restore(names);
+        let tree = spawner.tree_context(root, &agent, &Arc::new(work), clock);
+        let Recalled { machine, effects, waiting, over, ending, kept_values } =
+            recall.reopen(tree.clock.now());
+        tree.kept_values.restore(kept_values);
         // What these runs had printed and not yet answered when they were interrupted. They begin a new file.
         around.folder.remove_output_of(|run| machine.find(run).is_some())?;
         let mut recorded = RecordedPieces::default();
@@ -126,7 +126,7 @@ impl AbandonedTree {
         }
         let (mut entering, mut chosen) = (Vec::new(), HashMap::new());
         for Waiting { run, admitted, continues, letters } in waiting {
-            let letters = read_letters(letters, &shared).await?;
+            let letters = read_letters(letters, &tree).await?;
             let choice = Chosen::of(&admitted).expect("what runs has a runtime");
             match (admitted.origin, admitted.place) {
                 (Origin::Piece, Some(place)) => {
@@ -135,27 +135,27 @@ impl AbandonedTree {
                 }
                 (Origin::Piece, None) => {}
                 (Origin::Root | Origin::Agent, _) => {
-                    let launch = prepare(admitted, continues, &choice, &shared).await?;
+                    let launch = prepare(admitted, continues, &choice, &tree).await?;
                     entering.push(Entering { run, launch, letters });
                 }
             }
         }
-        let before = shared.chosen.set(chosen);
+        let before = tree.chosen.set(chosen);
         before.expect("a tree is read back once");
         let runs = entering.iter().any(|entering| entering.run == RunIndex::ROOT);
-        Ok(Begin { machine, effects, runs, lock }.begin(shared, entering, recorded))
+        Ok(Begin { machine, effects, runs, lock }.begin(tree, entering, recorded))
     }
 }
 
 /// Letters that are handed over again, as they read then.
 async fn read_letters(
     letters: Vec<Payload>,
-    shared: &Shared,
+    tree: &TreeContext,
 ) -> Result<Vec<Arc<str>>, SpawnerError> {
     if letters.is_empty() {
         return Ok(Vec::new());
     }
-    let store = Arc::clone(&shared.store);
+    let store = Arc::clone(&tree.store);
     let read = move || {
         let again = |letter| Ok(announce::letter_again(&text_of(&*store, letter)?));
         letters.iter().map(again).collect::<Result<_, StoreError>>()
@@ -183,11 +183,11 @@ async fn prepare(
     admitted: Box<Admitted>,
     continues: bool,
     chosen: &Chosen,
-    shared: &Arc<Shared>,
+    tree: &Arc<TreeContext>,
 ) -> Result<Box<Prepared>, SpawnerError> {
     let Admitted { agent, origin, label, task, particulars, input, .. } = *admitted;
     let particulars = particulars.unwrap_or_default();
-    let (text, store) = (task.clone(), Arc::clone(&shared.store));
+    let (text, store) = (task.clone(), Arc::clone(&tree.store));
     let text = tokio::task::spawn_blocking(move || text_of(&*store, &text));
     let request = SpawnRequest {
         task: text.await.expect("reading a task does not panic")?,
@@ -198,8 +198,8 @@ async fn prepare(
         ..SpawnRequest::default()
     };
     let work = match particulars.folder {
-        Some(working_folder) => Arc::new(Work { working_folder, ..(*shared.work).clone() }),
-        None => Arc::clone(&shared.work),
+        Some(working_folder) => Arc::new(Work { working_folder, ..(*tree.work).clone() }),
+        None => Arc::clone(&tree.work),
     };
     let unresolved = Unresolved {
         caller: RunIndex::ROOT,
@@ -210,7 +210,7 @@ async fn prepare(
         work,
         place: 0,
     };
-    let ask = unresolved.resolve_as(Some(chosen), task, shared);
+    let ask = unresolved.resolve_as(Some(chosen), task, tree);
     let ask = ask.map_err(|refusal| SpawnerError::Refused(Box::new(refusal)))?;
     Ok(Box::new(Prepared { continues, ..*ask.prepared() }))
 }

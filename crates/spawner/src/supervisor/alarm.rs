@@ -5,7 +5,7 @@ use std::pin::Pin;
 use offshoot_model::Timestamp;
 use tokio::time::Sleep;
 
-use crate::tree_context::Shared;
+use crate::tree_context::TreeContext;
 
 /// One sleep, kept from one wait to the next: timers are set and taken back with every run, and nearly none of them is
 /// ever reached. Set again only for an earlier moment, so that it may ring too early; whoever hears it looks at the
@@ -15,12 +15,12 @@ pub(super) struct Alarm(Option<(Timestamp, Pin<Box<Sleep>>)>);
 
 impl Alarm {
     /// Ends when the clock shows this moment, or earlier. Safe to drop and to call again.
-    pub(super) async fn rings(&mut self, moment: Option<Timestamp>, shared: &Shared) {
+    pub(super) async fn rings(&mut self, moment: Option<Timestamp>, tree: &TreeContext) {
         let Some(moment) = moment else { return std::future::pending().await };
         let set = match self.0.take() {
             Some((set, sleep)) if set <= moment => (set, sleep),
             _ => {
-                let left = moment.since(shared.clock.now());
+                let left = moment.since(tree.clock.now());
                 #[expect(
                     clippy::disallowed_methods,
                     reason = "the one place where the machine's timers become real time"

@@ -6,11 +6,11 @@ use offshoot_runtime::{LetterBox, StopHandle, UsageProbe};
 use tokio::sync::mpsc;
 
 use crate::cpu_watch::CpuWatch;
-use crate::last_activity::Signs;
+use crate::last_activity::LastActivity;
 use crate::machine::RunIndex;
 use crate::message::{FanEvent, FanId};
 use crate::request::Prepared;
-use crate::request::inherited_model::Mind;
+use crate::request::inherited_model::InheritedModel;
 
 /// The live runs by their place in the tree.
 #[derive(Default)]
@@ -32,14 +32,14 @@ pub(super) struct Entry {
     pub(super) follower: Option<Follower>,
     pub(super) post: Post,
     /// What was chosen for it, for those below it; most runs have none.
-    pub(super) mind: Option<Arc<Mind>>,
+    pub(super) model_choice: Option<Arc<InheritedModel>>,
 }
 
 /// The links to an attempt that runs. A run in line has none, because queues hold many.
 pub(super) struct Attempt {
     pub(super) stop: StopHandle,
     /// The moment at which it was last seen at work.
-    pub(super) signs: Signs,
+    pub(super) activity: LastActivity,
     /// Asks what it has used up to now.
     pub(super) usage: UsageProbe,
     /// The watch over the CPU time that it uses while it waits.
@@ -99,8 +99,8 @@ impl Entry {
     }
 
     pub(super) fn of(launch: Box<Prepared>, admitted: u64, follower: Option<Follower>) -> Self {
-        let mind = Mind::of(&launch);
-        Self { launch: Some(launch), admitted, follower, mind, ..Self::default() }
+        let model_choice = InheritedModel::of(&launch);
+        Self { launch: Some(launch), admitted, follower, model_choice, ..Self::default() }
     }
 }
 

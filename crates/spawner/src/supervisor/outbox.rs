@@ -23,21 +23,21 @@ struct Batch {
     commit: Option<Commit>,
     /// Kept until they are durable, because a store forgets what it could not write. Never empty.
     events: Vec<Event>,
-    told: Told,
+    released: Released,
 }
 
 /// The answers and effects that a durable batch sets free, beside its events.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct Released {
     /// For those who asked for children.
     pub(super) answers: Vec<Answered>,
     /// For everybody else.
     pub(super) effects: Vec<Effect>,
     /// Given back to requests for many pieces, which hand on no more than they have room for.
-    pub(super) room: Vec<OwnedSemaphorePermit>,
+    pub(super) permits: Vec<OwnedSemaphorePermit>,
 }
 
-impl Told {
+impl Released {
     /// Whether nobody is held up by what is set free: at most somebody follows the tree, or gathers results.
     pub(super) fn can_wait(&self) -> bool {
         let gathered =
@@ -56,8 +56,8 @@ impl Outbox {
     }
 
     /// Events that were given to the store, or wait until it takes any.
-    pub(super) fn push(&mut self, commit: Option<Commit>, events: Vec<Event>, told: Told) {
-        self.batches.push_back(Batch { commit, events, told });
+    pub(super) fn push(&mut self, commit: Option<Commit>, events: Vec<Event>, released: Released) {
+        self.batches.push_back(Batch { commit, events, released });
     }
 
     /// Gives everything that is not durable to the store again, in its order.
@@ -69,11 +69,11 @@ impl Outbox {
 
     /// What has nothing of its own to record waits for what was recorded before it.
     /// Handed back where nothing is on its way.
-    pub(super) fn push_behind(&mut self, told: Told) -> Option<Told> {
-        let Some(batch) = self.batches.back_mut() else { return Some(told) };
-        batch.told.answers.extend(told.answers);
-        batch.told.effects.extend(told.effects);
-        batch.told.room.extend(told.room);
+    pub(super) fn push_behind(&mut self, released: Released) -> Option<Released> {
+        let Some(batch) = self.batches.back_mut() else { return Some(released) };
+        batch.released.answers.extend(released.answers);
+        batch.released.effects.extend(released.effects);
+        batch.released.permits.extend(released.permits);
         None
     }
 
@@ -82,21 +82,22 @@ impl Outbox {
     /// # Errors
     ///
     /// The batch stays, and nothing behind it can become durable before it is appended again.
-    pub(super) async fn committed(&mut self) -> Result<(Vec<Event>, Told), StoreError> {
+    pub(super) async fn committed(&mut self) -> Result<(Vec<Event>, Released), StoreError> {
         let commit = self.batches.front_mut().and_then(|oldest| oldest.commit.as_mut());
         let Some(commit) = commit else { return std::future::pending().await };
         if let Err(error) = commit.await {
             self.batches.iter_mut().for_each(|batch| batch.commit = None);
             return Err(error);
         }
-        let Batch { events, told, .. } = self.batches.pop_front().expect("it was just waited for");
+        let Batch { events, released, .. } =
+            self.batches.pop_front().expect("it was just waited for");
         self.durable = events.last().expect("a batch has events").seq;
-        Ok((events, told))
+        Ok((events, released))
     }
 
     /// Takes everything that waits: after the record broke, nothing of it may be told.
-    pub(super) fn clear(&mut self) -> Vec<Told> {
-        self.batches.drain(..).map(|batch| batch.told).collect()
+    pub(super) fn clear(&mut self) -> Vec<Released> {
+        self.batches.drain(..).map(|batch| batch.released).collect()
     }
 }
 
@@ -111,8 +112,8 @@ mod tests {
     fn only_what_holds_nobody_up_can_wait() {
         let check = |effects: Vec<Effect>, expected: bool| {
             let text = format!("{effects:?}");
-            let told = Told { effects, ..Told::default() };
-            assert_eq!(told.can_wait(), expected, "{text}");
+            let released = Released { effects, ..Released::default() };
+            assert_eq!(released.can_wait(), expected, "{text}");
         };
         let run = RunIndex::ROOT;
         let remove = || Effect::Remove { run: RunId::from_bytes([7; 16]) };

@@ -8,12 +8,12 @@ use offshoot_store::StoreError;
 use tokio::sync::mpsc;
 
 use super::entries::{Attempt, Entry, Follower};
-use super::outbox::Told;
+use super::outbox::Released;
 use super::{Answered, Asked, Asker, Naming, Supervisor, Written};
 use crate::cpu_watch::CpuWatch;
 use crate::error::chain;
 use crate::kept_values::Kept;
-use crate::last_activity::Signs;
+use crate::last_activity::LastActivity;
 use crate::machine::{Effect, Input, Outcome, ReplyId, RunIndex};
 use crate::message::{FanEvent, Message, TreeState, Waited, busy};
 use crate::task;
@@ -26,14 +26,18 @@ impl Supervisor {
     /// Performs what need not wait, records the rest, and leaves the telling in the outbox.
     pub(super) fn perform(&mut self, effects: &mut Vec<Effect>) {
         let mut record = Vec::new();
-        let mut told = Told::default();
+        let mut released = Released::default();
         let mut performing = std::mem::take(&mut self.performing);
         std::mem::swap(&mut performing, effects);
         for effect in performing.drain(..) {
             match effect {
                 Effect::Record(event) => {
                     if record.len() >= APPEND_EVENTS {
-                        self.keep(std::mem::take(&mut record), std::mem::take(&mut told), effects);
+                        self.keep(
+                            std::mem::take(&mut record),
+                            std::mem::take(&mut released),
+                            effects,
+                        );
                     }
                     record.push(event);
                 }
@@ -55,7 +59,7 @@ impl Supervisor {
                 Effect::Reply { reply, answer } => {
                     // The record of its admission is the last one before the answer.
                     let admitted = record.last().map_or(0, |event| event.seq);
-                    told.answers.push(self.answered(reply, answer, admitted));
+                    released.answers.push(self.answered(reply, answer, admitted));
                 }
                 later @ (Effect::Start { .. }
                 | Effect::Resolve { .. }
@@ -64,21 +68,21 @@ impl Supervisor {
                 | Effect::Kept { .. }
                 | Effect::Raised
                 | Effect::Ended { .. }
-                | Effect::Remove { .. }) => told.effects.push(later),
+                | Effect::Remove { .. }) => released.effects.push(later),
             }
         }
         self.performing = performing;
-        self.keep(record, told, effects);
+        self.keep(record, released, effects);
     }
 
     /// The record of a batch is durable, or could not be written.
     pub(super) fn told_of_commit(
         &mut self,
-        committed: Result<(Vec<Event>, Told), StoreError>,
+        committed: Result<(Vec<Event>, Released), StoreError>,
         effects: &mut Vec<Effect>,
     ) {
         match committed {
-            Ok((events, told)) => {
+            Ok((events, released)) => {
                 self.written(effects);
                 if self.events.receiver_count() > 0 {
                     for event in events {
@@ -86,40 +90,40 @@ impl Supervisor {
                         let _ = self.events.send(Arc::new(event));
                     }
                 }
-                self.tell(told, effects);
+                self.tell(released, effects);
             }
             Err(error) => self.not_written(error, effects),
         }
     }
 
     /// Gives events to the store. Once the record is broken nothing more is kept or told.
-    fn keep(&mut self, record: Vec<Event>, told: Told, effects: &mut Vec<Effect>) {
+    fn keep(&mut self, record: Vec<Event>, released: Released, effects: &mut Vec<Effect>) {
         if self.is_broken() {
-            return self.forget(&told.effects, effects);
+            return self.forget(&released.effects, effects);
         }
         if !record.is_empty() {
-            let store = &self.shared.store;
+            let store = &self.tree.store;
             let commit = match self.unwritten {
                 // The store would refuse what follows a gap.
                 Some(_) => None,
                 // Where more runs hold slots, more is about to be recorded.
-                None if told.can_wait() && self.machine.active() > 0 => {
+                None if released.can_wait() && self.machine.active() > 0 => {
                     Some(store.append_soon(&record))
                 }
                 None => Some(store.append(&record)),
             };
-            self.outbox.push(commit, record, told);
-        } else if let Some(told) = self.outbox.push_behind(told) {
-            self.tell(told, effects);
+            self.outbox.push(commit, record, released);
+        } else if let Some(released) = self.outbox.push_behind(released) {
+            self.tell(released, effects);
         }
     }
 
-    fn tell(&mut self, told: Told, effects: &mut Vec<Effect>) {
-        for answered in told.answers {
+    fn tell(&mut self, released: Released, effects: &mut Vec<Effect>) {
+        for answered in released.answers {
             answered.tell();
         }
         let mut gone = Vec::new();
-        for effect in told.effects {
+        for effect in released.effects {
             match effect {
                 Effect::Remove { run } => gone.push(run),
                 Effect::Start { run, .. } => self.start(run, effects),
@@ -144,7 +148,7 @@ impl Supervisor {
                     let naming = self.naming.pop_front();
                     let Naming { run, name, value, reply } = naming.expect("each was given once");
                     let kept = Kept { value, at };
-                    self.shared.names.put(run, name, kept);
+                    self.tree.kept_values.put(run, name, kept);
                     // Whoever asked may have gone.
                     let _ = reply.send(Ok(kept));
                 }
@@ -154,7 +158,7 @@ impl Supervisor {
                     let _ = reply.send(Ok(()));
                 }
                 Effect::Ended { run, envelope } => {
-                    self.shared.names.forget(envelope.run_id);
+                    self.tree.kept_values.forget(envelope.run_id);
                     match self.runs.remove(run).map(|entry| entry.follower) {
                         Some(Some(Follower { place, told, .. })) => {
                             // The follower may have gone.
@@ -180,7 +184,7 @@ impl Supervisor {
 
     /// Removes the folders of these runs, where they have any.
     fn remove(&mut self, runs: Vec<RunId>) {
-        let folder = self.shared.folder.clone();
+        let folder = self.tree.folder.clone();
         self.removals.spawn_blocking(move || {
             let remove = |run| {
                 let error = folder.remove_run_folder(run).err();
@@ -230,23 +234,23 @@ impl Supervisor {
             return self.step(Input::Finished { run, outcome }, effects);
         }
         let (stop, signal) = StopHandle::new();
-        let (signs, cpu) = (Signs::default(), CpuWatch::default());
+        let (activity, cpu) = (LastActivity::default(), CpuWatch::default());
         let usage = UsageProbe::default();
         let requests = usage.requests();
-        entry.attempt = Some(Attempt { stop, signs: signs.clone(), usage, cpu: cpu.clone() });
+        entry.attempt = Some(Attempt { stop, activity: activity.clone(), usage, cpu: cpu.clone() });
         let inline_bytes = session.inline_bytes;
-        let host = self.host(run, session.agent.clone(), inline_bytes, signs, cpu.clone());
+        let host = self.host(run, session.agent.clone(), inline_bytes, activity, cpu.clone());
         let letters = LetterBox::default();
         let turns = Turns::new(host.clone(), letters.clone());
         let entry = self.runs.get_mut(run).expect("it was there a moment ago");
         entry.post.open(letters);
         let cx = RunContext { host, stop: signal, turns, usage: requests, cpu: cpu.meter() };
-        let shared = Arc::clone(&self.shared);
+        let tree = Arc::clone(&self.tree);
         let task = Task { run, sender: self.sender.clone(), outcome: None };
         self.agents.spawn(async move {
             let mut task = task;
-            let outcome = task::run(Arc::clone(&shared), id, session, prepared, cx).await;
-            cpu.settle(&shared.clock, busy(&task.sender, run)).await;
+            let outcome = task::run(Arc::clone(&tree), id, session, prepared, cx).await;
+            cpu.settle(&tree.clock, busy(&task.sender, run)).await;
             task.outcome = Some(outcome);
         });
     }
@@ -270,8 +274,8 @@ impl Supervisor {
         self.raises.clear();
         self.step(Input::StopAll { firm: true }, effects);
         // Not before everything is stopped: the slot of a run that never starts is given to no other run.
-        for told in forgotten {
-            self.forget(&told.effects, effects);
+        for released in forgotten {
+            self.forget(&released.effects, effects);
         }
         self.abandon(effects);
     }
@@ -281,8 +285,8 @@ impl Supervisor {
     }
 
     /// Drops what the broken record would have set free. A run that was to start with it never does, so it is over.
-    fn forget(&mut self, told: &[Effect], effects: &mut Vec<Effect>) {
-        for effect in told {
+    fn forget(&mut self, released: &[Effect], effects: &mut Vec<Effect>) {
+        for effect in released {
             if let Effect::Start { run, .. } = *effect {
                 let outcome = Box::new(Ending::of(Reason::Interrupted).into());
                 self.step(Input::Finished { run, outcome }, effects);

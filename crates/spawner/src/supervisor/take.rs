@@ -8,7 +8,7 @@ use offshoot_runtime::WaitFor;
 use tokio::sync::mpsc;
 
 use super::entries::{Entry, Follower};
-use super::outbox::Told;
+use super::outbox::Released;
 use super::{Allowed, Asked, Asker, BATCH, Naming, Recorded, Supervisor, Written};
 use crate::machine::{
     Effect, Input, Letter, NewWait, Past, Reach, ReplyId, RunIndex, Session, Spawn, TurnEnd,
@@ -26,7 +26,7 @@ impl Supervisor {
                     self.ask(ask, Asker::One(reply), effects);
                 }
             }
-            Message::Fan { id, caller, mut asks, follower, max_fail, numbers, room } => {
+            Message::Fan { id, caller, mut asks, follower, max_fail, numbers, permit } => {
                 if let Some(most) = max_fail {
                     self.allow_failures(id, most, numbers);
                 }
@@ -40,17 +40,17 @@ impl Supervisor {
                         self.perform(effects);
                     }
                 }
-                if let Some(room) = room {
+                if let Some(permit) = permit {
                     self.perform(effects);
-                    // Where nothing is on its way, the admissions are durable, and the room is given back here.
-                    let told = Told { room: vec![room], ..Told::default() };
-                    drop(self.outbox.push_behind(told));
+                    // Where nothing is on its way, the admissions are durable, and the permit is given back here.
+                    let released = Released { permits: vec![permit], ..Released::default() };
+                    drop(self.outbox.push_behind(released));
                 }
             }
             Message::CancelPieces { fan, by } => self.cancel_pieces(fan, by, effects),
-            Message::Told { run, event, place } => {
-                drop(place);
-                self.step(Input::Told { run, event }, effects);
+            Message::RunEvent { run, event, permit } => {
+                drop(permit);
+                self.step(Input::RunEvent { run, event }, effects);
             }
             Message::Report { run: id, text, reply } => {
                 let live = self.machine.find(id).filter(|run| self.machine.session(*run).is_some());
@@ -71,7 +71,7 @@ impl Supervisor {
             }
             Message::Wait { id, caller, wait, reply } => {
                 self.waits.insert(id, reply);
-                let until = wait.timeout.map(|patience| self.shared.clock.now().plus(patience));
+                let until = wait.timeout.map(|patience| self.tree.clock.now().plus(patience));
                 let WaitFor { runs, mode, timeout: _ } = wait;
                 self.step(Input::Wait(NewWait { id, caller, runs, mode, until }), effects);
             }
@@ -291,13 +291,14 @@ impl Supervisor {
     /// Gives each piece that asks for no amount of its own its part of what the caller has left. No step comes between
     /// this and their admission.
     fn divide_budget<'a>(&self, caller: RunIndex, asks: impl Iterator<Item = &'a mut Ask>) {
-        let now = self.shared.clock.now();
+        let now = self.tree.clock.now();
         let wanted = asks.map(|ask| (&mut ask.request, ask.origin, &*ask.facts));
         self.machine.divide(now, caller, wanted.collect());
     }
 
     fn ask(&mut self, mut ask: Ask, to: Asker, effects: &mut Vec<Effect>) {
-        if let Some(above) = self.runs.get(ask.caller).and_then(|entry| entry.mind.as_ref()) {
+        if let Some(above) = self.runs.get(ask.caller).and_then(|entry| entry.model_choice.as_ref())
+        {
             above.hand_down(ask.runtime.name(), &mut ask.request);
         }
         let cut_short = match &to {
@@ -308,9 +309,9 @@ impl Supervisor {
         let reply = ReplyId(self.next_reply);
         self.asked.push_back(Asked { reply, prepared: ask.prepared(), to });
         let Ask { caller, request, task, input, origin, facts, number, work, .. } = ask;
-        let tree = &self.shared.work.working_folder;
-        let folder = (work.working_folder != *tree).then(|| Arc::clone(&work.working_folder));
-        let run = self.shared.clock.mint();
+        let usual = &self.tree.work.working_folder;
+        let folder = (work.working_folder != *usual).then(|| Arc::clone(&work.working_folder));
+        let run = self.tree.clock.mint();
         let place = number;
         let spawn =
             Spawn { caller, run, request, task, input, place, folder, origin, facts, reply };

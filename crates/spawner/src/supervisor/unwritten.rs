@@ -54,7 +54,7 @@ impl Supervisor {
         if !error.may_pass() {
             return self.broken(error, effects);
         }
-        let now = self.shared.clock.now();
+        let now = self.tree.clock.now();
         let next = Some(now.plus(EVERY));
         let Some(unwritten) = &mut self.unwritten else {
             self.unwritten = Some(Unwritten { since: now, next, stopping: false });
@@ -78,7 +78,7 @@ impl Supervisor {
     pub(super) fn write_again(&mut self) {
         if let Some(unwritten) = &mut self.unwritten {
             unwritten.next = None;
-            self.outbox.append_again(&*self.shared.store);
+            self.outbox.append_again(&*self.tree.store);
         }
     }
 

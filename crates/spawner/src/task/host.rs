@@ -11,49 +11,49 @@ use tokio::sync::{mpsc, oneshot};
 use super::keep;
 use crate::announce;
 use crate::cpu_watch::CpuWatch;
-use crate::last_activity::Signs;
+use crate::last_activity::LastActivity;
 use crate::machine::{RunIndex, WaitId};
 use crate::message::call::{GiveUp, spawn, tree_over, wait_for};
 use crate::message::{Message, Waited, busy};
 use crate::request::Unresolved;
-use crate::tree_context::Shared;
+use crate::tree_context::TreeContext;
 
 /// The host of one run.
 pub(crate) struct AgentHost {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) tree: Arc<TreeContext>,
     pub(crate) run: RunIndex,
     pub(crate) id: RunId,
     pub(crate) agent: AgentId,
     /// How much of a child's result it is told, in bytes.
     pub(crate) inline_bytes: u64,
     pub(crate) sender: mpsc::UnboundedSender<Message>,
-    pub(crate) signs: Signs,
+    pub(crate) activity: LastActivity,
     pub(crate) cpu: CpuWatch,
 }
 
 impl Host for AgentHost {
     fn sign(&self) {
-        self.signs.mark(self.shared.clock.now());
+        self.activity.mark(self.tree.clock.now());
     }
 
     fn hear(&self, event: RunEvent) {
-        let place = match event {
-            RunEvent::Progress(_) => match Arc::clone(&self.shared.progress).try_acquire_owned() {
-                Ok(place) => Some(place),
+        let permit = match event {
+            RunEvent::Progress(_) => match Arc::clone(&self.tree.progress).try_acquire_owned() {
+                Ok(permit) => Some(permit),
                 // Its line is dropped; that it lives is not.
                 Err(_) => return self.sign(),
             },
             RunEvent::Started(_) | RunEvent::Used { .. } | RunEvent::StrayEnded { .. } => None,
         };
-        if let (RunEvent::Started(process), Some(doorkeeper)) = (&event, &self.shared.doorkeeper) {
+        if let (RunEvent::Started(process), Some(doorkeeper)) = (&event, &self.tree.doorkeeper) {
             doorkeeper.started(self.id, *process);
         }
         // The supervisor outlives its runs; only a run that tells something after its end finds nobody.
-        let _ = self.sender.send(Message::Told { run: self.run, event, place });
+        let _ = self.sender.send(Message::RunEvent { run: self.run, event, permit });
     }
 
     fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
-        let (shared, sender) = (Arc::clone(&self.shared), self.sender.clone());
+        let (tree, sender) = (Arc::clone(&self.tree), self.sender.clone());
         let (caller, agent) = (self.run, self.agent.clone());
         async move {
             let unresolved = Unresolved {
@@ -62,17 +62,17 @@ impl Host for AgentHost {
                 origin: Origin::Agent,
                 request,
                 input: None,
-                work: Arc::clone(&shared.work),
+                work: Arc::clone(&tree.work),
                 place: 0,
             };
-            spawn(&sender, unresolved.resolve(&shared).await?).await
+            spawn(&sender, unresolved.resolve(&tree).await?).await
         }
         .boxed()
     }
 
     fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
-        let (shared, sender, cpu) = (&self.shared, &self.sender, self.cpu.clone());
-        let answer = wait_for(Arc::clone(shared), sender.clone(), self.run, cpu, wait);
+        let (tree, sender, cpu) = (&self.tree, &self.sender, self.cpu.clone());
+        let answer = wait_for(Arc::clone(tree), sender.clone(), self.run, cpu, wait);
         async { answer.await.ok_or_else(tree_over) }.boxed()
     }
 
@@ -81,18 +81,18 @@ impl Host for AgentHost {
         answer: Option<Arc<str>>,
         letters_taken: u32,
     ) -> BoxFuture<'static, Ruling> {
-        let (shared, sender) = (Arc::clone(&self.shared), self.sender.clone());
+        let (tree, sender) = (Arc::clone(&self.tree), self.sender.clone());
         let (run, limit, cpu) = (self.run, self.inline_bytes, self.cpu.clone());
         async move {
             // An answer that cannot be kept is missing from the history; the turn is over all the same.
             let answer = match answer {
-                Some(answer) => keep(&shared, Output::Text(answer)).await.unwrap_or_default(),
+                Some(answer) => keep(&tree, Output::Text(answer)).await.unwrap_or_default(),
                 None => None,
             };
             let (reply, ruling) = oneshot::channel();
-            let id = WaitId(shared.mint());
+            let id = WaitId(tree.mint());
             let message = Message::TurnEnded { id, run, answer, letters_taken, reply };
-            let open = cpu.open(&shared.clock, busy(&sender, run));
+            let open = cpu.open(&tree.clock, busy(&sender, run));
             if sender.send(message).is_err() {
                 return Ruling::End;
             }
@@ -105,7 +105,7 @@ impl Host for AgentHost {
             match waited {
                 Ok(Waited { ended, .. }) if ended.is_empty() => Ruling::Go(None),
                 Ok(Waited { ended, repeated, pending }) => {
-                    let mut announced = shared.announced(ended, limit).await;
+                    let mut announced = tree.announced(ended, limit).await;
                     for one in &mut announced.announced {
                         one.repeated = repeated.contains(&one.envelope.run_id);
                     }
@@ -114,7 +114,7 @@ impl Host for AgentHost {
                         // A supervisor that is gone keeps no results.
                         let _ = sender.send(Message::NotBrought { run, children });
                     }
-                    let mark = shared.clock.mint().as_uuid().simple().to_string();
+                    let mark = tree.clock.mint().as_uuid().simple().to_string();
                     let text = announce::results(&announced, pending.len(), &mark[20..]);
                     Ruling::Go(Some(text))
                 }

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::SpawnerError;
 use crate::request::Ask;
-use crate::tree_context::Shared;
+use crate::tree_context::TreeContext;
 
 /// The most pieces that are handed on at once, where no budget is to be divided.
 const PIECES: usize = 1024;
@@ -34,16 +34,16 @@ struct Task {
 /// What is handed on brings its room, which is free again once the pieces are on record.
 pub(super) async fn all(
     asks: Vec<Ask>,
-    shared: &Shared,
+    tree: &TreeContext,
     mut hand_on: impl FnMut(Vec<Ask>, Option<OwnedSemaphorePermit>) -> Result<(), SpawnerError>,
 ) -> Result<(), SpawnerError> {
-    let terms = Terms::root(&shared.config, &shared.agent);
+    let terms = Terms::root(&tree.config, &tree.agent);
     let divides = terms.budget_tokens.is_some() || terms.budget_usd.is_some();
     // The pieces of a map have one task, which is kept once.
     let mut last: Option<(Arc<str>, Payload)> = None;
     let mut asks = asks.into_iter().peekable();
     let mut together = Vec::new();
-    let room = Arc::new(Semaphore::new(ON_THEIR_WAY));
+    let permits = Arc::new(Semaphore::new(ON_THEIR_WAY));
     while asks.peek().is_some() {
         let (mut group, mut tasks): (Vec<Ask>, Vec<Task>) = (Vec::new(), Vec::new());
         let mut files = 0;
@@ -54,14 +54,14 @@ pub(super) async fn all(
             match tasks.last_mut() {
                 Some(task) if Arc::ptr_eq(&task.text, &ask.request.task) => task.pieces += 1,
                 _ => {
-                    files += usize::from(shared.is_kept_as_file(&ask.request.task));
+                    files += usize::from(tree.is_kept_as_file(&ask.request.task));
                     tasks.push(Task { text: Arc::clone(&ask.request.task), pieces: 1 });
                 }
             }
             group.push(ask);
         }
         let known = last.take();
-        let keep = |task| keep(task, known.as_ref(), shared);
+        let keep = |task| keep(task, known.as_ref(), tree);
         let kept = try_join_all(tasks.iter().map(keep)).await?;
         let each = tasks.iter().zip(&kept);
         let payloads = each.flat_map(|(task, kept)| std::iter::repeat_n(kept, task.pieces));
@@ -72,8 +72,8 @@ pub(super) async fn all(
         match divides {
             true => together.append(&mut group),
             false => {
-                let room = Arc::clone(&room).acquire_many_owned(group.len() as u32).await;
-                hand_on(group, Some(room.expect("it is never closed")))?;
+                let permit = Arc::clone(&permits).acquire_many_owned(group.len() as u32).await;
+                hand_on(group, Some(permit.expect("the semaphore of pieces was closed")))?;
             }
         }
     }
@@ -87,11 +87,11 @@ pub(super) async fn all(
 async fn keep(
     task: &Task,
     known: Option<&(Arc<str>, Payload)>,
-    shared: &Shared,
+    tree: &TreeContext,
 ) -> Result<Payload, StoreError> {
     match known {
         Some((text, kept)) if Arc::ptr_eq(text, &task.text) => Ok(kept.clone()),
-        _ if task.pieces > 1 => shared.common_task(&task.text).await,
-        _ => shared.task_for_record(&task.text).await,
+        _ if task.pieces > 1 => tree.common_task(&task.text).await,
+        _ => tree.task_for_record(&task.text).await,
     }
 }

@@ -26,14 +26,14 @@ async fn check(max_concurrent: &str, before: usize, after: usize) {
         let request = SpawnRequest { task: "hang".into(), ..SpawnRequest::default() };
         let unresolved = Unresolved {
             caller: RunIndex::ROOT,
-            agent: &session.shared.agent,
+            agent: &session.tree.agent,
             origin: Origin::Piece,
             request,
             input: None,
-            work: Arc::clone(&session.shared.work),
+            work: Arc::clone(&session.tree.work),
             place: 0,
         };
-        let ask = Box::new(unresolved.resolve(&session.shared).await.expect("a request"));
+        let ask = Box::new(unresolved.resolve(&session.tree).await.expect("a request"));
         let (reply, _answer) = oneshot::channel();
         spawns.push(Message::Spawn { ask, reply });
     }

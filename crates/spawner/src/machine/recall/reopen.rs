@@ -38,7 +38,7 @@ enum Fate {
 impl Recall {
     /// Decides about whatever was alive.
     pub(crate) fn reopen(self, now: Timestamp) -> Recalled {
-        let Self { mut machine, mut about, over, handed_over, names, .. } = self;
+        let Self { mut machine, mut about, over, handed_over, kept_values, .. } = self;
         let Self { mut letters, last_at, .. } = self;
         // A clock that was set back would make later events earlier than those on record.
         let now = now.max(last_at);
@@ -106,7 +106,7 @@ impl Recall {
             waiting.push(Waiting { run, admitted, continues, letters });
         }
         machine.schedule(now, &mut effects);
-        Recalled { machine, effects, waiting, over, ending, names }
+        Recalled { machine, effects, waiting, over, ending, kept_values }
     }
 }
 

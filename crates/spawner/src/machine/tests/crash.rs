@@ -34,8 +34,9 @@ impl World {
             return;
         }
         self.now = self.now.plus(dead);
-        let Recalled { machine, effects, waiting, over, ending, names } = recall.reopen(self.now);
-        self.names = names;
+        let Recalled { machine, effects, waiting, over, ending, kept_values } =
+            recall.reopen(self.now);
+        self.kept_values = kept_values;
         let goes_on = |waiting: &Waiting| waiting.continues.then_some(waiting.run);
         self.going_on = waiting.iter().filter_map(goes_on).collect();
         self.machine = machine;
@@ -78,7 +79,7 @@ impl World {
         assert_eq!(read.runs.len(), self.machine.runs.len());
         for (read, was) in read.runs.iter().zip(&self.machine.runs) {
             assert_eq!((read.id, read.parent), (was.id, was.parent));
-            let places = |run: &Run| (run.place, run.below);
+            let places = |run: &Run| (run.position, run.below);
             assert_eq!(places(read), places(was), "each is counted where it was counted");
             assert_eq!(read.children, was.children);
             assert_eq!(read.live().is_some(), was.live().is_some());

@@ -23,7 +23,7 @@ use super::invariants::Ledger;
 use super::limits::{AGENTS, Limits};
 use super::memory::{Memory, Said};
 use super::seed::Seed;
-use crate::kept_values::Sessions;
+use crate::kept_values::ValuesBySession;
 
 pub(super) struct World {
     pub(super) machine: Machine,
@@ -59,7 +59,7 @@ pub(super) struct World {
     /// Pieces that the owner has not asked for again since the last crash.
     pub(super) unclaimed: Vec<RunIndex>,
     /// What sessions call their values, as it was read back last.
-    pub(super) names: Sessions,
+    pub(super) kept_values: ValuesBySession,
     /// Whose next attempt goes on where the last one was, as it was read back last.
     pub(super) going_on: Vec<RunIndex>,
 }
@@ -109,7 +109,7 @@ impl World {
             letters_held: BTreeMap::new(),
             places: BTreeMap::new(),
             unclaimed: Vec::new(),
-            names: Sessions::new(),
+            kept_values: ValuesBySession::new(),
             going_on: Vec::new(),
         };
         world.book(effects);
@@ -329,7 +329,7 @@ impl World {
 
     pub(super) fn progress(&mut self, run: RunIndex) {
         let event = RunEvent::Progress("still here".into());
-        self.step(Input::Told { run, event });
+        self.step(Input::RunEvent { run, event });
     }
 
     pub(super) fn report(&mut self, run: RunIndex) {
@@ -340,7 +340,7 @@ impl World {
         let actor = self.actors.get_mut(&run).expect("only what runs uses anything");
         actor.used += more;
         let event = RunEvent::Used { usage: tokens(actor.used), cost: Cost::NONE };
-        self.step(Input::Told { run, event });
+        self.step(Input::RunEvent { run, event });
     }
 
     pub(super) fn advance(&mut self, millis: u64) {
