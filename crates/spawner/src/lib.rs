@@ -89,4 +89,4 @@ pub use root_kind::RootKind;
 pub use run_spec::Work;
 pub use spawner::{AbandonedTree, RootSpec, Spawner, SpawnerBuilder};
 pub use stored_values::StoredValues;
-pub use ticket_issuer::Doorkeeper;
+pub use ticket_issuer::TicketIssuer;

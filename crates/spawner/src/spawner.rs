@@ -28,7 +28,7 @@ use crate::root_kind::RootKind;
 use crate::run_spec::Work;
 use crate::runtimes::Runtimes;
 use crate::supervisor::{Entering, RecordedPieces, Supervisor};
-use crate::ticket_issuer::Doorkeeper;
+use crate::ticket_issuer::TicketIssuer;
 use crate::tree_context::{Contexts, Gauge, KnownTree, MergeThreads, PROGRESS_LINES, TreeContext};
 
 pub use resume::AbandonedTree;
@@ -47,7 +47,7 @@ pub struct SpawnerBuilder {
     folder: Option<Arc<DataFolder>>,
     runtimes: Runtimes,
     clock: Option<Arc<dyn Clock>>,
-    doorkeeper: Option<Arc<dyn Doorkeeper>>,
+    ticket_issuer: Option<Arc<dyn TicketIssuer>>,
 }
 
 /// A root to open.
@@ -76,7 +76,7 @@ pub(crate) struct Surroundings {
     pub(crate) runtimes: Arc<Runtimes>,
     pub(crate) clock: Arc<dyn Clock>,
     active: Arc<Gauge>,
-    doorkeeper: Option<Arc<dyn Doorkeeper>>,
+    ticket_issuer: Option<Arc<dyn TicketIssuer>>,
 }
 
 impl Spawner {
@@ -182,7 +182,7 @@ impl Spawner {
             work: Arc::clone(work),
             runtimes: Arc::clone(&around.runtimes),
             active: Arc::clone(&around.active),
-            doorkeeper: around.doorkeeper.clone(),
+            ticket_issuer: around.ticket_issuer.clone(),
             contexts: Contexts::default(),
             kept_values: KeptValues::default(),
             known: KnownTree::default(),
@@ -277,16 +277,16 @@ impl SpawnerBuilder {
         self
     }
 
-    /// Who gives running agents a way to ask; nobody where this is not called.
+    /// Sets what gives running agents a way to ask; they have none where this is not called.
     #[must_use]
-    pub fn doorkeeper(mut self, doorkeeper: Arc<dyn Doorkeeper>) -> Self {
-        self.doorkeeper = Some(doorkeeper);
+    pub fn ticket_issuer(mut self, ticket_issuer: Arc<dyn TicketIssuer>) -> Self {
+        self.ticket_issuer = Some(ticket_issuer);
         self
     }
 
     /// The spawner. Fails where a temporary folder is needed and cannot be made.
     pub fn build(self) -> Result<Spawner, SpawnerError> {
-        let Self { config, store, folder, runtimes, clock, doorkeeper } = self;
+        let Self { config, store, folder, runtimes, clock, ticket_issuer } = self;
         let folder = match folder {
             Some(folder) => folder,
             None => Arc::new(DataFolder::temporary()?),
@@ -300,7 +300,7 @@ impl SpawnerBuilder {
             runtimes: Arc::new(runtimes),
             clock,
             active: Arc::default(),
-            doorkeeper,
+            ticket_issuer,
         };
         Ok(Spawner { surroundings: Arc::new(surroundings) })
     }

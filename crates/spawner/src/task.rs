@@ -48,8 +48,8 @@ pub(crate) async fn run(
         Finished::of(Reason::RuntimeError { message, retryable: false })
     });
     drop(piece);
-    if let Some(doorkeeper) = &tree.doorkeeper {
-        doorkeeper.ended(run);
+    if let Some(ticket_issuer) = &tree.ticket_issuer {
+        ticket_issuer.ended(run);
     }
     let Finished { mut reason, output, diagnostics, usage, cost, retry_after } = finished;
     let output = match keep(&tree, output).await {
@@ -138,7 +138,7 @@ async fn launch(
             .map(|prompt| prompt.value.as_str().into()),
         grant,
         continues,
-        pass: tree.doorkeeper.as_ref().and_then(|keeper| keeper.admit(tree.root, run)),
+        pass: tree.ticket_issuer.as_ref().and_then(|issuer| issuer.issue(tree.root, run)),
     })
 }
 

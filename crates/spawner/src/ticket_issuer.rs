@@ -1,17 +1,17 @@
-//! Whoever gives running agents a way to ask.
+//! The tickets with which running agents ask.
 
 use offshoot_model::{ProcessIdentity, RootId, RunId};
 use offshoot_runtime::Pass;
 
-/// Hands out passes, and learns which process shows which one. The engine opens no door itself: what listens is
-/// somebody else's, and turns to [`Agents`](crate::Agents).
-pub trait Doorkeeper: Send + Sync + 'static {
-    /// A pass for a run that is about to start; none where it gets no way to ask.
-    fn admit(&self, root: RootId, run: RunId) -> Option<Pass>;
+/// Issues a pass to each run, and learns which process shows which pass. The engine opens no door itself: what listens is
+/// handed in, and answers through [`Agents`](crate::Agents).
+pub trait TicketIssuer: Send + Sync + 'static {
+    /// Issues the pass of a run that is about to start; none where the run gets no way to ask.
+    fn issue(&self, root: RootId, run: RunId) -> Option<Pass>;
 
-    /// The run has this process now. Told before anybody else hears of it.
+    /// Notes the process of a run. Called before anything else hears of the process.
     fn started(&self, run: RunId, process: Option<ProcessIdentity>);
 
-    /// The run is over: its pass is worth nothing any more.
+    /// Withdraws the pass of a run that is over.
     fn ended(&self, run: RunId);
 }

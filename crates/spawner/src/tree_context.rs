@@ -23,7 +23,7 @@ use crate::excerpt::Excerpt;
 use crate::kept_values::KeptValues;
 use crate::run_spec::Work;
 use crate::runtimes::Runtimes;
-use crate::ticket_issuer::Doorkeeper;
+use crate::ticket_issuer::TicketIssuer;
 
 pub(crate) use known_tree::KnownTree;
 pub(crate) use merge_threads::MergeThreads;
@@ -53,7 +53,7 @@ pub(crate) struct TreeContext {
     /// How many pieces the owner has asked for.
     pub(crate) places: AtomicU32,
     pub(crate) active: Arc<Gauge>,
-    pub(crate) doorkeeper: Option<Arc<dyn Doorkeeper>>,
+    pub(crate) ticket_issuer: Option<Arc<dyn TicketIssuer>>,
     pub(crate) contexts: Contexts,
     pub(crate) kept_values: KeptValues,
     pub(crate) known: KnownTree,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use offshoot_door::{Roster, Ticket};
 use offshoot_model::{ProcessIdentity, RootId, RunId};
 use offshoot_runtime::Pass;
-use offshoot_spawner::Doorkeeper;
+use offshoot_spawner::TicketIssuer;
 
 /// Gives each run a ticket, and tells the door which process shows it. Cheap to clone.
 #[derive(Clone)]
@@ -27,8 +27,8 @@ impl Porter {
     }
 }
 
-impl Doorkeeper for Porter {
-    fn admit(&self, _root: RootId, run: RunId) -> Option<Pass> {
+impl TicketIssuer for Porter {
+    fn issue(&self, _root: RootId, run: RunId) -> Option<Pass> {
         // Without random numbers there is no ticket that nobody can guess, and so no way to ask.
         let ticket = Ticket::mint().ok()?;
         let text = ticket.expose().into();

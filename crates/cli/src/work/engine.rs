@@ -10,7 +10,7 @@ use offshoot_plugin_host::shutdown_all;
 use offshoot_process::Processes;
 use offshoot_runtime_claude::ClaudeRuntime;
 use offshoot_runtime_exec::{ExecOptions, ExecRuntime};
-use offshoot_spawner::{Doorkeeper, Session, Spawner, SpawnerError, Work};
+use offshoot_spawner::{Session, Spawner, SpawnerError, TicketIssuer, Work};
 use offshoot_store::{DataFolder, SqliteStore, Store};
 
 use super::children::{Children, TreeSlot};
@@ -84,7 +84,7 @@ impl Engine {
             .config(config)
             .store(Arc::clone(&store))
             .folder(Arc::new(folder))
-            .doorkeeper(Arc::new(door.porter.clone()))
+            .ticket_issuer(Arc::new(door.porter.clone()))
             .build()
             .map_err(|error| broken(&error))?;
         let found = Arc::new(Found::look(prepared.plugins.clone(), cx.clone())?);
@@ -112,7 +112,7 @@ impl Engine {
         let door = door.expect("a command opens one tree");
         self.tree.put(session.notebook());
         let (root, porter) = (session.root(), door.porter.clone());
-        porter.admit(root, root.run());
+        porter.issue(root, root.run());
         porter.started(root.run(), None);
         let server = door.open(session.agents(), Arc::clone(&self.found))?;
         let client = server.inside(root.run()).await.map_err(|error| refused(&error))?;

@@ -45,8 +45,10 @@ impl Host for AgentHost {
             },
             RunEvent::Started(_) | RunEvent::Used { .. } | RunEvent::StrayEnded { .. } => None,
         };
-        if let (RunEvent::Started(process), Some(doorkeeper)) = (&event, &self.tree.doorkeeper) {
-            doorkeeper.started(self.id, *process);
+        if let (RunEvent::Started(process), Some(ticket_issuer)) =
+            (&event, &self.tree.ticket_issuer)
+        {
+            ticket_issuer.started(self.id, *process);
         }
         // The supervisor outlives its runs; only a run that tells something after its end finds nobody.
         let _ = self.sender.send(Message::RunEvent { run: self.run, event, permit });

@@ -8,7 +8,7 @@ use offshoot_model::{
     RunStatus, SpawnRequest, ValueKind,
 };
 use offshoot_runtime::{Finished, FnRuntime, Pass, WaitFor, WaitMode};
-use offshoot_spawner::{ChildRequest, Doorkeeper, RootSpec, Session, Sight, Spawner};
+use offshoot_spawner::{ChildRequest, RootSpec, Session, Sight, Spawner, TicketIssuer};
 use offshoot_store::NewValue;
 use tokio::sync::mpsc;
 
@@ -24,8 +24,8 @@ impl Notes {
     }
 }
 
-impl Doorkeeper for Notes {
-    fn admit(&self, _root: RootId, run: RunId) -> Option<Pass> {
+impl TicketIssuer for Notes {
+    fn issue(&self, _root: RootId, run: RunId) -> Option<Pass> {
         self.note("admitted", run);
         Some(Pass { socket: Arc::new("/door".into()), ticket: run.to_string().into() })
     }
@@ -46,7 +46,7 @@ async fn tree(
 ) -> (Session, mpsc::UnboundedReceiver<Pass>) {
     let (told, passes) = mpsc::unbounded_channel();
     let runtime = FnRuntime::new("held", move |launch, _cx| {
-        told.send(launch.pass.clone().expect("the doorkeeper lets everybody in")).ok();
+        told.send(launch.pass.clone().expect("the ticket_issuer lets everybody in")).ok();
         async move {
             if &*launch.task == "hold" {
                 std::future::pending::<()>().await;
@@ -62,7 +62,7 @@ async fn tree(
     let config = settings.fold(Loader::new(), flag).load().expect("settings");
     let spawner = Spawner::builder()
         .config(config)
-        .doorkeeper(Arc::<Notes>::clone(notes))
+        .ticket_issuer(Arc::<Notes>::clone(notes))
         .runtime(runtime)
         .build()
         .expect("a spawner");

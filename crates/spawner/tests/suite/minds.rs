@@ -5,14 +5,14 @@ use std::sync::Arc;
 use offshoot_config::{Loader, Source, SourceKind};
 use offshoot_model::{AgentId, Payload, ProcessIdentity, RootId, RunId, SpawnRequest};
 use offshoot_runtime::{Finished, FnRuntime, Pass, WaitFor};
-use offshoot_spawner::{Doorkeeper, RootSpec, Spawner};
+use offshoot_spawner::{RootSpec, Spawner, TicketIssuer};
 use tokio::sync::mpsc;
 
 /// Lets everybody in by the name of the run.
 struct Door;
 
-impl Doorkeeper for Door {
-    fn admit(&self, _root: RootId, run: RunId) -> Option<Pass> {
+impl TicketIssuer for Door {
+    fn issue(&self, _root: RootId, run: RunId) -> Option<Pass> {
         Some(Pass { socket: Arc::new("/door".into()), ticket: run.to_string().into() })
     }
 
@@ -53,7 +53,7 @@ async fn the_request_then_the_agent_then_its_parents_word_then_its_parents_own()
     });
     let config =
         Loader::new().file(Source::new(SourceKind::User, "a.toml", AGENTS)).load().expect("agents");
-    let spawner = Spawner::builder().config(config).doorkeeper(Arc::new(Door)).runtime(runtime);
+    let spawner = Spawner::builder().config(config).ticket_issuer(Arc::new(Door)).runtime(runtime);
     let spawner = spawner.build().expect("a spawner");
     let session = spawner.open(RootSpec::new("root")).await.expect("a root");
     let agents = session.agents();
