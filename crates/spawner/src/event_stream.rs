@@ -28,28 +28,28 @@ pub struct EventStream {
     at: At,
 }
 
-/// What happens in one tree from now on, for whoever waits for something that the record can answer.
-pub struct Onlooker(broadcast::Receiver<News>);
+/// The events of one tree from now on, for a caller that waits for something that the record can answer.
+pub struct LiveEvents(broadcast::Receiver<News>);
 
-/// What an onlooker sees.
+/// One of the events from now on, or the news that some were missed.
 #[derive(Clone, Debug)]
-pub enum Sight {
-    /// This has happened, and is durable where it is kept.
+pub enum LiveEvent {
+    /// An event that has happened, and is durable where it is kept.
     Event(Arc<Event>),
-    /// Something has happened: the record knows what.
-    Recorded,
+    /// Events have happened faster than they were taken: the record has those that are kept.
+    Missed,
 }
 
-impl Onlooker {
+impl LiveEvents {
     pub(crate) fn new(live: broadcast::Receiver<News>) -> Self {
         Self(live)
     }
 
-    /// What happens next; none once the tree is over. Safe to drop and to call again.
-    pub async fn next(&mut self) -> Option<Sight> {
+    /// Returns the next event; none once the tree is over. Safe to drop and to call again.
+    pub async fn next(&mut self) -> Option<LiveEvent> {
         match self.0.recv().await {
-            Ok(event) => Some(Sight::Event(event)),
-            Err(broadcast::error::RecvError::Lagged(_)) => Some(Sight::Recorded),
+            Ok(event) => Some(LiveEvent::Event(event)),
+            Err(broadcast::error::RecvError::Lagged(_)) => Some(LiveEvent::Missed),
             Err(broadcast::error::RecvError::Closed) => None,
         }
     }

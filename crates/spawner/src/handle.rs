@@ -7,7 +7,7 @@ mod notebook;
 mod session;
 mod tree_state;
 
-pub use agents::{Accepted, Agents, ChildRequest, Room};
+pub use agents::{Accepted, Agents, ChildRequest, SpawnAllowance};
 pub use external_merge::{CustomJob, CustomMerge};
 pub(crate) use fan::HELD_BYTES;
 pub use fan::{Fan, FanAnswer, FanOut, Piece, Refused};

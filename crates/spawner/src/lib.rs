@@ -76,11 +76,11 @@ mod tree_context;
 
 pub use clock::{Clock, SystemClock, TestClock};
 pub use error::SpawnerError;
-pub use event_stream::{EventStream, Onlooker, Sight};
+pub use event_stream::{EventStream, LiveEvent, LiveEvents};
 pub use excerpt::Excerpt;
 pub use handle::{
     Accepted, Agents, ChildRequest, CustomJob, CustomMerge, Fan, FanAnswer, FanOut, Notebook,
-    Piece, Refused, Room, Session, Stopper, Trouble,
+    Piece, Refused, Session, SpawnAllowance, Stopper, Trouble,
 };
 pub use kept_values::Kept;
 pub use machine::Unknown;

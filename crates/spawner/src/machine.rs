@@ -371,7 +371,7 @@ impl Machine {
     }
 
     /// What a run may still promise to children, and the terms under which it spawns; none where it is over.
-    pub(crate) fn room(&self, run: RunIndex) -> Option<(BudgetGrant, Arc<Terms>)> {
+    pub(crate) fn allowance(&self, run: RunIndex) -> Option<(BudgetGrant, Arc<Terms>)> {
         let live = self.runs[run.get()].live()?;
         Some((self.books.ledger.left(self.id(run)), Arc::clone(&live.terms)))
     }

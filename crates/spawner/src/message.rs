@@ -102,8 +102,8 @@ pub(crate) enum Message {
     Abandon,
     /// Somebody who knows a run by its id wants its session; none where it is over or unknown.
     Find { run: RunId, reply: oneshot::Sender<Option<Asking>> },
-    /// How much room a run has for children; none where it is over or unknown.
-    Room { run: RunId, reply: oneshot::Sender<Option<(BudgetGrant, Arc<Terms>)>> },
+    /// What a run may still give to children; none where it is over or unknown.
+    Allowance { run: RunId, reply: oneshot::Sender<Option<(BudgetGrant, Arc<Terms>)>> },
     /// The children of a run; none where the run is over or unknown.
     Children { run: RunId, which: Children, reply: oneshot::Sender<Option<Vec<RunId>>> },
     /// How many hold a slot, how many stand in line.

@@ -15,7 +15,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::announce;
 use crate::error::chain;
-use crate::event_stream::{News, Onlooker};
+use crate::event_stream::{LiveEvents, News};
 use crate::kept_values::Kept;
 use crate::machine::Reach;
 use crate::message::call::{spawn, wait_for, write};
@@ -54,9 +54,9 @@ pub struct ChildRequest {
     pub folder: Option<PathBuf>,
 }
 
-/// How much room a session has for children.
+/// What a session may still give to children.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Room {
+pub struct SpawnAllowance {
     /// What is left of its budget, less what it has promised. Nothing where nothing bounds it.
     pub budget: BudgetGrant,
     /// The agents that it may name, each with what it is for.
@@ -140,11 +140,11 @@ impl Agents {
         self.tree.root
     }
 
-    /// What happens in this tree from now on. What has happened before stands on record.
-    pub fn look_on(&self) -> Onlooker {
+    /// Returns the events of this tree from now on. Those before stand on record.
+    pub fn live_events(&self) -> LiveEvents {
         // Of a tree that is over only the record is left; the channel of that answer is closed from the start.
         let live = self.follow.upgrade().map(|live| live.subscribe());
-        Onlooker::new(live.unwrap_or_else(|| broadcast::channel(1).1))
+        LiveEvents::new(live.unwrap_or_else(|| broadcast::channel(1).1))
     }
 
     /// Looks the session of a run up.
@@ -158,14 +158,14 @@ impl Agents {
         answer.await.ok().flatten().ok_or_else(over)
     }
 
-    /// How much room a session has for children.
+    /// What a session may still give to children.
     ///
     /// # Errors
     ///
     /// As [`Agents::session`].
-    pub async fn room(&self, run: RunId) -> Result<Room, Refusal> {
+    pub async fn spawn_allowance(&self, run: RunId) -> Result<SpawnAllowance, Refusal> {
         let (reply, answer) = oneshot::channel();
-        self.tell(Message::Room { run, reply })?;
+        self.tell(Message::Allowance { run, reply })?;
         let (budget, terms) = answer.await.ok().flatten().ok_or_else(over)?;
         let config = &self.tree.config;
         let describe = |id: &AgentId| {
@@ -173,7 +173,7 @@ impl Agents {
             (id.clone(), definition.map(|description| description.value.clone()))
         };
         let agents = terms.allowed_agents(config).into_iter().map(describe).collect();
-        Ok(Room { budget, agents })
+        Ok(SpawnAllowance { budget, agents })
     }
 
     /// Asks for a child.

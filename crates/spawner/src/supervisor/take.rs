@@ -155,10 +155,11 @@ impl Supervisor {
                 // Whoever asked may have gone.
                 let _ = reply.send(asking);
             }
-            Message::Room { run, reply } => {
-                let room = self.machine.find(run).and_then(|index| self.machine.room(index));
+            Message::Allowance { run, reply } => {
+                let allowance =
+                    self.machine.find(run).and_then(|index| self.machine.allowance(index));
                 // Whoever asked may have gone.
-                let _ = reply.send(room);
+                let _ = reply.send(allowance);
             }
             Message::Children { run, which, reply } => {
                 let live =

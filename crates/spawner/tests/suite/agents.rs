@@ -8,7 +8,7 @@ use offshoot_model::{
     RunStatus, SpawnRequest, ValueKind,
 };
 use offshoot_runtime::{Finished, FnRuntime, Pass, WaitFor, WaitMode};
-use offshoot_spawner::{ChildRequest, RootSpec, Session, Sight, Spawner, TicketIssuer};
+use offshoot_spawner::{ChildRequest, LiveEvent, RootSpec, Session, Spawner, TicketIssuer};
 use offshoot_store::NewValue;
 use tokio::sync::mpsc;
 
@@ -114,7 +114,7 @@ async fn children_that_are_asked_for_at_once_share_what_is_left() {
     let agents = session.agents();
     session.spawn(ask("hold")).await.expect("a piece");
     let parent = run_of(passes.recv().await);
-    assert_eq!(agents.room(parent).await.expect("it lives").budget.tokens, Some(1000));
+    assert_eq!(agents.spawn_allowance(parent).await.expect("it lives").budget.tokens, Some(1000));
 
     let children = ["hold", "", "hold", "hold"].map(|task| ChildRequest::from(ask(task)));
     let answers = agents.spawn_many(parent, children.into()).await.expect("it lives");
@@ -129,9 +129,9 @@ async fn children_that_are_asked_for_at_once_share_what_is_left() {
     });
     // A fifth is kept. What is wrong in itself gets no part; what only the others left no room for does.
     assert_eq!(granted.collect::<Vec<_>>(), [266, 266]);
-    let room = agents.room(parent).await.expect("it lives");
-    assert_eq!(room.budget.tokens, Some(468));
-    assert_eq!(room.agents, [(AgentId::main(), None)]);
+    let allowance = agents.spawn_allowance(parent).await.expect("it lives");
+    assert_eq!(allowance.budget.tokens, Some(468));
+    assert_eq!(allowance.agents, [(AgentId::main(), None)]);
     drop(session);
 }
 
@@ -146,11 +146,11 @@ async fn what_a_session_was_given_is_its_own_while_it_runs() {
     session.spawn(SpawnRequest { context: context.clone(), ..ask("hold") }).await.expect("a piece");
     let run = run_of(passes.recv().await);
     assert_eq!(*agents.context(run), context[..]);
-    let mut seen = agents.look_on();
+    let mut seen = agents.live_events();
     session.cancel(run, false);
     while !matches!(
         seen.next().await.expect("the tree lives"),
-        Sight::Event(event) if matches!(event.kind, EventKind::Ended(_))
+        LiveEvent::Event(event) if matches!(event.kind, EventKind::Ended(_))
     ) {}
     assert!(agents.context(run).is_empty());
 }
@@ -168,7 +168,7 @@ async fn a_wait_whose_caller_has_gone_delivers_nothing() {
         kinds.filter(|kind| matches!(kind, EventKind::Delivered { .. })).count()
     };
     agents.spawn(parent, ask("hold")).await.expect("a child");
-    let mut seen = agents.look_on();
+    let mut seen = agents.live_events();
     let done = agents.spawn(parent, ask("answer")).await.expect("a child").run;
     let mut wait = Box::pin(agents.wait(parent, WaitFor::default()));
     let happens = |event: &Event, run: RunId, kind: fn(&EventKind) -> bool| {
@@ -180,7 +180,7 @@ async fn a_wait_whose_caller_has_gone_delivers_nothing() {
             biased;
             answer = &mut wait => panic!("one of them never ends: {answer:?}"),
             sight = seen.next() => {
-                let Some(Sight::Event(event)) = sight else { panic!("the tree lives") };
+                let Some(LiveEvent::Event(event)) = sight else { panic!("the tree lives") };
                 waits |= happens(&event, parent, |kind| matches!(kind, EventKind::Waiting));
                 ended |= happens(&event, done, |kind| matches!(kind, EventKind::Ended(_)));
             }
@@ -189,7 +189,7 @@ async fn a_wait_whose_caller_has_gone_delivers_nothing() {
     drop(wait);
     while !matches!(
         seen.next().await,
-        Some(Sight::Event(event)) if happens(&event, parent, |kind| *kind == EventKind::Returned)
+        Some(LiveEvent::Event(event)) if happens(&event, parent, |kind| *kind == EventKind::Returned)
     ) {}
     agents.session(parent).await.expect("it lives, and what came of the drop is on record");
     assert_eq!(delivered(), 0, "nobody was told");

@@ -2,7 +2,7 @@
 
 use offshoot_door::{AgentSummary, BudgetLeft, CallError, CallerWord, Standing};
 use offshoot_model::{BudgetGrant, RunId};
-use offshoot_spawner::Room;
+use offshoot_spawner::SpawnAllowance;
 
 use super::Desk;
 
@@ -10,7 +10,7 @@ impl Desk {
     /// Where a session stands.
     pub(super) async fn standing(&self, caller: RunId) -> Result<Standing, CallError> {
         let asking = self.agents.session(caller).await?;
-        let Room { budget, agents } = self.agents.room(caller).await?;
+        let SpawnAllowance { budget, agents } = self.agents.spawn_allowance(caller).await?;
         let grant = &asking.grant;
         let may_spawn =
             grant.may_spawn && asking.depth < grant.max_depth && grant.tools.permits("spawn");

@@ -11,7 +11,7 @@ use offshoot_door::{
 };
 use offshoot_model::{Envelope, EventKind, Payload, RunId};
 use offshoot_runtime::{WaitAnswer, WaitFor, WaitMode};
-use offshoot_spawner::{Excerpt, Sight};
+use offshoot_spawner::{Excerpt, LiveEvent};
 use offshoot_store::Store;
 
 use super::merge::{Gathering, excerpt_json};
@@ -125,7 +125,7 @@ impl Desk {
         wait: WaitFor,
         mut watched: Watched<'_>,
     ) -> Result<WaitAnswer, CallError> {
-        let mut sights = self.agents.look_on();
+        let mut events = self.agents.live_events();
         let mut over = false;
         let mut spared = false;
         // What has ended before anybody looked stands on record.
@@ -156,8 +156,8 @@ impl Desk {
             tokio::select! {
                 biased;
                 answer = &mut answer => return Ok(answer?),
-                sight = sights.next(), if !over => match sight {
-                    Some(Sight::Event(event)) if watched.open.contains(&event.run) => {
+                event = events.next(), if !over => match event {
+                    Some(LiveEvent::Event(event)) if watched.open.contains(&event.run) => {
                         match &event.kind {
                             EventKind::Ended(_) => look.push(event.run),
                             EventKind::Progress { text } | EventKind::Reported { text } => {
@@ -166,8 +166,8 @@ impl Desk {
                             _ => {}
                         }
                     }
-                    Some(Sight::Event(_)) => {}
-                    Some(Sight::Recorded) => look.extend(&watched.open),
+                    Some(LiveEvent::Event(_)) => {}
+                    Some(LiveEvent::Missed) => look.extend(&watched.open),
                     None => over = true,
                 },
             }
