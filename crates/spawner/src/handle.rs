@@ -8,7 +8,7 @@ mod session;
 mod tree_state;
 
 pub use agents::{Accepted, Agents, ChildRequest, SpawnAllowance};
-pub use external_merge::{CustomJob, CustomMerge};
+pub use external_merge::{ExternalMerge, ExternalMergeJob};
 pub(crate) use fan::HELD_BYTES;
 pub use fan::{Fan, FanAnswer, FanOut, Piece, Refused};
 pub use notebook::Notebook;

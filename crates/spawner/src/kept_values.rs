@@ -7,7 +7,7 @@ use offshoot_model::{RunId, Timestamp, VariableRef};
 
 /// A value that a session keeps under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptValue {
     /// The value.
     pub value: VariableRef,
     /// Since when it has its name.
@@ -19,7 +19,7 @@ pub struct Kept {
 pub(crate) struct KeptValues(Mutex<ValuesBySession>);
 
 /// The same, before anybody shares it.
-pub(crate) type ValuesBySession = HashMap<RunId, BTreeMap<Arc<str>, Kept>>;
+pub(crate) type ValuesBySession = HashMap<RunId, BTreeMap<Arc<str>, KeptValue>>;
 
 impl KeptValues {
     /// Those that the record of the tree tells of.
@@ -28,17 +28,17 @@ impl KeptValues {
     }
 
     /// Gives a value a name; the name's earlier value is forgotten.
-    pub(crate) fn put(&self, session: RunId, name: Arc<str>, kept: Kept) {
+    pub(crate) fn put(&self, session: RunId, name: Arc<str>, kept: KeptValue) {
         self.lock().entry(session).or_default().insert(name, kept);
     }
 
     /// The value of this name.
-    pub(crate) fn get(&self, session: RunId, name: &str) -> Option<Kept> {
+    pub(crate) fn get(&self, session: RunId, name: &str) -> Option<KeptValue> {
         self.lock().get(&session)?.get(name).copied()
     }
 
     /// All values of a session, by name.
-    pub(crate) fn of(&self, session: RunId) -> BTreeMap<Arc<str>, Kept> {
+    pub(crate) fn of(&self, session: RunId) -> BTreeMap<Arc<str>, KeptValue> {
         self.lock().get(&session).cloned().unwrap_or_default()
     }
 

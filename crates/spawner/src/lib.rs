@@ -79,10 +79,10 @@ pub use error::SpawnerError;
 pub use event_stream::{EventStream, LiveEvent, LiveEvents};
 pub use excerpt::Excerpt;
 pub use handle::{
-    Accepted, Agents, ChildRequest, CustomJob, CustomMerge, Fan, FanAnswer, FanOut, Notebook,
-    Piece, Refused, Session, SpawnAllowance, Stopper, Trouble,
+    Accepted, Agents, ChildRequest, ExternalMerge, ExternalMergeJob, Fan, FanAnswer, FanOut,
+    Notebook, Piece, Refused, Session, SpawnAllowance, Stopper, Trouble,
 };
-pub use kept_values::Kept;
+pub use kept_values::KeptValue;
 pub use machine::Unknown;
 pub use message::{Asking, Counts};
 pub use root_kind::RootKind;

@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::cpu_watch::CpuWatch;
-use crate::kept_values::Kept;
+use crate::kept_values::KeptValue;
 use crate::machine::{Busy, Outcome, Past, Reach, RunIndex, WaitId};
 use crate::request::Ask;
 
@@ -72,7 +72,7 @@ pub(crate) enum Message {
         run: RunId,
         name: Arc<str>,
         value: VariableRef,
-        reply: oneshot::Sender<Result<Kept, Refusal>>,
+        reply: oneshot::Sender<Result<KeptValue, Refusal>>,
     },
     /// The processes of a run used this while it waited.
     Busy { run: RunIndex, busy: Busy },

@@ -29,7 +29,7 @@ use tokio::task::{JoinError, JoinSet};
 
 use crate::cpu_watch::CpuWatch;
 use crate::event_stream::News;
-use crate::kept_values::Kept;
+use crate::kept_values::KeptValue;
 use crate::last_activity::LastActivity;
 use crate::machine::{Effect, Input, Machine, ReplyId, RunIndex, WaitId};
 use crate::message::{FanEvent, FanId, Message, SpawnReply, TreeState, Waited};
@@ -104,7 +104,7 @@ struct Naming {
     run: RunId,
     name: Arc<str>,
     value: VariableRef,
-    reply: oneshot::Sender<Result<Kept, Refusal>>,
+    reply: oneshot::Sender<Result<KeptValue, Refusal>>,
 }
 
 /// Somebody who waits for the answer to a request.

@@ -8,7 +8,7 @@ use offshoot_model::{Payload, Refusal, RefusalCode, RunId, RunStatus, SpawnReque
 use offshoot_runtime::{
     Host, MergeFault, MergeInput, MergeJob, MergeValue, RunEvent, RunHost, WaitAnswer, WaitFor,
 };
-use offshoot_spawner::CustomMerge;
+use offshoot_spawner::ExternalMerge;
 use offshoot_store::Store;
 
 use super::engine::block_on;
@@ -36,8 +36,8 @@ impl Folding {
         }
         let config = load::config(cx, &LimitArguments::default())?;
         let plugins = Plugins::new(&arguments.plugins.plugin_path, &config, cx)?;
-        let custom = merging.load(&plugins, cx)?.expect("it is no strategy");
-        let begun = custom.merge.begin(&custom.params, RunHost::new(NoTree));
+        let external = merging.load(&plugins, cx)?.expect("it is no strategy");
+        let begun = external.merge.begin(&external.params, RunHost::new(NoTree));
         let job = begun.map_err(|fault| wrong(&fault))?;
         Ok(Self { fold: Fold::elsewhere(OnFailure::Fail), job: Some(job) })
     }
@@ -63,7 +63,7 @@ impl Folding {
             };
             let input = MergeInput { key: Arc::clone(&key), status: RunStatus::Completed, value };
             if let Some(answer) = job.push(place, input).map_err(|fault| wrong(&fault))? {
-                self.fold.give(CustomMerge::payload(answer), true);
+                self.fold.give(ExternalMerge::payload(answer), true);
             }
         }
         if let (Some(reference), Some(store)) = (self.fold.unread(&value), store) {
@@ -79,7 +79,7 @@ impl Folding {
         let stands = self.fold.stands();
         if let Some(mut job) = self.job.filter(|_| !stands) {
             let answer = block_on(async { job.finish().await.map_err(|fault| wrong(&fault)) })?;
-            self.fold.give(CustomMerge::payload(answer), false);
+            self.fold.give(ExternalMerge::payload(answer), false);
         }
         let finished = self.fold.finish(count);
         finished.map_err(|error| Failure::of(Exit::BadInput, &error).maybe_hint(error.hint()))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use offshoot_merge::Strategy;
 use offshoot_model::JsonText;
 use offshoot_plugin_host::{PluginMerge, PluginName};
-use offshoot_spawner::CustomMerge;
+use offshoot_spawner::ExternalMerge;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -62,22 +62,22 @@ impl Merging {
         &self,
         plugins: &Plugins,
         cx: &Invocation,
-    ) -> Result<Option<CustomMerge>, Failure> {
+    ) -> Result<Option<ExternalMerge>, Failure> {
         self.load_by(|name| plugins.merge(name, cx))
     }
 
     /// The same for an agent of a tree that runs, from what was found when it began.
-    pub(crate) fn load_found(&self, found: &Found) -> Result<Option<CustomMerge>, Failure> {
+    pub(crate) fn load_found(&self, found: &Found) -> Result<Option<ExternalMerge>, Failure> {
         self.load_by(|name| found.merge(name))
     }
 
     fn load_by(
         &self,
         load: impl FnOnce(&str) -> Result<PluginMerge, Failure>,
-    ) -> Result<Option<CustomMerge>, Failure> {
+    ) -> Result<Option<ExternalMerge>, Failure> {
         let Self::Plugin { name, params } = self else { return Ok(None) };
         let merge = load(name.as_str())?;
-        Ok(Some(CustomMerge { merge: Arc::new(merge), params: params.clone() }))
+        Ok(Some(ExternalMerge { merge: Arc::new(merge), params: params.clone() }))
     }
 }
 

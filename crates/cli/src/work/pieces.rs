@@ -5,7 +5,7 @@ use std::sync::Arc;
 use offshoot_merge::OnFailure;
 use offshoot_model::{Ending, Reason};
 use offshoot_spawner::{
-    AbandonedTree, CustomMerge, FanOut, Piece, RootKind, RootSpec, SpawnerError,
+    AbandonedTree, ExternalMerge, FanOut, Piece, RootKind, RootSpec, SpawnerError,
 };
 
 use super::engine::{Engine, broken, halted};
@@ -48,7 +48,7 @@ pub(crate) struct Order {
     /// What becomes of the answers.
     pub(crate) terms: Terms,
     /// The plugin's merge, where a plugin merges.
-    pub(crate) custom: Option<CustomMerge>,
+    pub(crate) external: Option<ExternalMerge>,
 }
 
 impl Terms {
@@ -75,7 +75,7 @@ pub(crate) async fn run(
     mut interrupts: Interrupts,
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
-    let Order { prepared, label, task, plan, pieces, terms, custom } = order;
+    let Order { prepared, label, task, plan, pieces, terms, external } = order;
     let files = plan.inputs.clone();
     let ranges = pieces.iter().filter_map(|piece| piece.input.clone()).collect();
     let plan = Some(plan.recorded()?);
@@ -112,7 +112,7 @@ pub(crate) async fn run(
             work: None,
             pieces,
             strategy: terms.merging.strategy(),
-            custom,
+            external,
             on_failure: terms.on_failure,
             max_fail: terms.max_fail,
         };

@@ -44,7 +44,8 @@ pub(crate) fn resume(root: RootId, cx: &Invocation) -> Result<Exit, Failure> {
     let (config, prepared) = as_it_was(config, prepared, &plan, cx)?;
     let terms = plan.terms()?;
     let merging = terms.as_ref().map(|terms| &terms.merging);
-    let custom = merging.map(|merging| merging.load(&prepared.plugins, cx)).transpose()?.flatten();
+    let external =
+        merging.map(|merging| merging.load(&prepared.plugins, cx)).transpose()?.flatten();
     engine::block_on(async {
         let interrupts = Interrupts::listen()?;
         let engine = Engine::start(config, engine::data_folder(cx)?, &prepared, cx).await?;
@@ -74,7 +75,7 @@ pub(crate) fn resume(root: RootId, cx: &Invocation) -> Result<Exit, Failure> {
             }
             None => task::pieces(&plan),
         };
-        let order = Order { prepared, label, task, plan, pieces, terms, custom };
+        let order = Order { prepared, label, task, plan, pieces, terms, external };
         pieces::run(&engine, order, Some(tree), interrupts, cx).await
     })
 }

@@ -16,7 +16,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use crate::announce;
 use crate::error::chain;
 use crate::event_stream::{LiveEvents, News};
-use crate::kept_values::Kept;
+use crate::kept_values::KeptValue;
 use crate::machine::Reach;
 use crate::message::call::{spawn, wait_for, write};
 use crate::message::{Asking, Children, Message, over};
@@ -109,19 +109,19 @@ impl Agents {
         session: RunId,
         name: &str,
         value: VariableRef,
-    ) -> Result<Kept, Refusal> {
+    ) -> Result<KeptValue, Refusal> {
         let (reply, answer) = oneshot::channel();
         self.tell(Message::Keep { run: session, name: name.into(), value, reply })?;
         answer.await.unwrap_or_else(|_| Err(over()))
     }
 
     /// The value that a session keeps under this name.
-    pub fn kept(&self, session: RunId, name: &str) -> Option<Kept> {
+    pub fn kept(&self, session: RunId, name: &str) -> Option<KeptValue> {
         self.tree.kept_values.get(session, name)
     }
 
     /// All that a session keeps, by name.
-    pub fn all_kept(&self, session: RunId) -> BTreeMap<Arc<str>, Kept> {
+    pub fn all_kept(&self, session: RunId) -> BTreeMap<Arc<str>, KeptValue> {
         self.tree.kept_values.of(session)
     }
 

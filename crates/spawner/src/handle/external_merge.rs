@@ -25,14 +25,14 @@ use crate::tree_context::{MergeThreads, TreeContext};
 
 /// A merge with its parameters.
 #[derive(Clone)]
-pub struct CustomMerge {
+pub struct ExternalMerge {
     /// The merge.
     pub merge: Arc<dyn Merge>,
     /// Its parameters; `null` where there are none.
     pub params: JsonText,
 }
 
-impl CustomMerge {
+impl ExternalMerge {
     /// What an answer is: a JSON string is the text.
     pub fn payload(answer: JsonText) -> Payload {
         match serde_json::from_str::<String>(answer.as_str()) {
@@ -46,9 +46,14 @@ impl CustomMerge {
     /// # Errors
     ///
     /// The merge cannot use its parameters, or panicked over them.
-    pub async fn begin(&self, agents: &Agents, caller: RunId) -> Result<CustomJob, MergeFault> {
+    pub async fn begin(
+        &self,
+        agents: &Agents,
+        caller: RunId,
+    ) -> Result<ExternalMergeJob, MergeFault> {
         let host = RunHost::new(CallerHost { agents: agents.clone(), caller });
-        CustomJob::begin(self, Arc::clone(agents.store()), agents.merging().clone(), host).await
+        ExternalMergeJob::begin(self, Arc::clone(agents.store()), agents.merging().clone(), host)
+            .await
     }
 }
 
@@ -56,7 +61,7 @@ impl CustomMerge {
 const HANDED_OVER: u64 = 16 << 20;
 
 /// A merge under way.
-pub struct CustomJob {
+pub struct ExternalMergeJob {
     /// None while a push has it, and after one that failed or that nobody waited for.
     job: Option<Box<dyn MergeJob>>,
     store: Arc<dyn Store>,
@@ -65,10 +70,10 @@ pub struct CustomJob {
     fault: Option<MergeFault>,
 }
 
-impl CustomJob {
+impl ExternalMergeJob {
     /// Begins it for the root.
     pub(crate) async fn of_root(
-        custom: &CustomMerge,
+        external: &ExternalMerge,
         tree: &Arc<TreeContext>,
         sender: &mpsc::UnboundedSender<Message>,
     ) -> Result<Self, MergeError> {
@@ -84,12 +89,12 @@ impl CustomJob {
             cpu: CpuWatch::default(),
         };
         let (store, threads) = (Arc::clone(&tree.store), tree.merging.clone());
-        let begun = Self::begin(custom, store, threads, RunHost::new(RootHost(root)));
+        let begun = Self::begin(external, store, threads, RunHost::new(RootHost(root)));
         begun.await.map_err(failed)
     }
 
     async fn begin(
-        CustomMerge { merge, params }: &CustomMerge,
+        ExternalMerge { merge, params }: &ExternalMerge,
         store: Arc<dyn Store>,
         threads: MergeThreads,
         host: RunHost,
@@ -132,7 +137,7 @@ impl CustomJob {
                 self.job = Some(job);
                 if let Some(answer) = early {
                     self.stands = true;
-                    fold.give(CustomMerge::payload(answer), true);
+                    fold.give(ExternalMerge::payload(answer), true);
                 }
             }
             Err(fault) => self.fault = Some(fault),
@@ -153,7 +158,7 @@ impl CustomJob {
         }
         let given_up = || failed(MergeFault::new("the merge was given up"));
         let mut job = self.job.ok_or_else(given_up)?;
-        fold.give(CustomMerge::payload(job.finish().await.map_err(failed)?), false);
+        fold.give(ExternalMerge::payload(job.finish().await.map_err(failed)?), false);
         Ok(())
     }
 }
@@ -231,7 +236,7 @@ impl Host for CallerHost {
     }
 }
 
-impl fmt::Display for CustomMerge {
+impl fmt::Display for ExternalMerge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "plugin:{}", self.merge.name())?;
         match self.params.as_str() {
@@ -241,18 +246,18 @@ impl fmt::Display for CustomMerge {
     }
 }
 
-impl fmt::Debug for CustomMerge {
+impl fmt::Debug for ExternalMerge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CustomMerge")
+        f.debug_struct("ExternalMerge")
             .field("merge", &self.merge.name())
             .field("params", &self.params)
             .finish()
     }
 }
 
-impl fmt::Debug for CustomJob {
+impl fmt::Debug for ExternalMergeJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CustomJob")
+        f.debug_struct("ExternalMergeJob")
             .field("stands", &self.stands)
             .field("fault", &self.fault)
             .finish_non_exhaustive()

@@ -16,7 +16,7 @@ use offshoot_store::Store;
 use tokio::sync::{mpsc, watch};
 
 use crate::error::SpawnerError;
-use crate::handle::external_merge::{CustomJob, CustomMerge};
+use crate::handle::external_merge::{ExternalMerge, ExternalMergeJob};
 use crate::handle::tree_state::over;
 use crate::machine::RunIndex;
 use crate::message::{FanEvent, FanId, Message, TreeState};
@@ -41,7 +41,7 @@ pub struct FanOut {
     /// How results become one.
     pub strategy: Strategy,
     /// A merge that is not one of ours, which then goes before the strategy.
-    pub custom: Option<CustomMerge>,
+    pub external: Option<ExternalMerge>,
     /// What becomes of pieces that did not complete.
     pub on_failure: OnFailure,
     /// Cancel the rest once more than so many pieces did not complete.
@@ -74,7 +74,7 @@ pub struct Fan {
     fold: Fold,
     values: StoredValues,
     /// The merge that makes the answer, where the fold only counts.
-    job: Option<CustomJob>,
+    job: Option<ExternalMergeJob>,
     on_failure: OnFailure,
     max_fail: Option<u32>,
 }
@@ -130,7 +130,7 @@ impl FanOut {
             work: None,
             pieces: pieces.into_iter().collect(),
             strategy: Strategy::Concatenate,
-            custom: None,
+            external: None,
             on_failure: OnFailure::Fail,
             max_fail: None,
         }
@@ -145,8 +145,8 @@ impl FanOut {
 
     /// With a merge that is not one of ours.
     #[must_use]
-    pub fn merge_by(mut self, custom: CustomMerge) -> Self {
-        self.custom = Some(custom);
+    pub fn merge_by(mut self, external: ExternalMerge) -> Self {
+        self.external = Some(external);
         self
     }
 
@@ -227,11 +227,11 @@ impl Fan {
         state: watch::Receiver<TreeState>,
         order: FanOut,
     ) -> Result<Self, SpawnerError> {
-        let FanOut { work, pieces, strategy, custom, on_failure, max_fail } = order;
+        let FanOut { work, pieces, strategy, external, on_failure, max_fail } = order;
         // Before anything runs: parameters that the merge cannot use cost nothing then.
-        let job = match &custom {
-            Some(custom) => {
-                let begun = CustomJob::of_root(custom, tree, &sender).await;
+        let job = match &external {
+            Some(external) => {
+                let begun = ExternalMergeJob::of_root(external, tree, &sender).await;
                 Some(begun.map_err(|error| SpawnerError::Merge(Arc::new(error)))?)
             }
             None => None,
@@ -276,8 +276,8 @@ impl Fan {
                 let _ = sender.send(Message::Halt { error: error.clone() });
             }
         })?;
-        let (strategy, fold) = match &custom {
-            Some(custom) => (custom.to_string(), Fold::elsewhere(on_failure)),
+        let (strategy, fold) = match &external {
+            Some(external) => (external.to_string(), Fold::elsewhere(on_failure)),
             None => {
                 let fold = Fold::new(strategy, on_failure).hold_at_most(HELD_BYTES);
                 (strategy.to_string(), fold)

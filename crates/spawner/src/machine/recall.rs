@@ -27,7 +27,7 @@ use super::admission::Entrant;
 use super::end::Closed;
 use super::run::{Live, Phase, RunIndex};
 use super::{Effect, Machine};
-use crate::kept_values::{Kept, ValuesBySession};
+use crate::kept_values::{KeptValue, ValuesBySession};
 use crate::run_spec::{EXEC, program_cost};
 
 use letters::Letters;
@@ -211,7 +211,7 @@ impl Recall {
                 self.ended(at, run, *ending);
             }
             EventKind::Kept { name, value } => {
-                self.kept_values.entry(id).or_default().insert(name, Kept { value, at });
+                self.kept_values.entry(id).or_default().insert(name, KeptValue { value, at });
             }
             EventKind::Delivered { .. } => {
                 self.machine.handed_over(run, None);

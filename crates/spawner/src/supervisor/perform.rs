@@ -12,7 +12,7 @@ use super::outbox::Released;
 use super::{Answered, Asked, Asker, Naming, Supervisor, Written};
 use crate::cpu_watch::CpuWatch;
 use crate::error::chain;
-use crate::kept_values::Kept;
+use crate::kept_values::KeptValue;
 use crate::last_activity::LastActivity;
 use crate::machine::{Effect, Input, Outcome, ReplyId, RunIndex};
 use crate::message::{FanEvent, Message, TreeState, Waited, busy};
@@ -147,7 +147,7 @@ impl Supervisor {
                 Effect::Kept { at } => {
                     let naming = self.naming.pop_front();
                     let Naming { run, name, value, reply } = naming.expect("each was given once");
-                    let kept = Kept { value, at };
+                    let kept = KeptValue { value, at };
                     self.tree.kept_values.put(run, name, kept);
                     // Whoever asked may have gone.
                     let _ = reply.send(Ok(kept));

@@ -6,7 +6,7 @@
 mod agents;
 mod asking;
 mod broken_record;
-mod custom_merge;
+mod external_merge;
 mod fanning;
 mod going_on;
 mod intercept;

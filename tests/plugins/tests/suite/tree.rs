@@ -8,7 +8,7 @@ use offshoot_model::{JsonText, Payload};
 use offshoot_plugin_host::Surroundings;
 use offshoot_plugin_tests::{folder, json, load};
 use offshoot_process::{Options, Processes};
-use offshoot_spawner::{CustomMerge, FanOut, Piece, RootSpec, Spawner, Work};
+use offshoot_spawner::{ExternalMerge, FanOut, Piece, RootSpec, Spawner, Work};
 
 fn config(settings: &[(&str, &str)]) -> Config {
     let loader = settings.iter().fold(Loader::new(), |loader, (key, value)| {
@@ -59,7 +59,7 @@ async fn a_program_of_one_plugin_is_merged_by_another() {
         let params = JsonText::of(&params).expect("text");
         let order = FanOut::new(["a", "b"].map(Piece::task))
             .work(Work::command(PathBuf::from("/"), ["cat"]))
-            .merge_by(CustomMerge { merge: Arc::new(merge), params });
+            .merge_by(ExternalMerge { merge: Arc::new(merge), params });
         session.fan_out(order).await.expect("admitted").answer().await.expect("the pieces ran")
     };
     let answer = merged("well").await;

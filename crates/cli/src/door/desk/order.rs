@@ -6,7 +6,7 @@ use offshoot_door::{CallError, MergeOrder};
 use offshoot_merge::{Fold, OnFailure, ParseOnFailureError};
 use offshoot_model::{Refusal, RefusalCode, RunId};
 use offshoot_runtime::MergeFault;
-use offshoot_spawner::CustomJob;
+use offshoot_spawner::ExternalMergeJob;
 
 use super::{Desk, blocking, invalid};
 use crate::exit::Exit;
@@ -23,7 +23,7 @@ pub(super) struct Order {
     /// Takes the results; where a plugin merges, it counts them.
     pub(super) fold: Fold,
     /// The plugin's merge.
-    pub(super) job: Option<CustomJob>,
+    pub(super) job: Option<ExternalMergeJob>,
     /// Whether the answer can stand before all results are in.
     pub(super) may_end_early: bool,
 }
@@ -45,10 +45,10 @@ impl Desk {
             return Ok(Order { strategy, fold, job: None, may_end_early });
         }
         let plugins = Arc::clone(&self.plugins);
-        let custom =
+        let external =
             blocking(move || merging.load_found(&plugins).map_err(|failure| unusable(&failure)));
-        let job = match custom.await? {
-            Some(custom) => Some(custom.begin(&self.agents, caller).await.map_err(not_begun)?),
+        let job = match external.await? {
+            Some(external) => Some(external.begin(&self.agents, caller).await.map_err(not_begun)?),
             None => None,
         };
         let fold = Fold::elsewhere(on_failure);

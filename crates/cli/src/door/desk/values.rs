@@ -10,7 +10,7 @@ use offshoot_door::{
     CallError, CallerKind, ContextInfo, ContextPut, Value, Variable, VariableKind, Variables,
 };
 use offshoot_model::{Payload, Refusal, RefusalCode, RunId, Timestamp, ValueKind, VariableRef};
-use offshoot_spawner::Kept;
+use offshoot_spawner::KeptValue;
 use offshoot_store::{DataFolder, NAME_LIMIT, NewValue, file_name};
 use serde::de::IgnoredAny;
 
@@ -56,7 +56,7 @@ impl Desk {
         name: String,
         value: VariableRef,
     ) -> Result<Variable, CallError> {
-        let Kept { value, at } = self.agents.keep(caller, &name, value).await?;
+        let KeptValue { value, at } = self.agents.keep(caller, &name, value).await?;
         self.link(caller, &name, value).await?;
         self.describe(caller, name, value, Some(at)).await
     }
@@ -76,10 +76,10 @@ impl Desk {
         }
         let mut all = self.agents.all_kept(caller);
         for entry in self.agents.context(caller).iter() {
-            let given = Kept { value: entry.value, at: Timestamp::EPOCH };
+            let given = KeptValue { value: entry.value, at: Timestamp::EPOCH };
             all.entry(Arc::clone(&entry.name)).or_insert(given);
         }
-        for (name, Kept { value, at }) in all {
+        for (name, KeptValue { value, at }) in all {
             let at = (at != Timestamp::EPOCH).then_some(at);
             variables.push(self.describe(caller, name.to_string(), value, at).await?);
         }

@@ -9,7 +9,7 @@ use offshoot_store::StoreError;
 
 use super::{Fan, FanAnswer, Refused};
 use crate::error::SpawnerError;
-use crate::handle::external_merge::CustomJob;
+use crate::handle::external_merge::ExternalMergeJob;
 use crate::handle::tree_state::{broken, over};
 use crate::machine::Past;
 use crate::message::{FanEvent, Message};
@@ -188,7 +188,7 @@ impl Gathered {
 
     /// One more piece is in: the others may not be needed any more.
     fn merged(&mut self, step: Step) {
-        let has_failed = self.fan.job.as_ref().is_some_and(CustomJob::has_failed);
+        let has_failed = self.fan.job.as_ref().is_some_and(ExternalMergeJob::has_failed);
         if step == Step::Early || has_failed {
             self.cut_short(CancelledBy::EarlyAnswer);
         }

@@ -9,7 +9,7 @@ use offshoot_model::{CancelledBy, Ending, JsonText, Payload, Reason, SpawnReques
 use offshoot_runtime::{
     Finished, FnRuntime, Merge, MergeFault, MergeInput, MergeJob, MergeValue, RunHost, WaitFor,
 };
-use offshoot_spawner::{CustomMerge, FanAnswer, FanOut, Piece, RootSpec, Spawner, SpawnerError};
+use offshoot_spawner::{ExternalMerge, FanAnswer, FanOut, Piece, RootSpec, Spawner, SpawnerError};
 
 /// Notes what is pushed, in the order of places; does what its parameters say.
 struct Notes;
@@ -70,8 +70,8 @@ impl MergeJob for NotesJob {
     }
 }
 
-fn notes(params: &str) -> CustomMerge {
-    CustomMerge { merge: Arc::new(Notes), params: JsonText::of(&params).expect("text") }
+fn notes(params: &str) -> ExternalMerge {
+    ExternalMerge { merge: Arc::new(Notes), params: JsonText::of(&params).expect("text") }
 }
 
 async fn merged(params: &str, order: FanOut) -> Result<FanAnswer, SpawnerError> {
