@@ -6,7 +6,7 @@ use std::process::Command;
 
 use offshoot_merge::Strategy;
 use offshoot_model::SpawnRequest;
-use offshoot_spawner::{FanOut, Piece, RootSpec, Work};
+use offshoot_spawner::{FanOut, Piece, RootSpec, RunSpec};
 use offshoot_split as split;
 
 use crate::Result;
@@ -69,7 +69,7 @@ impl Order {
 
 async fn queued(runs: u64, folder: &Path) -> Result<f64> {
     let engine = Engine::new(Record::Sqlite, folder, config(8)?, closure())?;
-    engine.run(pieces(10), Work::in_folder("/"), Strategy::Sum).await?;
+    engine.run(pieces(10), RunSpec::in_folder("/"), Strategy::Sum).await?;
     let session = engine.spawner.open(RootSpec::new("measure")).await?;
     session.pause(true);
     let before = resident("VmRSS")?;
@@ -91,9 +91,9 @@ async fn queued(runs: u64, folder: &Path) -> Result<f64> {
 
 async fn finished(runs: u64, folder: &Path) -> Result<f64> {
     let engine = Engine::new(Record::Sqlite, folder, config(8)?, closure())?;
-    engine.run(pieces(10), Work::in_folder("/"), Strategy::Sum).await?;
+    engine.run(pieces(10), RunSpec::in_folder("/"), Strategy::Sum).await?;
     let before = resident("VmRSS")?;
-    let (session, fan) = engine.start(pieces(runs), Work::in_folder("/"), Strategy::Sum).await?;
+    let (session, fan) = engine.start(pieces(runs), RunSpec::in_folder("/"), Strategy::Sum).await?;
     let outcome = fan.answer().await?;
     let growth = resident("VmRSS")? - before;
     session.conclude(&outcome).await?;
@@ -104,7 +104,7 @@ async fn resumed(runs: u64, folder: &Path) -> Result<f64> {
     let engine = Engine::new(Record::Sqlite, folder, config(8)?, closure())?;
     let root = engine.store.roots()?.pop().ok_or("there is no tree to take over")?.root;
     let before = resident("VmRSS")?;
-    let spec = RootSpec::new("measure").work(Work::in_folder("/"));
+    let spec = RootSpec::new("measure").run_spec(RunSpec::in_folder("/"));
     let session = engine.spawner.resume(root, spec).await?;
     session.pause(true);
     let fan = session.fan_out(FanOut::new(pieces(runs)).merge(Strategy::Sum)).await?;
@@ -128,8 +128,8 @@ async fn large(log: &Path, count: u64, folder: &Path) -> Result<f64> {
     let pieces: Vec<Piece> = split::cut(&[log.to_owned()], split)?
         .map(|cut| cut.map(piece))
         .collect::<std::result::Result<_, _>>()?;
-    let work = Work::command("/", [cat.to_string_lossy()]);
-    engine.run(pieces, work, Strategy::Concatenate).await?;
+    let run_spec = RunSpec::command("/", [cat.to_string_lossy()]);
+    engine.run(pieces, run_spec, Strategy::Concatenate).await?;
     resident("VmHWM")
 }
 

@@ -8,7 +8,7 @@ use offshoot_merge::Strategy;
 use offshoot_process::{KeeperCommand, Options, Processes};
 use offshoot_runtime::{Finished, FnRuntime, Runtime};
 use offshoot_runtime_exec::{ExecOptions, ExecRuntime};
-use offshoot_spawner::{Fan, FanOut, Piece, RootSpec, Session, Spawner, Work};
+use offshoot_spawner::{Fan, FanOut, Piece, RootSpec, RunSpec, Session, Spawner};
 use offshoot_store::{DataFolder, MemoryStore, SqliteStore, Store};
 
 use crate::Result;
@@ -52,8 +52,13 @@ impl Engine {
     }
 
     /// Runs the pieces of one tree to their merged end.
-    pub(crate) async fn run(&self, pieces: Vec<Piece>, work: Work, merge: Strategy) -> Result<()> {
-        let (session, fan) = self.start(pieces, work, merge).await?;
+    pub(crate) async fn run(
+        &self,
+        pieces: Vec<Piece>,
+        run_spec: RunSpec,
+        merge: Strategy,
+    ) -> Result<()> {
+        let (session, fan) = self.start(pieces, run_spec, merge).await?;
         let outcome = fan.answer().await?;
         outcome.verdict.as_ref().map_err(ToString::to_string)?;
         session.conclude(&outcome).await?;
@@ -64,10 +69,10 @@ impl Engine {
     pub(crate) async fn start(
         &self,
         pieces: Vec<Piece>,
-        work: Work,
+        run_spec: RunSpec,
         merge: Strategy,
     ) -> Result<(Session, Fan)> {
-        let session = self.spawner.open(RootSpec::new("measure").work(work)).await?;
+        let session = self.spawner.open(RootSpec::new("measure").run_spec(run_spec)).await?;
         let fan = session.fan_out(FanOut::new(pieces).merge(merge)).await?;
         Ok((session, fan))
     }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use offshoot_merge::Strategy;
 use offshoot_model::Event;
-use offshoot_spawner::Work;
+use offshoot_spawner::RunSpec;
 use offshoot_store::{Commit, DataFolder, SqliteStore, Store};
 
 use super::Row;
@@ -52,7 +52,7 @@ fn measure(setting: &Setting) -> Result<Outcome> {
 fn setup(setting: &Setting, runs: u64) -> Result<Vec<Event>> {
     let folder = setting.scratch()?;
     let engine = Engine::new(Record::Memory, folder.path(), config(8)?, closure())?;
-    let tree = engine.run(pieces(runs), Work::in_folder("/"), Strategy::Sum);
+    let tree = engine.run(pieces(runs), RunSpec::in_folder("/"), Strategy::Sum);
     setting.runtime()?.block_on(tree)?;
     Ok(engine.store.all_events().collect::<std::result::Result<_, _>>()?)
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use offshoot_merge::Strategy;
 use offshoot_runtime::{Finished, FnRuntime};
-use offshoot_spawner::{Piece, Work};
+use offshoot_spawner::{Piece, RunSpec};
 
 use super::Row;
 use crate::Result;
@@ -48,7 +48,7 @@ fn ours(setting: &Setting, tasks: usize, bytes: usize) -> Result<f64> {
     let engine = Engine::new(Record::Sqlite, folder.path(), config(8)?, agent)?;
     let pieces = (0..tasks).map(|number| Piece::task(format!("{number:>bytes$}"))).collect();
     let begun = Instant::now();
-    runtime.block_on(engine.run(pieces, Work::in_folder("/"), Strategy::Sum))?;
+    runtime.block_on(engine.run(pieces, RunSpec::in_folder("/"), Strategy::Sum))?;
     let first = first.get().ok_or("nothing has started")?;
     Ok(first.duration_since(begun).as_secs_f64())
 }

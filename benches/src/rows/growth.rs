@@ -1,7 +1,7 @@
 //! Whether a run in a large tree costs more than one in a small tree.
 
 use offshoot_merge::Strategy;
-use offshoot_spawner::Work;
+use offshoot_spawner::RunSpec;
 
 use super::Row;
 use crate::Result;
@@ -40,6 +40,6 @@ fn ours(setting: &Setting, record: Record, runs: u64) -> Result<f64> {
     let folder = setting.scratch()?;
     let runtime = setting.runtime()?;
     let engine = Engine::new(record, folder.path(), config(8)?, closure())?;
-    let work = Work::in_folder("/");
-    per(runs, || runtime.block_on(engine.run(pieces(runs), work, Strategy::Sum)))
+    let run_spec = RunSpec::in_folder("/");
+    per(runs, || runtime.block_on(engine.run(pieces(runs), run_spec, Strategy::Sum)))
 }

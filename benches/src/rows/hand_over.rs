@@ -7,7 +7,7 @@ use std::time::Instant;
 use futures_util::future::BoxFuture;
 use offshoot_merge::Strategy;
 use offshoot_runtime::{Abilities, Finished, Launch, RunContext, Runtime};
-use offshoot_spawner::Work;
+use offshoot_spawner::RunSpec;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -88,13 +88,13 @@ fn ours(setting: &Setting, record: Record, program: Option<&Path>, runs: u64) ->
             None => {
                 let watched = Watched { inner: closure(), moments };
                 let engine = Engine::new(record, folder.path(), config, watched)?;
-                engine.run(pieces(runs), Work::in_folder("/"), Strategy::Concatenate).await
+                engine.run(pieces(runs), RunSpec::in_folder("/"), Strategy::Concatenate).await
             }
             Some(program) => {
                 let watched = Watched { inner: exec()?, moments };
                 let engine = Engine::new(record, folder.path(), config, watched)?;
-                let work = Work::command("/", [program.to_string_lossy()]);
-                engine.run(pieces(runs), work, Strategy::Concatenate).await
+                let run_spec = RunSpec::command("/", [program.to_string_lossy()]);
+                engine.run(pieces(runs), run_spec, Strategy::Concatenate).await
             }
         }
     })?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use offshoot_merge::Strategy;
 use offshoot_model::Event;
-use offshoot_spawner::Work;
+use offshoot_spawner::RunSpec;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -69,8 +69,8 @@ fn ours(setting: &Setting, record: Record, runs: u64) -> Result<(f64, Left)> {
     let runtime = setting.runtime()?;
     let engine = Engine::new(record, folder.path(), config(AT_ONCE)?, closure())?;
     let (seconds, ()) = timed(|| {
-        let work = Work::in_folder("/");
-        runtime.block_on(engine.run(pieces(runs), work, Strategy::Sum))
+        let run_spec = RunSpec::in_folder("/");
+        runtime.block_on(engine.run(pieces(runs), run_spec, Strategy::Sum))
     })?;
     let mut left = Left::default();
     if let Some(sqlite) = &engine.sqlite {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use offshoot_merge::Strategy;
 use offshoot_process::{Exit, Keep, NeverStop, Program, Stdin};
-use offshoot_spawner::Work;
+use offshoot_spawner::RunSpec;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -78,9 +78,9 @@ fn engine(setting: &Setting, program: &Path, count: u64) -> Result<f64> {
     let command = program.to_str().ok_or("a program of ordinary name")?;
     runtime.block_on(async {
         let engine = Engine::new(Record::Sqlite, folder.path(), config(AT_ONCE as u32)?, exec()?)?;
-        let work = Work::command("/", [command]);
+        let run_spec = RunSpec::command("/", [command]);
         let start = std::time::Instant::now();
-        engine.run(pieces(count), work, Strategy::Concatenate).await?;
+        engine.run(pieces(count), run_spec, Strategy::Concatenate).await?;
         Ok(start.elapsed().as_secs_f64() / count as f64)
     })
 }

@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use offshoot_merge::Strategy;
 use offshoot_model::SpawnRequest;
 use offshoot_runtime::{Finished, FnRuntime, Launch, RunContext, WaitFor};
-use offshoot_spawner::Work;
+use offshoot_spawner::RunSpec;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -58,7 +58,7 @@ fn ours(setting: &Setting, record: Record, width: u64) -> Result<f64> {
     let agent = FnRuntime::new("parent", move |launch, cx| parent(launch, cx, width));
     let engine = Engine::new(record, folder.path(), config(AT_ONCE)?, agent)?;
     let (seconds, ()) = timed(|| {
-        let tree = engine.run(pieces(width), Work::in_folder("/"), Strategy::Concatenate);
+        let tree = engine.run(pieces(width), RunSpec::in_folder("/"), Strategy::Concatenate);
         runtime.block_on(tree)
     })?;
     let runs = engine.spawner.tree()?.nodes().count() as u64;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use offshoot_merge::Strategy;
 use offshoot_model::Tree;
-use offshoot_spawner::Work;
+use offshoot_spawner::RunSpec;
 use offshoot_store::{DataFolder, SqliteStore, Store};
 
 use super::Row;
@@ -50,7 +50,7 @@ fn measure(setting: &Setting) -> Result<Outcome> {
 
 fn setup(setting: &Setting, folder: &Path, runs: u64) -> Result<()> {
     let engine = Engine::new(Record::Sqlite, folder, config(8)?, closure())?;
-    let tree = engine.run(pieces(runs), Work::in_folder("/"), Strategy::Sum);
+    let tree = engine.run(pieces(runs), RunSpec::in_folder("/"), Strategy::Sum);
     setting.runtime()?.block_on(tree)
 }
 

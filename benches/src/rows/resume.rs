@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use offshoot_merge::Strategy;
 use offshoot_model::RootId;
 use offshoot_runtime::{Finished, FnRuntime};
-use offshoot_spawner::{FanOut, RootSpec, Work};
+use offshoot_spawner::{FanOut, RootSpec, RunSpec};
 use tokio::sync::Semaphore;
 
 use super::Row;
@@ -59,7 +59,7 @@ fn ours(setting: &Setting, runs: u64) -> Result<f64> {
     let root = interrupted(setting, folder.path(), runs)?;
     let engine = Engine::new(Record::Sqlite, folder.path(), config(8)?, closure())?;
     let runtime = setting.runtime()?;
-    let spec = RootSpec::new("measure").work(Work::in_folder("/"));
+    let spec = RootSpec::new("measure").run_spec(RunSpec::in_folder("/"));
     let (seconds, (session, fan)) = timed(|| {
         runtime.block_on(async {
             let session = engine.spawner.resume(root, spec).await?;
@@ -97,7 +97,7 @@ fn interrupted(setting: &Setting, folder: &Path, runs: u64) -> Result<RootId> {
     let engine = Engine::new(Record::Sqlite, folder, config(8)?, agent)?;
     let runtime = setting.runtime()?;
     let (session, fan) = runtime.block_on(async {
-        let started = engine.start(pieces(runs), Work::in_folder("/"), Strategy::Sum).await?;
+        let started = engine.start(pieces(runs), RunSpec::in_folder("/"), Strategy::Sum).await?;
         let _ = half.acquire().await?;
         Ok::<_, Box<dyn std::error::Error + Send + Sync>>(started)
     })?;

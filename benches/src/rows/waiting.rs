@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use offshoot_merge::Strategy;
 use offshoot_model::SpawnRequest;
 use offshoot_runtime::{Finished, FnRuntime, Launch, RunContext, WaitFor};
-use offshoot_spawner::Work;
+use offshoot_spawner::RunSpec;
 use tokio::sync::watch;
 
 use super::Row;
@@ -64,7 +64,7 @@ fn ours(setting: &Setting, record: Record, parents: u64) -> Result<f64> {
     // A slot for each, so that nothing but the number of runs differs.
     let at_once = u32::try_from(runs)?;
     let engine = Engine::new(record, folder.path(), config(at_once)?, agent)?;
-    let tree = engine.run(pieces(parents), Work::in_folder("/"), Strategy::Sum);
+    let tree = engine.run(pieces(parents), RunSpec::in_folder("/"), Strategy::Sum);
     per(runs, || runtime.block_on(tree))
 }
 
@@ -84,7 +84,7 @@ fn one_by_one(setting: &Setting, children: u64) -> Result<f64> {
         Finished::text("1")
     });
     let engine = Engine::new(Record::Memory, folder.path(), config(8)?, agent)?;
-    let tree = engine.run(pieces(1), Work::in_folder("/"), Strategy::Sum);
+    let tree = engine.run(pieces(1), RunSpec::in_folder("/"), Strategy::Sum);
     per(children + 1, || runtime.block_on(tree))
 }
 

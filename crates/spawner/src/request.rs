@@ -11,7 +11,7 @@ use offshoot_runtime::Runtime;
 
 use crate::error::chain;
 use crate::machine::RunIndex;
-use crate::run_spec::{EXEC, Work, program_cost};
+use crate::run_spec::{EXEC, RunSpec, program_cost};
 use crate::runtimes::Known;
 use crate::tree_context::{Chosen, TreeContext};
 
@@ -24,7 +24,7 @@ pub(crate) struct Unresolved<'a> {
     pub(crate) origin: Origin,
     pub(crate) request: SpawnRequest,
     pub(crate) input: Option<InputRange>,
-    pub(crate) work: Arc<Work>,
+    pub(crate) run_spec: Arc<RunSpec>,
     /// The place in the request, for a piece.
     pub(crate) place: u32,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Prepared {
     pub(crate) input: Option<InputRange>,
     pub(crate) model: Option<Arc<str>>,
     pub(crate) thinking: Option<Arc<str>>,
-    pub(crate) work: Arc<Work>,
+    pub(crate) run_spec: Arc<RunSpec>,
     pub(crate) runtime: Arc<dyn Runtime>,
     /// Whether it was interrupted and goes on where it was.
     pub(crate) continues: bool,
@@ -54,7 +54,7 @@ pub(crate) struct Ask {
     pub(crate) task: Payload,
     pub(crate) input: Option<InputRange>,
     pub(crate) origin: Origin,
-    pub(crate) work: Arc<Work>,
+    pub(crate) run_spec: Arc<RunSpec>,
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) facts: Arc<RuntimeFacts>,
     /// The place in the request, for a piece.
@@ -73,7 +73,7 @@ impl Ask {
             input: self.input.clone(),
             model: self.request.model.as_deref().map(Into::into),
             thinking: self.request.thinking.as_deref().map(Into::into),
-            work: Arc::clone(&self.work),
+            run_spec: Arc::clone(&self.run_spec),
             runtime: Arc::clone(&self.runtime),
             continues: false,
         })
@@ -113,18 +113,18 @@ impl Unresolved<'_> {
         task: Payload,
         tree: &TreeContext,
     ) -> Result<Ask, Refusal> {
-        let Self { caller, agent, origin, mut request, input, work, place } = self;
+        let Self { caller, agent, origin, mut request, input, run_spec, place } = self;
         let runs = request.agent.as_ref().unwrap_or(agent);
         let definition = tree.config.agent(runs);
         // A task for another agent than that of the whole tree says more than the command line, which is about all of them.
         let about_all = origin != Origin::Agent && runs == agent;
         let known = match chosen {
             Some(chosen) => named(tree, Some(&chosen.runtime)),
-            None => choose(tree, about_all, &request, definition, &work),
+            None => choose(tree, about_all, &request, definition, &run_spec),
         };
         let Known { runtime, facts } = known?.clone();
-        let command = command(&request, definition, &work, &facts.name);
-        let facts = priced(facts, &request, definition, &work, &tree.config);
+        let command = command(&request, definition, &run_spec, &facts.name);
+        let facts = priced(facts, &request, definition, &run_spec, &tree.config);
         match chosen {
             Some(Chosen { model, thinking, .. }) => {
                 (request.model, request.thinking) = (model.clone(), thinking.clone());
@@ -144,7 +144,7 @@ impl Unresolved<'_> {
             task,
             input,
             origin,
-            work,
+            run_spec,
             runtime,
             facts,
             place,
@@ -160,14 +160,14 @@ fn choose<'a>(
     about_all: bool,
     request: &SpawnRequest,
     definition: Option<&AgentDefinition>,
-    work: &Work,
+    run_spec: &RunSpec,
 ) -> Result<&'a Known, Refusal> {
     let of_request = request.command.is_some().then_some(EXEC);
-    let of_work = work.runtime.as_deref();
+    let of_spec = run_spec.runtime.as_deref();
     let of_agent = definition.and_then(of_agent);
     let chosen = match about_all {
-        true => of_work.or(of_request).or(of_agent),
-        false => of_request.or(of_agent).or(of_work),
+        true => of_spec.or(of_request).or(of_agent),
+        false => of_request.or(of_agent).or(of_spec),
     };
     named(tree, chosen)
 }
@@ -192,13 +192,13 @@ fn of_agent(agent: &AgentDefinition) -> Option<&str> {
 fn command(
     request: &SpawnRequest,
     definition: Option<&AgentDefinition>,
-    work: &Work,
+    run_spec: &RunSpec,
     runtime: &str,
 ) -> Option<Arc<[String]>> {
     let asked = request.command.clone();
     let own = || Some(Arc::from(definition?.command.as_ref()?.value.to_vec()));
-    let is_meant = work.runtime.as_deref().is_none_or(|of_tree| of_tree == runtime);
-    asked.or_else(own).or_else(|| work.command.clone().filter(|_| is_meant))
+    let is_meant = run_spec.runtime.as_deref().is_none_or(|of_tree| of_tree == runtime);
+    asked.or_else(own).or_else(|| run_spec.command.clone().filter(|_| is_meant))
 }
 
 /// Returns what is known of a runtime, with what a program of this kind costs.
@@ -206,14 +206,14 @@ fn priced(
     facts: Arc<RuntimeFacts>,
     request: &SpawnRequest,
     definition: Option<&AgentDefinition>,
-    work: &Work,
+    run_spec: &RunSpec,
     config: &Config,
 ) -> Arc<RuntimeFacts> {
     if &*facts.name != EXEC {
         return facts;
     }
     let own = definition.is_some_and(|agent| agent.command.is_some());
-    let cost = program_cost(config, work.plain && !own && request.command.is_none());
+    let cost = program_cost(config, run_spec.plain && !own && request.command.is_none());
     if cost == facts.cost { facts } else { Arc::new(RuntimeFacts { cost, ..(*facts).clone() }) }
 }
 
@@ -229,15 +229,15 @@ mod tests {
         let file = Source::new(SourceKind::File, "agents.toml", text);
         let config = Loader::new().file(file).load().expect("a configuration");
         let own = config.agent(&AgentId::parse("own").expect("an id"));
-        let tree = |runtime: Option<&str>| Work {
+        let tree = |runtime: Option<&str>| RunSpec {
             runtime: runtime.map(Into::into),
-            ..Work::command("/", ["tree"])
+            ..RunSpec::command("/", ["tree"])
         };
         let asked =
             SpawnRequest { command: Some(Arc::from(["asked".to_owned()])), ..<_>::default() };
         let silent = SpawnRequest::default();
-        let check = |request, definition, work, runtime, expected: Option<&str>| {
-            let found = command(request, definition, &work, runtime);
+        let check = |request, definition, run_spec, runtime, expected: Option<&str>| {
+            let found = command(request, definition, &run_spec, runtime);
             assert_eq!(found.as_ref().map(|words| &*words[0]), expected, "{runtime}");
         };
         check(&asked, own, tree(Some("exec")), "exec", Some("asked"));

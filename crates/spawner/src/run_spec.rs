@@ -11,7 +11,7 @@ pub(crate) const EXEC: &str = "exec";
 
 /// How runs are to be run, where their agent does not say.
 #[derive(Clone, Debug)]
-pub struct Work {
+pub struct RunSpec {
     /// The runtime; where absent that of the agent, then the spawner's default.
     pub runtime: Option<Arc<str>>,
     /// For the runtime `exec`: the program and its arguments.
@@ -38,7 +38,7 @@ pub(crate) fn program_cost(config: &Config, plain: bool) -> CostKind {
     }
 }
 
-impl Work {
+impl RunSpec {
     /// The spawner's default runtime, in this folder.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
         Self {

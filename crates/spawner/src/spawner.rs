@@ -25,7 +25,7 @@ use crate::message::TreeState;
 use crate::request::Ask;
 use crate::request::Unresolved;
 use crate::root_kind::RootKind;
-use crate::run_spec::Work;
+use crate::run_spec::RunSpec;
 use crate::runtimes::Runtimes;
 use crate::supervisor::{Entering, RecordedPieces, Supervisor};
 use crate::ticket_issuer::TicketIssuer;
@@ -64,7 +64,7 @@ pub struct RootSpec {
     /// Values it may read.
     pub context: Vec<ContextEntry>,
     /// How it and its children are run, where nothing else says.
-    pub work: Work,
+    pub run_spec: RunSpec,
     /// What a later start would need to do the same again, as JSON; recorded with the root.
     pub plan: Option<JsonText>,
 }
@@ -120,9 +120,9 @@ impl Spawner {
         let run = around.clock.mint();
         let root = RootId::new(run);
         let lock = around.folder.hold(root)?;
-        let RootSpec { kind, agent, task, label, context, work, plan } = spec;
-        let work = Arc::new(work);
-        let tree = self.tree_context(root, &agent, &work, Arc::clone(&around.clock));
+        let RootSpec { kind, agent, task, label, context, run_spec, plan } = spec;
+        let run_spec = Arc::new(run_spec);
+        let tree = self.tree_context(root, &agent, &run_spec, Arc::clone(&around.clock));
         let mut request = SpawnRequest { task, label, context, ..SpawnRequest::default() };
         let refused = |refusal| SpawnerError::Refused(Box::new(refusal));
         let ask = if runs {
@@ -132,7 +132,7 @@ impl Spawner {
                 origin: Origin::Root,
                 request: request.clone(),
                 input: None,
-                work,
+                run_spec,
                 place: 0,
             };
             let ask = unresolved.resolve(&tree).await.map_err(refused)?;
@@ -167,7 +167,7 @@ impl Spawner {
         &self,
         root: RootId,
         agent: &AgentId,
-        work: &Arc<Work>,
+        run_spec: &Arc<RunSpec>,
         clock: Arc<dyn Clock>,
     ) -> Arc<TreeContext> {
         let around = &self.surroundings;
@@ -179,7 +179,7 @@ impl Spawner {
             folder: Arc::clone(&around.folder),
             spool_folder: Arc::new(around.folder.spool_folder()),
             clock,
-            work: Arc::clone(work),
+            run_spec: Arc::clone(run_spec),
             runtimes: Arc::clone(&around.runtimes),
             active: Arc::clone(&around.active),
             ticket_issuer: around.ticket_issuer.clone(),
@@ -316,7 +316,9 @@ impl RootSpec {
             label: None,
             context: Vec::new(),
             // A process whose folder was removed under it has no better one than the root.
-            work: Work::in_folder(std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"))),
+            run_spec: RunSpec::in_folder(
+                std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+            ),
             plan: None,
         }
     }
@@ -351,8 +353,8 @@ impl RootSpec {
 
     /// With another way to run things.
     #[must_use]
-    pub fn work(mut self, work: Work) -> Self {
-        self.work = work;
+    pub fn run_spec(mut self, run_spec: RunSpec) -> Self {
+        self.run_spec = run_spec;
         self
     }
 

@@ -112,7 +112,7 @@ async fn launch(
     input: Input,
 ) -> Result<Launch, StoreError> {
     let Session { key, agent, depth, grant, inline_bytes: _, may_retry: _ } = session;
-    let Prepared { task, context, command, model, thinking, work, continues, .. } = *prepared;
+    let Prepared { task, context, command, model, thinking, run_spec, continues, .. } = *prepared;
     let definition = tree.config.agent(&agent);
     let (context, context_manifest) = link(tree, run, context).await?;
     Ok(Launch {
@@ -126,9 +126,9 @@ async fn launch(
         task,
         input,
         command,
-        ok_exit: Arc::clone(&work.ok_exit),
-        output: work.output,
-        working_folder: Arc::clone(&work.working_folder),
+        ok_exit: Arc::clone(&run_spec.ok_exit),
+        output: run_spec.output,
+        working_folder: Arc::clone(&run_spec.working_folder),
         run_folder: tree.folder.run_folder(run),
         spool_folder: Arc::clone(&tree.spool_folder),
         model,

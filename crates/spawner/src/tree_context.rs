@@ -21,7 +21,7 @@ use crate::clock::Clock;
 use crate::error::chain;
 use crate::excerpt::Excerpt;
 use crate::kept_values::KeptValues;
-use crate::run_spec::Work;
+use crate::run_spec::RunSpec;
 use crate::runtimes::Runtimes;
 use crate::ticket_issuer::TicketIssuer;
 
@@ -47,7 +47,7 @@ pub(crate) struct TreeContext {
     pub(crate) spool_folder: Arc<PathBuf>,
     pub(crate) clock: Arc<dyn Clock>,
     /// How runs are run that their request and their agent leave open.
-    pub(crate) work: Arc<Work>,
+    pub(crate) run_spec: Arc<RunSpec>,
     pub(crate) runtimes: Arc<Runtimes>,
     pub(crate) minted: AtomicU64,
     /// How many pieces the owner has asked for.

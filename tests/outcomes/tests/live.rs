@@ -14,7 +14,7 @@ use offshoot_outcomes::{Agent, Ends, Prints, Row, rows};
 use offshoot_process::{KeeperCommand, Options, Processes};
 use offshoot_runtime::{FnRuntime, OutputFormat, WaitFor};
 use offshoot_runtime_exec::{ExecOptions, ExecRuntime};
-use offshoot_spawner::{FanAnswer, FanOut, Piece, RootSpec, Session, Spawner, Work};
+use offshoot_spawner::{FanAnswer, FanOut, Piece, RootSpec, RunSpec, Session, Spawner};
 use offshoot_store::{DataFolder, SqliteStore, Store};
 use offshoot_test_support::{Disk, fake_agent};
 use tempfile::TempDir;
@@ -111,7 +111,7 @@ impl Place {
             Ends::BesideAFailure => FanOut::new([piece, beside(&["exit", "1"])]).max_fail(0),
             _ => FanOut::new([piece]),
         };
-        let order = order.work(work(row, &fifo, self.home.path()));
+        let order = order.run_spec(run_spec(row, &fifo, self.home.path()));
         if row.ends == Ends::Cancelled {
             rustix::fs::mknodat(
                 rustix::fs::CWD,
@@ -163,13 +163,13 @@ fn timed(mut piece: Piece, row: &Row) -> Piece {
     piece
 }
 
-fn work(row: &Row, fifo: &Path, folder: &Path) -> Work {
-    let work = match row.agent {
-        Agent::Panics => Work::in_folder(folder).runtime("panics"),
-        agent => Work::command(folder, command(agent, fifo).iter()),
+fn run_spec(row: &Row, fifo: &Path, folder: &Path) -> RunSpec {
+    let run_spec = match row.agent {
+        Agent::Panics => RunSpec::in_folder(folder).runtime("panics"),
+        agent => RunSpec::command(folder, command(agent, fifo).iter()),
     };
     let output = if row.json { OutputFormat::Json } else { OutputFormat::Text };
-    work.ok_exit(row.ok_exit.iter().copied()).output(output)
+    run_spec.ok_exit(row.ok_exit.iter().copied()).output(output)
 }
 
 fn command(agent: Agent, fifo: &Path) -> Arc<[String]> {

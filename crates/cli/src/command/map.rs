@@ -96,7 +96,7 @@ fn plan(
 fn task(arguments: &MapArguments, prepared: &Prepared) -> Result<Arc<str>, Failure> {
     match &arguments.task {
         Some(task) => Ok(task.as_str().into()),
-        None if prepared.work.command.is_some() => Ok(prepared.command_line().into()),
+        None if prepared.run_spec.command.is_some() => Ok(prepared.command_line().into()),
         None => Err(Failure::input("nothing says what to do with each piece")
             .hint("say it with --task, or give a command after `--`")),
     }

@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &RunArguments, cx: &Invocation) -> Result<Exit, Fai
             task: task.as_str().into(),
             label: work.label.as_deref().map(Into::into),
             context: plan.context.clone(),
-            work: prepared.work,
+            run_spec: prepared.run_spec,
             plan: Some(plan.recorded()?),
         };
         single::run(&engine, spec, tree, interrupts, cx).await

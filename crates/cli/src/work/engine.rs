@@ -10,7 +10,7 @@ use offshoot_plugin_host::shutdown_all;
 use offshoot_process::Processes;
 use offshoot_runtime_claude::ClaudeRuntime;
 use offshoot_runtime_exec::{ExecOptions, ExecRuntime};
-use offshoot_spawner::{Session, Spawner, SpawnerError, TicketIssuer, Work};
+use offshoot_spawner::{RunSpec, Session, Spawner, SpawnerError, TicketIssuer};
 use offshoot_store::{DataFolder, SqliteStore, Store};
 
 use super::children::{Children, TreeSlot};
@@ -65,16 +65,16 @@ impl Engine {
             ));
         }
         leftovers::see_to(&folder, &*store, cx)?;
-        let work = &prepared.work;
+        let run_spec = &prepared.run_spec;
         let Children { processes, tree } = prepared.plugins.children(cx)?.clone();
-        let claude = claude(&config, &processes, work, cx).await?;
+        let claude = claude(&config, &processes, run_spec, cx).await?;
         let door = Door::bind(&folder, &cx.environment)?;
         let heads = Heads::new(&config, processes.clone(), cx);
         let mut builder = Spawner::builder().runtime(exec(&config, processes, cx));
         if let Some(claude) = claude {
             builder = builder.runtime(claude);
         }
-        if work.runtime.as_deref() == Some(OPENAI) || openai::is_wanted(&config) {
+        if run_spec.runtime.as_deref() == Some(OPENAI) || openai::is_wanted(&config) {
             builder = builder.runtime(openai::runtime(&config, cx)?);
         }
         for runtime in prepared.plugins.runtimes() {
@@ -145,16 +145,16 @@ fn exec(config: &Config, processes: Processes, cx: &Invocation) -> ExecRuntime {
 async fn claude(
     config: &Config,
     processes: &Processes,
-    work: &Work,
+    run_spec: &RunSpec,
     cx: &Invocation,
 ) -> Result<Option<ClaudeRuntime>, Failure> {
     let options = claude::options(config, cx)?;
-    if claude::find(&options, &work.working_folder, cx).is_err() {
+    if claude::find(&options, &run_spec.working_folder, cx).is_err() {
         return Ok(None);
     }
     let runtime = ClaudeRuntime::new(processes.clone(), options.clone());
-    if work.runtime.as_deref() == Some(CLAUDE) {
-        claude::check(&runtime, &options, &work.working_folder).await?;
+    if run_spec.runtime.as_deref() == Some(CLAUDE) {
+        claude::check(&runtime, &options, &run_spec.working_folder).await?;
     }
     Ok(Some(runtime))
 }

@@ -86,7 +86,7 @@ pub(crate) async fn run(
         task,
         label,
         context,
-        work: prepared.work,
+        run_spec: prepared.run_spec,
         plan,
     };
     let session = match tree {
@@ -109,7 +109,7 @@ pub(crate) async fn run(
     let follow = progress::follow(&session, pieces.len(), cx.output);
     let work = async {
         let order = FanOut {
-            work: None,
+            run_spec: None,
             pieces,
             strategy: terms.merging.strategy(),
             external,

@@ -122,20 +122,20 @@ impl Plan {
         limits: &LimitArguments,
         cx: &Invocation,
     ) -> Self {
-        let Prepared { agent, work, runtime, command: program, is_paid: _, plugins } = prepared;
+        let Prepared { agent, run_spec, runtime, command: program, is_paid: _, plugins } = prepared;
         Self {
             command: command.into(),
             agent: agent.clone(),
             runtime: Arc::clone(runtime),
             program: Arc::clone(program),
-            program_given: work.command.is_some(),
-            program_configured: work.command.is_some() && !work.plain,
-            working_folder: Arc::clone(&work.working_folder),
+            program_given: run_spec.command.is_some(),
+            program_configured: run_spec.command.is_some() && !run_spec.plain,
+            working_folder: Arc::clone(&run_spec.working_folder),
             opened_in: Arc::new(cx.environment.working_folder.clone()),
             config: cx.global.config.as_ref().map(|config| cx.absolute(config)),
             plugin_path: plugins.named().to_vec(),
-            ok_exit: Arc::clone(&work.ok_exit),
-            output: match work.output {
+            ok_exit: Arc::clone(&run_spec.ok_exit),
+            output: match run_spec.output {
                 OutputFormat::Text => "text".into(),
                 OutputFormat::Json => JSON.into(),
             },

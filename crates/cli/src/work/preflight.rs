@@ -10,7 +10,7 @@ use offshoot_plugin_host::{Checked, PluginError};
 use offshoot_policy::Terms;
 use offshoot_process::{make_room, resolve_program};
 use offshoot_runtime::{CostKnowledge, OutputFormat, Runtime};
-use offshoot_spawner::Work;
+use offshoot_spawner::RunSpec;
 
 use super::claude::{self, CLAUDE};
 use super::openai::{self, OPENAI};
@@ -34,7 +34,7 @@ pub(crate) struct Prepared {
     /// Which agent.
     pub(crate) agent: AgentId,
     /// How.
-    pub(crate) work: Work,
+    pub(crate) run_spec: RunSpec,
     /// What runs it.
     pub(crate) runtime: Arc<str>,
     /// The program and its arguments, for people and for the record.
@@ -122,7 +122,7 @@ pub(crate) fn prepare(
     if !arguments.dry_run {
         load_others(&mut plugins, runtime, &config, cx);
     }
-    let work = Work {
+    let run_spec = RunSpec {
         runtime: Some(runtime.into()),
         command: (runtime == EXEC || !command.is_empty()).then(|| Arc::clone(&program)),
         ok_exit: arguments.ok_exit.as_slice().into(),
@@ -131,7 +131,7 @@ pub(crate) fn prepare(
             OutputArgument::Json => OutputFormat::Json,
         },
         plain,
-        ..Work::in_folder(folder)
+        ..RunSpec::in_folder(folder)
     };
     let config = match cost {
         CostKnowledge::None => config,
@@ -148,7 +148,7 @@ pub(crate) fn prepare(
     let is_paid = cost != CostKnowledge::None;
     Ok((
         config,
-        Prepared { agent, work, runtime: runtime.into(), command: program, is_paid, plugins },
+        Prepared { agent, run_spec, runtime: runtime.into(), command: program, is_paid, plugins },
     ))
 }
 

@@ -63,7 +63,7 @@ pub(crate) fn resume(root: RootId, cx: &Invocation) -> Result<Exit, Failure> {
                 task,
                 label,
                 context: plan.context.clone(),
-                work: prepared.work,
+                run_spec: prepared.run_spec,
                 plan: None,
             };
             return single::run(&engine, spec, Some(tree), interrupts, cx).await;
@@ -141,7 +141,7 @@ fn as_it_was(
     cx: &Invocation,
 ) -> Result<(Config, Prepared), Failure> {
     let mut prepared = prepared;
-    prepared.work.working_folder = Arc::clone(&plan.working_folder);
+    prepared.run_spec.working_folder = Arc::clone(&plan.working_folder);
     let Some(was) = &plan.held else { return Ok((config, prepared)) };
     let changes = held::changes(was, &config, &prepared.agent)?;
     changes.iter().for_each(|change| cx.output.note(change));

@@ -21,7 +21,7 @@ use crate::machine::Reach;
 use crate::message::call::{spawn, wait_for, write};
 use crate::message::{Asking, Children, Message, over};
 use crate::request::{Ask, Unresolved};
-use crate::run_spec::Work;
+use crate::run_spec::RunSpec;
 use crate::tree_context::{MergeThreads, TreeContext};
 
 /// The longest report. It is a line for people, and stands in the record as it is.
@@ -226,9 +226,10 @@ impl Agents {
     /// Fills in what a request leaves open.
     async fn resolve(&self, asking: &Asking, child: ChildRequest) -> Result<Ask, Refusal> {
         let ChildRequest { request, folder } = child;
-        let mut work = Arc::clone(&self.tree.work);
+        let mut run_spec = Arc::clone(&self.tree.run_spec);
         if let Some(folder) = folder {
-            work = Arc::new(Work { working_folder: Arc::new(folder), ..(*work).clone() });
+            run_spec =
+                Arc::new(RunSpec { working_folder: Arc::new(folder), ..(*run_spec).clone() });
         }
         let unresolved = Unresolved {
             caller: asking.index,
@@ -236,7 +237,7 @@ impl Agents {
             origin: Origin::Agent,
             request,
             input: None,
-            work,
+            run_spec,
             place: 0,
         };
         unresolved.resolve(&self.tree).await

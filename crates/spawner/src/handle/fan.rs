@@ -21,7 +21,7 @@ use crate::handle::tree_state::over;
 use crate::machine::RunIndex;
 use crate::message::{FanEvent, FanId, Message, TreeState};
 use crate::request::{Ask, Unresolved};
-use crate::run_spec::Work;
+use crate::run_spec::RunSpec;
 use crate::stored_values::StoredValues;
 use crate::tree_context::TreeContext;
 
@@ -35,7 +35,7 @@ pub(crate) const HELD_BYTES: u64 = 32 << 20;
 #[derive(Clone, Debug)]
 pub struct FanOut {
     /// How the pieces are run, where their agent does not say; as the root says where absent.
-    pub work: Option<Work>,
+    pub run_spec: Option<RunSpec>,
     /// The pieces, in the order that the answer keeps.
     pub pieces: Vec<Piece>,
     /// How results become one.
@@ -127,7 +127,7 @@ impl FanOut {
     /// Pieces whose answers are concatenated, and of which each has to complete.
     pub fn new(pieces: impl IntoIterator<Item = Piece>) -> Self {
         Self {
-            work: None,
+            run_spec: None,
             pieces: pieces.into_iter().collect(),
             strategy: Strategy::Concatenate,
             external: None,
@@ -166,8 +166,8 @@ impl FanOut {
 
     /// With a way of its own to run the pieces.
     #[must_use]
-    pub fn work(mut self, work: Work) -> Self {
-        self.work = Some(work);
+    pub fn run_spec(mut self, run_spec: RunSpec) -> Self {
+        self.run_spec = Some(run_spec);
         self
     }
 }
@@ -227,7 +227,7 @@ impl Fan {
         state: watch::Receiver<TreeState>,
         order: FanOut,
     ) -> Result<Self, SpawnerError> {
-        let FanOut { work, pieces, strategy, external, on_failure, max_fail } = order;
+        let FanOut { run_spec, pieces, strategy, external, on_failure, max_fail } = order;
         // Before anything runs: parameters that the merge cannot use cost nothing then.
         let job = match &external {
             Some(external) => {
@@ -236,7 +236,7 @@ impl Fan {
             }
             None => None,
         };
-        let work = work.map_or_else(|| Arc::clone(&tree.work), Arc::new);
+        let run_spec = run_spec.map_or_else(|| Arc::clone(&tree.run_spec), Arc::new);
         let id = FanId(tree.mint());
         let first = tree.mint_places(pieces.len());
         let numbers = first..first + u32::try_from(pieces.len()).expect("fewer pieces than 2^32");
@@ -253,7 +253,7 @@ impl Fan {
                 origin: Origin::Piece,
                 request,
                 input,
-                work: Arc::clone(&work),
+                run_spec: Arc::clone(&run_spec),
                 place,
             };
             let chosen = tree.chosen.get().and_then(|chosen| chosen.get(&(first + place)));

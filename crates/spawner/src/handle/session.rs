@@ -88,7 +88,7 @@ impl Session {
             origin: Origin::Piece,
             request,
             input: None,
-            work: Arc::clone(&self.tree.work),
+            run_spec: Arc::clone(&self.tree.run_spec),
             place: 0,
         };
         let ask = unresolved.resolve(&self.tree).await?;

@@ -14,7 +14,7 @@ use crate::error::SpawnerError;
 use crate::handle::{HELD_BYTES, Piece, Session};
 use crate::machine::{EndedPiece, Library, Recall, Recalled, RunIndex, Waiting};
 use crate::request::{Prepared, Unresolved};
-use crate::run_spec::Work;
+use crate::run_spec::RunSpec;
 use crate::runtimes::Runtimes;
 use crate::spawner::{Begin, RootSpec, Spawner};
 use crate::supervisor::{Entering, Recorded, RecordedPieces};
@@ -109,9 +109,9 @@ impl AbandonedTree {
     pub async fn resume(self, spec: RootSpec) -> Result<Session, SpawnerError> {
         let Self { spawner, root, lock, recall } = self;
         let around = &spawner.surroundings;
-        let RootSpec { agent, work, .. } = spec;
+        let RootSpec { agent, run_spec, .. } = spec;
         let clock = Onward::from(&around.clock, recall.last_at());
-        let tree = spawner.tree_context(root, &agent, &Arc::new(work), clock);
+        let tree = spawner.tree_context(root, &agent, &Arc::new(run_spec), clock);
         let Recalled { machine, effects, waiting, over, ending, kept_values } =
             recall.reopen(tree.clock.now());
         tree.kept_values.restore(kept_values);
@@ -197,9 +197,9 @@ async fn prepare(
         command: particulars.command,
         ..SpawnRequest::default()
     };
-    let work = match particulars.folder {
-        Some(working_folder) => Arc::new(Work { working_folder, ..(*tree.work).clone() }),
-        None => Arc::clone(&tree.work),
+    let run_spec = match particulars.folder {
+        Some(working_folder) => Arc::new(RunSpec { working_folder, ..(*tree.run_spec).clone() }),
+        None => Arc::clone(&tree.run_spec),
     };
     let unresolved = Unresolved {
         caller: RunIndex::ROOT,
@@ -207,7 +207,7 @@ async fn prepare(
         origin,
         request,
         input,
-        work,
+        run_spec,
         place: 0,
     };
     let ask = unresolved.resolve_as(Some(chosen), task, tree);

@@ -309,9 +309,10 @@ impl Supervisor {
         self.next_reply += 1;
         let reply = ReplyId(self.next_reply);
         self.asked.push_back(Asked { reply, prepared: ask.prepared(), to });
-        let Ask { caller, request, task, input, origin, facts, number, work, .. } = ask;
-        let usual = &self.tree.work.working_folder;
-        let folder = (work.working_folder != *usual).then(|| Arc::clone(&work.working_folder));
+        let Ask { caller, request, task, input, origin, facts, number, run_spec, .. } = ask;
+        let usual = &self.tree.run_spec.working_folder;
+        let folder =
+            (run_spec.working_folder != *usual).then(|| Arc::clone(&run_spec.working_folder));
         let run = self.tree.clock.mint();
         let place = number;
         let spawn =

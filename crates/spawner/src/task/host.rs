@@ -64,7 +64,7 @@ impl Host for AgentHost {
                 origin: Origin::Agent,
                 request,
                 input: None,
-                work: Arc::clone(&tree.work),
+                run_spec: Arc::clone(&tree.run_spec),
                 place: 0,
             };
             spawn(&sender, unresolved.resolve(&tree).await?).await

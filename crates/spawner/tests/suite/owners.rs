@@ -9,7 +9,9 @@ use offshoot_model::{
     CancelledBy, Ending, EventKind, JsonText, Payload, Reason, RefusalCode, RunStatus,
 };
 use offshoot_runtime::{Finished, FnRuntime, RunHost, WaitFor};
-use offshoot_spawner::{FanOut, Piece, RootSpec, Session, Spawner, SpawnerError, TestClock, Work};
+use offshoot_spawner::{
+    FanOut, Piece, RootSpec, RunSpec, Session, Spawner, SpawnerError, TestClock,
+};
 use offshoot_store::{DataFolder, SqliteStore};
 
 use crate::asking::{ask, config};
@@ -233,7 +235,7 @@ async fn a_root_is_described_in_words() {
     let spec = RootSpec::new("task")
         .label("a name")
         .plan(plan)
-        .work(Work::command("/", ["true"]).ok_exit([0, 1]).runtime("other"));
+        .run_spec(RunSpec::command("/", ["true"]).ok_exit([0, 1]).runtime("other"));
     let session = spawner.open(spec).await.expect("a root");
     session.counts().await;
     let tree = spawner.tree().expect("a record");

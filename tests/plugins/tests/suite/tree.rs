@@ -8,7 +8,7 @@ use offshoot_model::{JsonText, Payload};
 use offshoot_plugin_host::Surroundings;
 use offshoot_plugin_tests::{folder, json, load};
 use offshoot_process::{Options, Processes};
-use offshoot_spawner::{ExternalMerge, FanOut, Piece, RootSpec, Spawner, Work};
+use offshoot_spawner::{ExternalMerge, FanOut, Piece, RootSpec, RunSpec, Spawner};
 
 fn config(settings: &[(&str, &str)]) -> Config {
     let loader = settings.iter().fold(Loader::new(), |loader, (key, value)| {
@@ -58,7 +58,7 @@ async fn a_program_of_one_plugin_is_merged_by_another() {
         let merge = misbehave.merge("misbehave", &json("{}")).expect("it has one");
         let params = JsonText::of(&params).expect("text");
         let order = FanOut::new(["a", "b"].map(Piece::task))
-            .work(Work::command(PathBuf::from("/"), ["cat"]))
+            .run_spec(RunSpec::command(PathBuf::from("/"), ["cat"]))
             .merge_by(ExternalMerge { merge: Arc::new(merge), params });
         session.fan_out(order).await.expect("admitted").answer().await.expect("the pieces ran")
     };

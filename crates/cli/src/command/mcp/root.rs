@@ -94,7 +94,7 @@ impl OwnTree {
             task: TASK.into(),
             label: label.map(Into::into),
             context: Vec::new(),
-            work: prepared.work.clone(),
+            run_spec: prepared.run_spec.clone(),
             // Nobody but its client could go on with it.
             plan: None,
         };

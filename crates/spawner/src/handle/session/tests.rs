@@ -30,7 +30,7 @@ async fn check(max_concurrent: &str, before: usize, after: usize) {
             origin: Origin::Piece,
             request,
             input: None,
-            work: Arc::clone(&session.tree.work),
+            run_spec: Arc::clone(&session.tree.run_spec),
             place: 0,
         };
         let ask = Box::new(unresolved.resolve(&session.tree).await.expect("a request"));
