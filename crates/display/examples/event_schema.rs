@@ -2,5 +2,5 @@
 #![expect(clippy::print_stdout, reason = "this is what it is for")]
 
 fn main() {
-    println!("{:#}", offshoot_display::event_schema());
+    println!("{:#}", offshoot_model::event_schema().as_value());
 }

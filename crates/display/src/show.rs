@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{
-    Admitted, Cleanup, Ending, Event, EventKind, Grant, InputRange, MicroUsd, Node, Origin,
-    Payload, Reason, Refusal, RootId, RunId, RunStatus, TokenCount, Tree,
+    Admitted, Cleanup, Ending, Event, EventKind, Grant, InputRange, Node, Origin, Payload, Reason,
+    Refusal, RootId, RunId, RunStatus, TokenCount, Tree,
 };
 
-use crate::line::{beside_status, keeper_failed, used, why};
+use crate::line::{beside_status, why};
 use crate::style::Style;
-use crate::{name, neutral, number};
+use crate::{name, neutral, number, used};
 
 /// Gathers what a record says about one run. Shown as lines of `word  what`, without a newline at its end; shows
 /// nothing while the record has not named the run.
@@ -28,7 +28,8 @@ pub struct Show {
     /// How many reports the run has made, and the last one.
     reports: u64,
     report: Option<Arc<str>>,
-    notes: Vec<String>,
+    /// Whatever else is told of it, by the word of the event.
+    notes: Vec<(&'static str, String)>,
 }
 
 /// How much of a task or an answer is shown; the rest is a matter for the command that prints it whole.
@@ -73,73 +74,7 @@ impl Show {
                 (self.reports, self.report) = (self.reports + 1, Some(Arc::clone(text)));
             }
             EventKind::Stopping { reason } => self.stopping = Some((**reason).clone()),
-            EventKind::BusyWaiting { cpu_ms, wait_ms } => {
-                self.note(number::busy(*cpu_ms, *wait_ms));
-            }
             EventKind::Ended(ending) => self.ending = Some(ending.clone()),
-            EventKind::BudgetNotice => self.note("four fifths of its budget were used"),
-            EventKind::Overrun { tokens, micro_usd } => self.note(format!(
-                "used {} tokens and {} more than was reserved for it",
-                number::count(*tokens),
-                number::dollars(MicroUsd::from_micros(*micro_usd))
-            )),
-            EventKind::BudgetRaised { tokens, micro_usd } => self.note(format!(
-                "the operator added {} tokens and {} to its budget",
-                number::count(*tokens),
-                number::dollars(MicroUsd::from_micros(*micro_usd))
-            )),
-            EventKind::StrayEnded { pid, name } => self.note(format!(
-                "process {pid} ({}) had left its run, and was ended with the last one",
-                neutral::line(name)
-            )),
-            EventKind::KeeperFailed { pid, found, error } => {
-                self.note(keeper_failed(*pid, *found, error.as_deref()));
-            }
-            EventKind::StallLent => {
-                self.note("got a lent slot, because its holders waited for it in silence");
-            }
-            EventKind::Merged(merged) => self.note(format!(
-                "merged {} results by {}, {} failures",
-                number::count(merged.merged.into()),
-                neutral::line(&merged.strategy),
-                number::count(merged.failed.into())
-            )),
-            EventKind::Delivered { redelivered, .. } => {
-                self.note(if *redelivered {
-                    "answer delivered to its parent, not for the first time"
-                } else {
-                    "answer delivered to its parent"
-                });
-            }
-            EventKind::Reopened => self.note("resumed by a new supervisor"),
-            EventKind::Resumed { attempt, continues, after, wait_ms } => {
-                let why = match after {
-                    Some(fault) => neutral::line(&fault.to_string()).into_owned(),
-                    None => "interrupted".to_owned(),
-                };
-                let why = match wait_ms {
-                    Some(wait) => {
-                        format!("{why}, waited {}", number::duration(Duration::from_millis(*wait)))
-                    }
-                    None => why,
-                };
-                self.note(match continues {
-                    true => format!("{why}, and went on in attempt {attempt}"),
-                    false => format!("{why}, and began again in attempt {attempt}"),
-                });
-            }
-            EventKind::TurnEnded { .. } => self.note("took a further turn"),
-            EventKind::Letter { from, .. } => self.note(match from {
-                Some(from) => format!("got a message from {from}"),
-                None => "got a message from the operator".to_owned(),
-            }),
-            EventKind::Undelivered { .. } => {
-                self.note("answer not delivered: its parent is over");
-            }
-            EventKind::Removal { error: Some(error) } => {
-                self.note(format!("its folder could not be removed: {}", neutral::line(error)));
-            }
-            EventKind::Removal { error: None } => self.note("its folder was removed at last"),
             EventKind::Starting
             | EventKind::Started { .. }
             | EventKind::Progress { .. }
@@ -147,16 +82,13 @@ impl Show {
             | EventKind::Kept { .. }
             | EventKind::Waiting
             | EventKind::Returned => {}
+            kind => self.notes.push((kind.name(), neutral::line(&kind.text()).into_owned())),
         }
     }
 
     /// The supervisor of the run's tree is gone: what the record leaves open is lost. To be called after the last event.
     pub fn lose(&mut self, root: RootId) {
         self.tree.lose(root);
-    }
-
-    fn note(&mut self, note: impl Into<String>) {
-        self.notes.push(note.into());
     }
 
     fn rows(&self, node: &Node, admitted: &Admitted) -> Vec<(&'static str, String)> {
@@ -187,8 +119,8 @@ impl Show {
             row("refused", Some(refused(refusal, *times)));
         }
         row("reported", self.report.as_deref().map(|text| reported(text, self.reports)));
-        for note in &self.notes {
-            row("note", Some(note.clone()));
+        for (word, note) in &self.notes {
+            row(word, Some(note.clone()));
         }
         row("hint", node.reason.as_ref().and_then(Reason::hint).map(str::to_owned));
         let ending = self.ending.as_deref();

@@ -13,9 +13,9 @@ use std::fmt;
 
 use offshoot_model::{Node, Origin, RunId, RunStatus, Tree};
 
-use crate::line::{beside_status, used};
+use crate::line::beside_status;
 use crate::style::Style;
-use crate::{name, neutral, number};
+use crate::{name, neutral, number, used};
 
 /// A picture of a tree, shown without a newline at its end.
 #[derive(Clone, Debug)]

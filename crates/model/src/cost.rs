@@ -4,14 +4,16 @@ use std::fmt;
 use std::ops::Add;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// US dollars in millionths, from zero to [`MicroUsd::MAX`]. Integers, so that sums add up to the last digit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[schemars(from = "f64")]
 pub struct MicroUsd(u64);
 
 /// A cost that keeps apart what is known, what is estimated and how many runs said nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Cost {
     /// Reported by runtimes.

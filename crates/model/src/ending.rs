@@ -2,12 +2,13 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Cost, Payload, RunStatus, Usage};
 
 /// The one terminal fact about a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Ending {
     /// Why it is over. The status follows from it.
@@ -29,7 +30,7 @@ pub struct Ending {
 }
 
 /// The typed reason. It comes from the runtime's own evidence, never from the text of an answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Reason {
     /// It did what it was asked. `exit_code` for programs, which may be told to take others than 0 for success.
@@ -119,7 +120,7 @@ pub enum Reason {
 }
 
 /// Who cancelled a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CancelledBy {
     /// The person at the terminal, or a command of theirs.

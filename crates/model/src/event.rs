@@ -1,36 +1,43 @@
 //! What happened, in the order in which it happened.
 
-use std::path::PathBuf;
+mod admitted;
+mod process;
+mod schema;
+
+use std::fmt;
 use std::sync::Arc;
 
-use offshoot_session_key::{AgentId, SessionKey};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
 use crate::{
-    Cleanup, ContentHash, ContextEntry, Cost, DeliveryId, Ending, Grant, JsonText, Payload,
-    Refusal, RootId, Rules, RunId, SpawnRequest, Timestamp, Usage, VariableRef,
+    Cost, DeliveryId, Ending, Payload, Refusal, RootId, RunId, Timestamp, Usage, VariableRef,
+    number,
 };
 
+pub use admitted::{Admitted, InputRange, Origin, Particulars};
+pub use process::{BootId, ProcessIdentity};
+pub use schema::event_schema;
+
 /// One entry of a tree's record. Screen, journal and parent read the same entries.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
-    /// Whose tree.
+    /// The tree, named by the run of its root.
     pub root: RootId,
-    /// Position within the tree, from 1, without gaps among kept events. Progress carries the last kept number.
+    /// Its place in the tree's record, from 1 and without gaps. Progress carries the number of the last event that was kept.
     pub seq: u64,
-    /// When.
+    /// The moment at which it was recorded.
     pub at: Timestamp,
-    /// About which run.
+    /// The run to which it happened.
     pub run: RunId,
-    /// What.
+    /// What happened: a word, or an object with one word as its key.
     pub kind: EventKind,
 }
 
-/// What can happen to a run. Closed: whoever reads it meets every case. Tagged from outside, because results inside
-/// stay unparsed text, which a tag among the fields would forbid.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What can happen to a run.
+// Tagged from outside, because results inside stay unparsed text, which a tag among the fields would forbid.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
     /// A run exists, and waits for a slot. A root is admitted too.
@@ -188,7 +195,7 @@ pub enum EventKind {
 }
 
 /// The state of a keeper that was found not to hold any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KeeperFault {
     /// The keeper had ended.
@@ -210,174 +217,8 @@ impl KeeperFault {
     }
 }
 
-/// All that is known of a run when it is created, and all that a later start needs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Admitted {
-    /// Its address.
-    pub key: SessionKey,
-    /// Who asked; none for a root.
-    pub parent: Option<RunId>,
-    /// The running agent, which the key of a deep session does not name.
-    pub agent: AgentId,
-    /// Levels below the root.
-    pub depth: u32,
-    /// Who wanted it.
-    pub origin: Origin,
-    /// A short name for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub label: Option<Arc<str>>,
-    /// Which runtime; none for a root that only holds pieces.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub runtime: Option<Arc<str>>,
-    /// The task: text while it is small, a reference otherwise.
-    pub task: Payload,
-    /// For a piece: what was cut out of which file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input: Option<InputRange>,
-    /// For a piece: its place among all pieces that the root's owner asked for, from 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<u32>,
-    /// What else was asked for; none where the root's plan says it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub particulars: Option<Box<Particulars>>,
-    /// The terms.
-    pub grant: Arc<Grant>,
-    /// What its own spawns are held to, where that is not what its parent's are held to. A root always says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rules: Option<Arc<Rules>>,
-    /// What becomes of it once its result was handed over.
-    #[serde(default, skip_serializing_if = "Cleanup::is_keep")]
-    pub cleanup: Cleanup,
-    /// For a root: so many minutes after its last event it is shown only to whoever asks for everything. Never where
-    /// absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub archive_after_minutes: Option<u64>,
-    /// For a root: the plan it was opened with, as JSON.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plan: Option<JsonText>,
-}
-
-/// What a request asked for beside its task, as far as a later start of the same run needs it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Particulars {
-    /// The values it may read.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub context: Vec<ContextEntry>,
-    /// A command of the caller's choosing.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<Arc<[String]>>,
-    /// Another model than the configured one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// Another thinking level than the configured one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub thinking: Option<String>,
-    /// Another folder to work in than that of the tree.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub folder: Option<Arc<PathBuf>>,
-    /// What was to become of it, as the request had it. What holds stands beside this.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cleanup: Option<Cleanup>,
-}
-
-impl Particulars {
-    /// Those of a request; none where it asked for nothing but its task.
-    pub fn of(request: &SpawnRequest, folder: Option<Arc<PathBuf>>) -> Option<Box<Self>> {
-        let SpawnRequest { context, command, model, thinking, cleanup, .. } = request;
-        let particulars = Self {
-            context: context.clone(),
-            command: command.clone(),
-            model: model.clone(),
-            thinking: thinking.clone(),
-            folder,
-            cleanup: *cleanup,
-        };
-        particulars.unless_empty()
-    }
-
-    /// Only what was chosen for it; none where nothing was.
-    pub fn chosen(request: &SpawnRequest) -> Option<Box<Self>> {
-        let (model, thinking) = (request.model.clone(), request.thinking.clone());
-        Self { model, thinking, ..Self::default() }.unless_empty()
-    }
-
-    fn unless_empty(self) -> Option<Box<Self>> {
-        (self != Self::default()).then(|| Box::new(self))
-    }
-}
-
-/// Who wanted a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Origin {
-    /// The operator opened a tree.
-    Root,
-    /// A piece of the operator's own map or fanout: not counted as a spawn.
-    Piece,
-    /// An agent asked.
-    Agent,
-}
-
-/// Part of a file that a piece reads. The file is not copied.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct InputRange {
-    /// Absolute, and without symbolic links when it was cut: later it is not opened over one.
-    pub path: Arc<PathBuf>,
-    /// First byte.
-    pub offset: u64,
-    /// Number of bytes.
-    pub length: u64,
-    /// Of these bytes, taken while cutting.
-    pub hash: Option<ContentHash>,
-}
-
-/// A process, named so that a reused number is not mistaken for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ProcessIdentity {
-    /// Process id, which is also the id of its group.
-    pub pid: u32,
-    /// Start time in clock ticks since boot, from field 22 of `/proc/{pid}/stat`.
-    pub start_time: u64,
-    /// Since which boot. None in records of earlier versions, and where the system does not tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub boot: Option<BootId>,
-}
-
-/// The random number by which the kernel names the time from one start of the machine to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct BootId(Uuid);
-
-impl BootId {
-    /// From `/proc/sys/kernel/random/boot_id`, as a number.
-    pub const fn from_u128(number: u128) -> Self {
-        Self(Uuid::from_u128(number))
-    }
-}
-
-impl ProcessIdentity {
-    /// A process of no particular boot.
-    pub const fn new(pid: u32, start_time: u64) -> Self {
-        Self { pid, start_time, boot: None }
-    }
-
-    /// Returns the same process, with the boot in which it was started.
-    pub const fn of_boot(self, boot: Option<BootId>) -> Self {
-        Self { boot, ..self }
-    }
-
-    /// True if it may be a process of this boot. One of another boot is gone, and its number is another process's.
-    pub fn may_be_of(&self, boot: Option<BootId>) -> bool {
-        self.boot.is_none() || self.boot == boot
-    }
-}
-
 /// What came of a merge.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MergeSummary {
     /// The strategy, as written on the command line.
@@ -409,77 +250,96 @@ impl EventKind {
     }
 }
 
-/// One list gives both, so that no kind is missing in either.
-macro_rules! names {
-    ($($kind:pat => $name:literal,)*) => {
+/// One row for each kind: its word, and what a line about it says beside the word. The word is that of JSON.
+macro_rules! table {
+    ($($kind:pat => $word:literal, $text:expr;)*) => {
         impl EventKind {
             /// The words for all kinds, in the order in which they are declared here.
-            pub const NAMES: &[&str] = &[$($name),*];
+            pub const NAMES: &[&str] = &[$($word),*];
 
             /// The word for it, as in JSON.
+            #[expect(unused_variables, reason = "what a kind holds is for its text")]
             pub const fn name(&self) -> &'static str {
                 match self {
-                    $($kind => $name,)*
+                    $($kind => $word,)*
+                }
+            }
+
+            /// What there is to say about it, in one line and without its word; empty where the word says all. It repeats what
+            /// agents have written as it is: what shows it makes it harmless.
+            pub fn text(&self) -> String {
+                match self {
+                    $($kind => $text.into(),)*
                 }
             }
         }
     };
 }
 
-names! {
-    Self::Admitted(_) => "admitted",
-    Self::Refused { .. } => "refused",
-    Self::Starting => "starting",
-    Self::Started { .. } => "started",
-    Self::Progress { .. } => "progress",
-    Self::Reported { .. } => "reported",
-    Self::Used { .. } => "used",
-    Self::Waiting => "waiting",
-    Self::Returned => "returned",
-    Self::BusyWaiting { .. } => "busy_waiting",
-    Self::Stopping { .. } => "stopping",
-    Self::BudgetNotice => "budget_notice",
-    Self::Overrun { .. } => "overrun",
-    Self::BudgetRaised { .. } => "budget_raised",
-    Self::StallLent => "stall_lent",
-    Self::Ended(_) => "ended",
-    Self::Merged(_) => "merged",
-    Self::Reopened => "reopened",
-    Self::Resumed { .. } => "resumed",
-    Self::TurnEnded { .. } => "turn_ended",
-    Self::Letter { .. } => "letter",
-    Self::Kept { .. } => "kept",
-    Self::Delivered { .. } => "delivered",
+table! {
+    Self::Admitted(admitted) => "admitted", admitted.to_string();
+    Self::Refused { refusal, times } => "refused",
+        format!("{}{}: {}", refusal.code, number::times(*times), refusal.message);
+    Self::Starting => "starting", "";
+    Self::Started { process } => "started",
+        process.map_or_else(String::new, |process| format!("process {}", process.pid));
+    Self::Progress { text } => "progress", &**text;
+    Self::Reported { text } => "reported", &**text;
+    Self::Used { usage, cost } => "used", number::used(usage, cost).unwrap_or_default();
+    Self::Waiting => "waiting", "";
+    Self::Returned => "returned", "";
+    Self::BusyWaiting { cpu_ms, wait_ms } => "busy_waiting", number::busy(*cpu_ms, *wait_ms);
+    Self::Stopping { reason } => "stopping", reason.to_string();
+    Self::BudgetNotice => "budget_notice", "four fifths of its budget are used";
+    Self::Overrun { tokens, micro_usd } => "overrun",
+        format!("{} more than reserved", number::amounts(*tokens, *micro_usd));
+    Self::BudgetRaised { tokens, micro_usd } => "budget_raised",
+        format!("{} more, by the operator", number::amounts(*tokens, *micro_usd));
+    Self::StallLent => "stall_lent", "its holders waited for it in silence";
+    Self::Ended(ending) => "ended", ending.reason.to_string();
+    Self::Merged(merged) => "merged", format!(
+        "{}: {} results, {} failures",
+        merged.strategy,
+        number::count(merged.merged.into()),
+        number::count(merged.failed.into())
+    );
+    Self::Reopened => "reopened", "a new supervisor holds the tree";
+    Self::Resumed { attempt, continues, after, wait_ms } => "resumed", {
+        let how = if *continues { "goes on" } else { "begins again" };
+        let wait = wait_ms.map(|wait| format!(" in {}", number::milliseconds(wait)));
+        let after = after.as_ref().map(|fault| format!(", after: {fault}"));
+        let (wait, after) = (wait.unwrap_or_default(), after.unwrap_or_default());
+        format!("{how}{wait}, attempt {attempt}{after}")
+    };
+    Self::TurnEnded { .. } => "turn_ended", "further ones follow";
+    Self::Letter { from, .. } => "letter", match from {
+        Some(from) => format!("from {from}"),
+        None => "from the operator".to_owned(),
+    };
+    Self::Kept { name, value } => "kept", format!("{name}, {}", number::bytes(value.size));
+    Self::Delivered { redelivered, .. } => "delivered",
+        if *redelivered { "to its parent, again" } else { "to its parent" };
     Self::Undelivered { .. } => "undelivered",
-    Self::StrayEnded { .. } => "stray_ended",
-    Self::KeeperFailed { .. } => "keeper_failed",
-    Self::Removal { .. } => "removal",
+        "its parent is over, or did not take the answer that it was in";
+    Self::StrayEnded { pid, name } => "stray_ended",
+        format!("process {pid} ({name}), which had left its run, was ended");
+    Self::KeeperFailed { pid, found, error } => "keeper_failed", {
+        let rest = match error {
+            None => "; another one has taken its place".to_owned(),
+            Some(error) => format!(", and there is no other: {error}"),
+        };
+        format!("the keeper, process {pid}, {}{rest}", found.words())
+    };
+    Self::Removal { error } => "removal", match error {
+        Some(error) => format!("its folder could not be removed: {error}"),
+        None => "its folder is gone at last".to_owned(),
+    };
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_process_of_another_boot_is_not_taken_for_one_of_this() {
-        let process = ProcessIdentity::new(5, 6);
-        let [this, other] = [1, 2].map(|number| Some(BootId::from_u128(number)));
-        let rows = [
-            (process.of_boot(this), this, true),
-            (process.of_boot(other), this, false),
-            (process.of_boot(this), None, false),
-            // As earlier versions wrote it.
-            (process, this, true),
-            (process, None, true),
-        ];
-        for (process, boot, expected) in rows {
-            assert_eq!(process.may_be_of(boot), expected, "{process:?} {boot:?}");
-        }
-        let written = serde_json::to_string(&process.of_boot(this)).expect("it is JSON");
-        let text = r#"{"pid":5,"startTime":6,"boot":"00000000-0000-0000-0000-000000000001"}"#;
-        assert_eq!(written, text);
-        let earlier: ProcessIdentity =
-            serde_json::from_str(r#"{"pid":5,"startTime":6}"#).expect("it is read");
-        assert_eq!(earlier, process);
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.text();
+        let gap = if text.is_empty() { "" } else { ": " };
+        write!(f, "{}{gap}{text}", self.name().replace('_', " "))
     }
 }

@@ -1,11 +1,12 @@
 //! What admission granted a run.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{AgentId, MicroUsd, Rights};
 
 /// A budget reserved for one run and everything below it. `None` bounds nothing; zero is zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetGrant {
     /// Tokens of all four kinds together.
@@ -15,7 +16,7 @@ pub struct BudgetGrant {
 }
 
 /// The terms a run lives under, fixed when it was admitted and recorded with it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Grant {
     /// The deepest level anything below this run may have.
@@ -24,6 +25,7 @@ pub struct Grant {
     pub may_spawn: bool,
     /// The agents that it may name when it asks for one; empty where only its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
     pub agents: Vec<AgentId>,
     /// What it may use.
     pub tools: Rights,

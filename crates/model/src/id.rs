@@ -4,26 +4,32 @@ use std::fmt;
 use std::str::FromStr;
 
 use offshoot_session_key::SessionKey;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// One run of one agent. A version 7 UUID, so that ids sort by the time they were minted.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct RunId(Uuid);
+#[schemars(extend("pattern" = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"))]
+pub struct RunId(#[schemars(with = "String")] Uuid);
 
 /// A whole tree, named by the run id of its root.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct RootId(RunId);
 
 /// The BLAKE3 hash of a value: its address in the store.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[schemars(from = "String", extend("pattern" = "^[0-9a-f]{64}$"))]
 pub struct ContentHash([u8; 32]);
 
 /// One delivery of one result: `announce:v1:{child key}:{run id}`. Stable, so that a repetition is recognised.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
+#[schemars(extend("pattern" = "^announce:v1:"))]
 pub struct DeliveryId(String);
 
 /// A text that is not an id of the kind asked for.

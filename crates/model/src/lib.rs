@@ -29,6 +29,7 @@ mod envelope;
 mod event;
 mod grant;
 mod id;
+pub mod number;
 mod payload;
 mod refusal;
 mod request;
@@ -45,7 +46,7 @@ pub use ending::{CancelledBy, Ending, Reason};
 pub use envelope::{Envelope, EnvelopeError};
 pub use event::{
     Admitted, BootId, Event, EventClass, EventKind, InputRange, KeeperFault, MergeSummary, Origin,
-    Particulars, ProcessIdentity,
+    Particulars, ProcessIdentity, event_schema,
 };
 pub use grant::{BudgetGrant, Grant};
 pub use id::{ContentHash, DeliveryId, ParseIdError, RootId, RunId};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -9,7 +10,7 @@ use crate::{ValueKind, VariableRef};
 
 /// A result from end to end: text stays text and JSON stays the bytes it came as; what is large or no
 /// UTF-8 is named, not carried. Equal means equal as recorded; equality by JSON value is a question for a merge.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Payload {
     /// UTF-8 text.
@@ -21,9 +22,9 @@ pub enum Payload {
 }
 
 /// One JSON value that stays the text it came as. Cheap to clone; equal where the text is equal.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct JsonText(Arc<RawValue>);
+pub struct JsonText(#[schemars(with = "serde_json::Value")] Arc<RawValue>);
 
 impl Payload {
     /// A text.

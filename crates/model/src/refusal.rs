@@ -2,13 +2,15 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::JsonText;
 
 /// Why something was not admitted. A refusal is an answer to the one who asked, not a failure of the program.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, JsonSchema)]
 #[error("{message}")]
+#[schemars(from = "Wire")]
 pub struct Refusal {
     /// The rule, for programs.
     pub code: RefusalCode,
@@ -23,7 +25,9 @@ pub struct Refusal {
 }
 
 /// The rules of admission, in the order in which they are asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum RefusalCode {
     /// The request is wrong in itself.
@@ -69,7 +73,7 @@ pub enum RefusalCode {
 }
 
 /// The setting behind a refusal.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GovernedBy {
     /// The key, as written in a configuration file.
@@ -144,7 +148,7 @@ impl fmt::Display for RefusalCode {
 }
 
 /// The shape on the wire: `status` says whether the request was refused or wrong in itself.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Wire {
     status: WireStatus,
@@ -158,7 +162,7 @@ struct Wire {
     governed_by: Option<Box<GovernedBy>>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum WireStatus {
     Forbidden,

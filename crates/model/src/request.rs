@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use offshoot_session_key::AgentId;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{MicroUsd, Rights, VariableRef};
@@ -40,7 +41,7 @@ pub struct SpawnRequest {
 }
 
 /// What becomes of a session once its result was handed over. The record of it stays either way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Cleanup {
     /// It stays.
@@ -58,7 +59,7 @@ impl Cleanup {
 }
 
 /// A named value for a child.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextEntry {
     /// The name the child knows it by: any text up to 200 characters.

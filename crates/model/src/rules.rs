@@ -1,10 +1,11 @@
 //! What is counted while a session spawns, and how high the count may go.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The limits that a session's spawns are held to. Recorded with each root, and with a run that lives under other rules
 /// than its parent, so that whoever reads the record later can count again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rules {
     /// Runs below the session that may hold a slot at once, and runs of the whole tree where it is the root.

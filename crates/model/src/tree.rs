@@ -158,21 +158,8 @@ impl Tree {
             }
             EventKind::Delivered { .. } | EventKind::Undelivered { .. } => node.handed_over = true,
             EventKind::Removal { error } => node.not_removed = error.clone(),
-            EventKind::Admitted(_)
-            | EventKind::Refused { .. }
-            | EventKind::BusyWaiting { .. }
-            | EventKind::Stopping { .. }
-            | EventKind::BudgetNotice
-            | EventKind::Overrun { .. }
-            | EventKind::BudgetRaised { .. }
-            | EventKind::StallLent
-            | EventKind::Merged(_)
-            | EventKind::Reopened
-            | EventKind::TurnEnded { .. }
-            | EventKind::Kept { .. }
-            | EventKind::Letter { .. }
-            | EventKind::StrayEnded { .. }
-            | EventKind::KeeperFailed { .. } => {}
+            // Not in the picture of a tree.
+            _ => {}
         }
     }
 

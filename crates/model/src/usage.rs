@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Add;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A count of tokens, as far as it is known. Unknown is not zero: a sum with a part that is unknown is a lower bound.
@@ -19,7 +20,7 @@ pub enum TokenCount {
 /// Token counts of one run or of a subtree. The default is a known zero: a command uses no tokens.
 ///
 /// In JSON each count is a number or null, and `atLeast` names the numbers that are lower bounds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Document", into = "Document")]
 pub struct Usage {
     /// Tokens read as prompt, without those served from a cache.
@@ -33,7 +34,7 @@ pub struct Usage {
 }
 
 /// The JSON form of a usage.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Document {
     input: Option<u64>,

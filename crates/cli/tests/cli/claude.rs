@@ -70,7 +70,7 @@ fn a_root_outlives_an_overload_of_its_service() {
     let root = tree[0]["runId"].as_str().expect("an id");
     let shown = stage.place.run(&["show", root]).expect_code(0);
     let shown = shown.stdout();
-    assert!(shown.contains(", waited ") && shown.contains("went on in attempt 2"), "{shown}");
+    assert!(shown.contains("goes on in ") && shown.contains(", attempt 2, after: "), "{shown}");
 }
 
 #[test]

@@ -199,7 +199,7 @@ fn a_daemon_that_nothing_names_ends_with_the_tree_and_is_on_record() {
     assert_eq!(named, expected);
     place.run(&["audit", root]).expect_code(0);
     let shown = place.run(&["show", root]).expect_code(0);
-    assert!(shown.stdout().contains("(fake-agent) had left its run"), "{}", shown.stdout());
+    assert!(shown.stdout().contains("(fake-agent), which had left its run"), "{}", shown.stdout());
 }
 
 #[test]

@@ -217,28 +217,8 @@ impl Machine {
             | EventKind::TurnEnded { .. }
             | EventKind::Kept { .. }
             | EventKind::Reported { .. } => Some(run),
-            // A run whose slot comes back hears after that. The others are done to it, not by it.
-            EventKind::Starting
-            | EventKind::Started { .. }
-            | EventKind::Progress { .. }
-            | EventKind::Waiting
-            | EventKind::Returned
-            | EventKind::BusyWaiting { .. }
-            | EventKind::Stopping { .. }
-            | EventKind::BudgetNotice
-            | EventKind::Overrun { .. }
-            | EventKind::BudgetRaised { .. }
-            | EventKind::StallLent
-            | EventKind::Reopened
-            | EventKind::Resumed { .. }
-            | EventKind::Ended(_)
-            | EventKind::Merged(_)
-            | EventKind::Letter { .. }
-            | EventKind::Delivered { .. }
-            | EventKind::Undelivered { .. }
-            | EventKind::Removal { .. }
-            | EventKind::StrayEnded { .. }
-            | EventKind::KeeperFailed { .. } => None,
+            // The others are done to it, not by it; and a run whose slot comes back hears after that.
+            _ => None,
         };
         if let Some(run) = acts {
             self.has_heard(run);

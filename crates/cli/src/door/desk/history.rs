@@ -2,11 +2,8 @@
 
 use std::sync::Arc;
 
-use offshoot_display::number;
 use offshoot_door::{CallError, CallerKind, EntryKind, History, HistoryEntry, HistoryPage};
-use offshoot_model::{
-    Admitted, Ending, Event, EventKind, Payload, Refusal, RootId, RunId, SessionKey, VariableRef,
-};
+use offshoot_model::{Admitted, Ending, Event, EventKind, Payload, RootId, RunId, SessionKey};
 use offshoot_spawner::Excerpt;
 use offshoot_store::{Store, StoreError};
 
@@ -81,23 +78,13 @@ fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, 
             };
             Some(Words { kind: EntryKind::Task, from, text: text(store, &admitted.task)? })
         }
-        EventKind::Refused { refusal, times } => {
-            let Refusal { code, message, .. } = &**refusal;
-            let code = serde_json::to_value(code).ok();
-            let code = code.as_ref().and_then(|code| code.as_str()).unwrap_or_default();
-            let often = times.map(|times| format!(", {times} times")).unwrap_or_default();
-            own(EntryKind::Request, format!("a child was refused ({code}{often}): {message}"))
-        }
-        EventKind::Waiting => own(EntryKind::Request, "waits for its children".to_owned()),
-        EventKind::Merged(summary) => {
-            let what = format!("{} results merged by {}", summary.merged, summary.strategy);
-            own(EntryKind::Request, what)
+        EventKind::Refused { .. } | EventKind::Waiting | EventKind::Merged(_) => {
+            own(EntryKind::Request, event.kind.to_string())
         }
         EventKind::Ended(ending) => own(EntryKind::Answer, answer(store, ending)?),
-        EventKind::TurnEnded { answer, .. } => match answer {
-            Some(answer) => own(EntryKind::Answer, text(store, answer)?),
-            None => own(EntryKind::Event, "a turn is over".to_owned()),
-        },
+        EventKind::TurnEnded { answer: Some(answer), .. } => {
+            own(EntryKind::Answer, text(store, answer)?)
+        }
         EventKind::Letter { from, text: letter } => {
             let from = match from {
                 Some(from) => store.admitted(event.root, *from)?.map(|from| from.key),
@@ -105,67 +92,12 @@ fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, 
             };
             Some(Words { kind: EntryKind::Message, from, text: text(store, letter)? })
         }
-        EventKind::Undelivered { delivery } => {
-            own(EntryKind::Event, format!("its result was not delivered: {delivery}"))
-        }
-        EventKind::Kept { name, value } => {
-            let VariableRef { kind, size, .. } = value;
-            own(EntryKind::Event, format!("keeps the value `{name}` ({size} bytes, type: {kind})"))
-        }
-        EventKind::Removal { error: Some(error) } => {
-            own(EntryKind::Event, format!("its folder could not be removed: {error}"))
-        }
-        EventKind::Removal { error: None } => {
-            own(EntryKind::Event, "its folder was removed".to_owned())
-        }
         EventKind::Progress { text } | EventKind::Reported { text } => {
             own(EntryKind::Report, text.to_string())
         }
-        EventKind::Starting => own(EntryKind::Event, "has a slot and starts".to_owned()),
-        EventKind::Started { .. } => own(EntryKind::Event, "runs".to_owned()),
-        EventKind::Returned => own(EntryKind::Event, "goes on".to_owned()),
-        EventKind::BusyWaiting { cpu_ms, wait_ms } => {
-            own(EntryKind::Event, number::busy(*cpu_ms, *wait_ms))
-        }
-        EventKind::Stopping { reason } => {
-            own(EntryKind::Event, format!("was asked to stop: {reason}"))
-        }
-        EventKind::BudgetNotice => {
-            own(EntryKind::Event, "four fifths of its budget are used".to_owned())
-        }
-        EventKind::Overrun { tokens, micro_usd } => own(
-            EntryKind::Event,
-            format!("used {tokens} tokens and {micro_usd} millionths of a dollar above its budget"),
-        ),
-        EventKind::BudgetRaised { tokens, micro_usd } => own(
-            EntryKind::Event,
-            format!(
-                "the operator added {tokens} tokens and {micro_usd} millionths of a dollar to its budget"
-            ),
-        ),
-        EventKind::StrayEnded { pid, name } => own(
-            EntryKind::Event,
-            format!("process {pid} ({name}), which had left its run, was ended"),
-        ),
-        EventKind::KeeperFailed { pid, found, .. } => {
-            own(EntryKind::Event, format!("the keeper, process {pid}, {}", found.words()))
-        }
-        EventKind::StallLent => own(EntryKind::Event, "its slot was lent".to_owned()),
-        EventKind::Reopened => own(EntryKind::Event, "a new supervisor holds the tree".to_owned()),
-        EventKind::Resumed { attempt, continues, after, wait_ms: _ } => {
-            let how = if *continues { "goes on" } else { "begins again" };
-            let why = match after {
-                Some(fault) => fault.to_string(),
-                None => "was interrupted".to_owned(),
-            };
-            own(EntryKind::Event, format!("{why}; {how}, attempt {attempt}"))
-        }
         // How much it has used is in its outcome, and in `tree` while it runs.
         EventKind::Used { .. } => None,
-        EventKind::Delivered { delivery, redelivered } => {
-            let again = if *redelivered { " again" } else { "" };
-            own(EntryKind::Event, format!("its result was delivered{again}: {delivery}"))
-        }
+        kind => own(EntryKind::Event, kind.to_string()),
     })
 }
 

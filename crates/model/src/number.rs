@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use offshoot_model::{Cost, MicroUsd, Timestamp, TokenCount};
+use crate::{Cost, MicroUsd, Timestamp, TokenCount, Usage};
 
 /// `12,340`.
 pub fn count(number: u64) -> String {
@@ -18,7 +18,7 @@ pub fn count(number: u64) -> String {
 }
 
 /// ` (12,340 times)`; nothing where something happened once.
-pub(crate) fn times(times: Option<u64>) -> String {
+pub fn times(times: Option<u64>) -> String {
     times.map_or_else(String::new, |times| format!(" ({} times)", count(times)))
 }
 
@@ -38,10 +38,9 @@ pub fn duration(time: Duration) -> String {
     }
 }
 
-/// `worked for 12.3 s of CPU time while it waited for 1 min`, of milliseconds.
-pub fn busy(cpu_ms: u64, wait_ms: u64) -> String {
-    let [cpu, wait] = [cpu_ms, wait_ms].map(|ms| duration(Duration::from_millis(ms)));
-    format!("worked for {cpu} of CPU time while it waited for {wait}")
+/// The same of a number of milliseconds.
+pub fn milliseconds(number: u64) -> String {
+    duration(Duration::from_millis(number))
 }
 
 /// `512 B`, `1.5 MiB`. Never rounded up.
@@ -92,6 +91,28 @@ pub fn cost(cost: &Cost) -> String {
     }
     let sign = if cost.estimated_usd > MicroUsd::default() { "≈ " } else { "" };
     format!("{sign}{}", dollars(sum))
+}
+
+/// `worked for 12.3 s of CPU time while it waited for 1 min`, of milliseconds.
+pub fn busy(cpu_ms: u64, wait_ms: u64) -> String {
+    let [cpu, wait] = [cpu_ms, wait_ms].map(milliseconds);
+    format!("worked for {cpu} of CPU time while it waited for {wait}")
+}
+
+/// `340 tokens and $0.0015`, of tokens and millionths of a dollar.
+pub fn amounts(tokens_: u64, micro_usd: u64) -> String {
+    let usd = MicroUsd::from_micros(micro_usd);
+    format!("{} and {}", tokens(TokenCount::Known(tokens_)), dollars(usd))
+}
+
+/// Tokens and money, where there is anything to tell: a command of the operator's own uses neither.
+pub fn used(usage: &Usage, money: &Cost) -> Option<String> {
+    let tokens = (*usage != Usage::default()).then(|| tokens(usage.total()));
+    let money = (!money.is_none()).then(|| cost(money));
+    match (tokens, money) {
+        (Some(tokens), Some(money)) => Some(format!("{tokens}  {money}")),
+        (tokens, money) => tokens.or(money),
+    }
 }
 
 /// `2025-08-01T12:00:00.001Z`: always as wide, so that lines stand below each other.
