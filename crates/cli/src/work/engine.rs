@@ -197,6 +197,8 @@ pub(crate) fn broken(error: &SpawnerError) -> Failure {
                 Failure::new(Exit::Refused, &refusal.message).maybe_hint(refusal.hint.as_ref());
             Failure { json: serde_json::to_value(refusal).ok(), ..failure }
         }
+        // A record that cannot be read is what the command was given.
+        SpawnerError::Store(cause) if cause.is_damaged() => Failure::of(Exit::BadInput, error),
         SpawnerError::Record(_) | SpawnerError::Store(_) | SpawnerError::Answer(_) => {
             Failure::of(Exit::AgentFailed, error)
         }
