@@ -20,6 +20,7 @@
 //! assert_eq!(TreeText::new(&tree).to_string(), "idle");
 //! ```
 
+mod branch;
 pub mod json;
 mod line;
 mod list;
@@ -30,6 +31,7 @@ mod show;
 mod style;
 mod tree;
 
+pub use branch::{Branch, RunLine, reason_beside};
 pub use line::{Line, line};
 pub use list::List;
 pub use offshoot_model::number;

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use offshoot_model::{Ending, Event, EventKind, Reason, RunStatus};
+use offshoot_model::{Ending, Event, EventKind, RunStatus};
 
+use crate::branch::beside_status;
 use crate::style::Style;
 use crate::{neutral, number, used};
 
@@ -74,12 +75,4 @@ pub(crate) fn why(ending: &Ending) -> Option<String> {
         Some(diagnostics) if !diagnostics.is_empty() => format!("{reason}: {diagnostics}"),
         _ => reason,
     })
-}
-
-/// The reason as it stands behind the status, which is not said twice: `cancelled  by its parent`.
-pub(crate) fn beside_status(reason: &Reason) -> String {
-    let text = reason.to_string();
-    let status = reason.status().as_str().replace('_', " ");
-    let rest = text.strip_prefix(&status).map(str::trim_start).filter(|rest| !rest.is_empty());
-    neutral::line(rest.unwrap_or(&text)).into_owned()
 }

@@ -10,7 +10,8 @@ use offshoot_model::{
     Refusal, RootId, RunId, RunStatus, TokenCount, Tree,
 };
 
-use crate::line::{beside_status, why};
+use crate::branch::beside_status;
+use crate::line::why;
 use crate::style::Style;
 use crate::{name, neutral, number, used};
 

@@ -13,9 +13,9 @@ use std::fmt;
 
 use offshoot_model::{Node, Origin, RunId, RunStatus, Tree};
 
-use crate::line::beside_status;
+use crate::branch::{Branch, RunLine, beside_status};
 use crate::style::Style;
-use crate::{name, neutral, number, used};
+use crate::{name, number, used};
 
 /// A picture of a tree, shown without a newline at its end.
 #[derive(Clone, Debug)]
@@ -66,64 +66,36 @@ impl<'a> TreeText<'a> {
         self
     }
 
-    fn top(
-        &self,
-        node: &'a Node,
-        ids: &HashMap<RunId, String>,
-        f: &mut fmt::Formatter<'_>,
-    ) -> fmt::Result {
+    fn top(&self, node: &'a Node, ids: &HashMap<RunId, String>) -> Branch {
         let id = ids.get(&node.run).map_or("", String::as_str);
-        write!(f, "{} {}", name::of(node), self.style.faint(format_args!("{id}…")))?;
+        let mut name = format!("{} {}", name::of(node), self.style.faint(format_args!("{id}…")));
         if node.depth > 0 {
-            write!(f, " (depth {})", node.depth)?;
+            name.push_str(&format!(" (depth {})", node.depth));
         }
         let (usage, cost) = self.tree.subtree(node);
-        self.state(node, used(&usage, &cost), f)
+        self.branch(node, &name, used(&usage, &cost))
     }
 
-    fn state(&self, node: &Node, used: Option<String>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "  {}", self.style.status(node.status))?;
-        if let Some(time) = node.execution_time() {
-            write!(f, "  {}", number::duration(time))?;
-        }
-        if let Some(used) = used {
-            write!(f, "  {used}")?;
-        }
-        if let Some(reason) = node.reason.as_ref().filter(|_| !node.status.is_success()) {
-            write!(f, "  {}", beside_status(reason))?;
-        }
-        match &node.not_removed {
-            Some(error) => write!(f, "  not removed: {}", neutral::line(error)),
-            None => Ok(()),
-        }
-    }
-
-    /// Guides are kept as one text for all levels, to which each level adds its own.
-    fn below(
-        &self,
-        node: &'a Node,
-        guides: &mut String,
-        f: &mut fmt::Formatter<'_>,
-    ) -> fmt::Result {
-        let rows = self.rows(node);
-        let last = rows.len().saturating_sub(1);
-        for (position, row) in rows.into_iter().enumerate() {
-            let (branch, guide) =
-                if position == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-            write!(f, "\n{}", self.style.faint(format_args!("{guides}{branch}")))?;
-            match row {
-                Row::More(more) => write!(f, "{}", self.style.faint(more))?,
-                Row::Run(child) => {
-                    write!(f, "{} (depth {})", name::of(child), child.depth)?;
-                    self.state(child, used(&child.usage, &child.cost), f)?;
-                    let length = guides.len();
-                    guides.push_str(guide);
-                    self.below(child, guides, f)?;
-                    guides.truncate(length);
-                }
+    fn branch(&self, node: &'a Node, name: &str, used: Option<String>) -> Branch {
+        let line = RunLine {
+            status: Some(node.status),
+            time: node.execution_time(),
+            used,
+            reason: node.reason.as_ref().map(beside_status),
+            not_removed: node.not_removed.as_deref(),
+            style: self.style,
+        };
+        let below = self.rows(node).into_iter().map(|row| match row {
+            Row::More(more) => {
+                let text = self.style.faint(more).to_string();
+                Branch { text, below: Vec::new(), style: self.style }
             }
-        }
-        Ok(())
+            Row::Run(child) => {
+                let name = format!("{} (depth {})", name::of(child), child.depth);
+                self.branch(child, &name, used_by(child))
+            }
+        });
+        Branch { text: format!("{name}  {line}"), below: below.collect(), style: self.style }
     }
 
     fn rows(&self, node: &'a Node) -> Vec<Row<'a>> {
@@ -212,11 +184,15 @@ impl fmt::Display for TreeText<'_> {
             if position > 0 {
                 f.write_str("\n")?;
             }
-            self.top(top, &ids, f)?;
-            self.below(top, &mut String::new(), f)?;
+            write!(f, "{}", self.top(top, &ids))?;
         }
         Ok(())
     }
+}
+
+/// What a run used by itself.
+fn used_by(node: &Node) -> Option<String> {
+    used(&node.usage, &node.cost)
 }
 
 enum Row<'a> {

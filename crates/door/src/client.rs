@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use offshoot_model::ValueKind;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 
@@ -21,7 +22,7 @@ use crate::outbox::Outbox;
 use crate::peer::{Peer, lineage_of};
 use crate::protocol::{
     Ask, ContextPut, Hello, Incoming, Outgoing, PROTOCOL, Progress, RequestId, Response, Value,
-    Variable, VariableKind, Welcome, line,
+    Variable, Welcome, line,
 };
 use crate::server::ANSWER_BYTES;
 use crate::socket::{CONNECT_PATIENCE, connect_within, reachable};
@@ -145,7 +146,7 @@ impl Client {
     pub async fn put_file(
         &self,
         name: impl Into<String>,
-        kind: Option<VariableKind>,
+        kind: Option<ValueKind>,
         path: &Path,
     ) -> Result<Variable, ClientError> {
         let file = open_file(path).await?;
@@ -160,7 +161,7 @@ impl Client {
     pub async fn put_open_file(
         &self,
         name: impl Into<String>,
-        kind: Option<VariableKind>,
+        kind: Option<ValueKind>,
         title: impl Into<String>,
         file: impl Into<OwnedFd>,
     ) -> Result<Variable, ClientError> {

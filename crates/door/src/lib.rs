@@ -80,9 +80,9 @@ pub use protocol::{
     ContextGrant, ContextInfo, ContextPut, ContextRead, Done, EndReason, EntryKind, ErrorCode,
     FEATURES, Hello, History, HistoryEntry, HistoryPage, KeyedResult, List, Merge, MergeOrder,
     Merged, Outcome, OutcomeError, PROTOCOL, Pause, Progress, RaiseBudget, Refused, Report,
-    Request, Response, RunName, RunNode, RunState, Runs, Send, Spawn, SpawnMany, Spawned,
-    SpawnedMany, Split, Standing, Status, Tree, Trees, Value, Variable, VariableKind, Variables,
-    Wait, WaitMode, Waited, Welcome,
+    Request, Response, RunName, RunNode, Runs, Send, Spawn, SpawnMany, Spawned, SpawnedMany, Split,
+    Standing, Status, Tree, Trees, Value, Variable, Variables, Wait, WaitMode, Waited, Welcome,
+    Word,
 };
 pub use registry::{RegisterError, Registration, Registry, Supervisor};
 pub use server::{Limits, Server, StartError};

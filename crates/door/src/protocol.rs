@@ -50,4 +50,4 @@ pub use spawn::{ContextGrant, Spawn, Spawned};
 pub use spawn_many::{ChildAnswer, SpawnMany, SpawnedMany, Split};
 pub use standing::{AgentSummary, BudgetLeft, Standing, Status};
 pub use wait::{Wait, WaitMode, Waited};
-pub use word::{CallerWord, EntryKind, RunState, VariableKind};
+pub use word::{CallerWord, EntryKind, Word};

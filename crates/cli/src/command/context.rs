@@ -8,9 +8,9 @@ use data_encoding::BASE64;
 use offshoot_display::neutral::line;
 use offshoot_display::number::bytes;
 use offshoot_door::{
-    Client, ContextGet, ContextInfo, ContextPut, ContextRead, Value, Variable, VariableKind,
-    Variables,
+    Client, ContextGet, ContextInfo, ContextPut, ContextRead, Value, Variable, Variables,
 };
+use offshoot_model::ValueKind;
 
 use super::spawn::call;
 use crate::arguments::{
@@ -124,9 +124,9 @@ async fn put(
 ) -> Result<(), Failure> {
     let ContextPutArguments { name, file, kind } = arguments;
     let kind = kind.map(|kind| match kind {
-        KindArgument::Text => VariableKind::Text,
-        KindArgument::Json => VariableKind::Json,
-        KindArgument::Bytes => VariableKind::Bytes,
+        KindArgument::Text => ValueKind::Text,
+        KindArgument::Json => ValueKind::Json,
+        KindArgument::Bytes => ValueKind::Bytes,
     });
     let put = match file == Path::new("-") {
         false => supervisor.put_file(name, kind, &cx.absolute(file)).await,
@@ -161,12 +161,7 @@ async fn info(
     }
     let row = |variable: &Variable| {
         let Variable { name, kind, size, path, .. } = variable;
-        [
-            line(name).into_owned(),
-            word(*kind).to_owned(),
-            bytes(*size),
-            path.clone().unwrap_or_default(),
-        ]
+        [line(name).into_owned(), kind.to_string(), bytes(*size), path.clone().unwrap_or_default()]
     };
     cx.output.table(&variables.iter().map(row).collect::<Vec<_>>())
 }
@@ -196,14 +191,4 @@ fn standard_input() -> Result<Input, Failure> {
     spool.write_all(&held).map_err(unread)?;
     io::copy(&mut stdin, &mut spool).map_err(unread)?;
     Ok(Input::Large(spool))
-}
-
-fn word(kind: VariableKind) -> &'static str {
-    match kind {
-        VariableKind::Text => "text",
-        VariableKind::Json => "json",
-        VariableKind::Result => "result",
-        VariableKind::Bytes => "bytes",
-        VariableKind::Unknown => "unknown",
-    }
 }

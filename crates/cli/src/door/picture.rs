@@ -1,17 +1,14 @@
 //! Runs as the door tells of them, for people: what an agent sees of its own tree.
 
-use offshoot_display::neutral;
-use offshoot_display::number::{count, duration};
-use offshoot_display::used;
-use offshoot_door::{RunNode, RunState};
 use std::time::Duration;
+
+use offshoot_display::number::{count, milliseconds};
+use offshoot_display::{Branch, RunLine, Style, neutral, reason_beside, used};
+use offshoot_door::RunNode;
 
 /// A run with what is below it, one a line: the first with the sum of all, the others with what they used themselves.
 pub(crate) fn pictured(top: &RunNode) -> String {
-    let mut lines = Vec::new();
-    let all = used(&top.subtree_usage, &top.cost);
-    draw(top, all, "", "", &mut lines);
-    lines.join("\n")
+    branch(top, used(&top.subtree_usage, &top.cost)).to_string()
 }
 
 /// The columns of a list: run, agent, status, depth, time, label.
@@ -19,61 +16,50 @@ pub(crate) fn listed(node: &RunNode) -> [String; 6] {
     [
         node.run_id.to_string(),
         node.agent.to_string(),
-        word(node.status).to_owned(),
+        node.status.to_string(),
         node.depth.to_string(),
         time(node).unwrap_or_default(),
         node.label.as_deref().map(plain).unwrap_or_default(),
     ]
 }
 
-fn draw(node: &RunNode, spent: Option<String>, before: &str, below: &str, lines: &mut Vec<String>) {
+fn branch(node: &RunNode, spent: Option<String>) -> Branch {
     let name = node.label.as_deref().map_or_else(|| node.agent.to_string(), plain);
-    let mut line = format!("{before}{name} (depth {})  {}", node.depth, word(node.status));
-    let reason = node.reason.as_ref().filter(|_| !node.status.is_success());
-    let reason = reason.map(|reason| plain(&reason.message));
-    let left = node.not_removed.as_deref().map(|why| format!("not removed: {}", plain(why)));
-    for part in [time(node), spent, reason, left].into_iter().flatten() {
-        line.push_str("  ");
-        line.push_str(&part);
-    }
-    lines.push(line);
-    let rows = node.children.len() + usize::from(node.deleted > 0);
-    let last = rows.saturating_sub(1);
-    for (place, child) in node.children.iter().enumerate() {
-        let (branch, rest) = if place == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-        // A supervisor of an earlier version does not tell what a run alone cost.
-        let own = used(&child.own_usage, &child.own_cost.unwrap_or(child.cost));
-        draw(child, own, &format!("{below}{branch}"), &format!("{below}{rest}"), lines);
-    }
+    let status = node.status.known();
+    let reason = node.reason.as_ref();
+    let line = RunLine {
+        status,
+        time: node.execution_time_ms.map(Duration::from_millis),
+        used: spent,
+        reason: status.zip(reason).map(|(status, why)| reason_beside(status, &why.message)),
+        not_removed: node.not_removed.as_deref(),
+        ..RunLine::default()
+    };
+    let mut below: Vec<Branch> = node
+        .children
+        .iter()
+        .map(|child| {
+            // A supervisor of an earlier version does not tell what a run alone cost.
+            branch(child, used(&child.own_usage, &child.own_cost.unwrap_or(child.cost)))
+        })
+        .collect();
     if node.deleted > 0 {
-        lines.push(format!("{below}└─ … {} deleted", count(node.deleted.into())));
+        below.push(leaf(format!("… {} deleted", count(node.deleted.into()))));
     }
+    Branch { below, ..leaf(format!("{name} (depth {})  {line}", node.depth)) }
+}
+
+fn leaf(text: String) -> Branch {
+    Branch { text, below: Vec::new(), style: Style::Plain }
 }
 
 fn time(node: &RunNode) -> Option<String> {
-    node.execution_time_ms.map(|time| duration(Duration::from_millis(time)))
+    node.execution_time_ms.map(milliseconds)
 }
 
 /// What agents have written stays on its line.
 fn plain(text: &str) -> String {
     neutral::line(text).into_owned()
-}
-
-fn word(status: RunState) -> &'static str {
-    match status {
-        RunState::Idle => "idle",
-        RunState::Queued => "queued",
-        RunState::Starting => "starting",
-        RunState::Running => "running",
-        RunState::Waiting => "waiting",
-        RunState::Completed => "completed",
-        RunState::Failed => "failed",
-        RunState::TimedOut => "timed out",
-        RunState::Cancelled => "cancelled",
-        RunState::Lost => "lost",
-        RunState::ClientGone => "client gone",
-        RunState::Unknown => "unknown",
-    }
 }
 
 #[cfg(test)]

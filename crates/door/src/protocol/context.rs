@@ -1,10 +1,9 @@
 //! Values that agents read and write.
 
-use offshoot_model::ContentHash;
-use offshoot_model::JsonText;
+use offshoot_model::{ContentHash, JsonText, ValueKind};
 use serde::{Deserialize, Serialize};
 
-use super::VariableKind;
+use super::Word;
 
 /// `context.put`: a value under a name of the caller's own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,7 +16,7 @@ pub struct ContextPut {
     /// What it is: `text`, `json` or `bytes`. Where absent, what it looks like: a text is text, JSON is JSON, and a file
     /// or bytes are text where they are UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<VariableKind>,
+    pub kind: Option<ValueKind>,
 }
 
 /// `context.get`: a value, a part of it, or the lines of it in which something stands.
@@ -73,7 +72,7 @@ pub struct Variable {
     /// The name by which the caller knows it.
     pub name: String,
     /// What it is.
-    pub kind: VariableKind,
+    pub kind: Word<ValueKind>,
     /// In bytes.
     pub size: u64,
     /// Of its content.

@@ -1,9 +1,9 @@
 //! A run in a tree.
 
-use offshoot_model::{AgentId, Cost, RunId, SessionKey, TreeNode, Usage};
+use offshoot_model::{AgentId, Cost, RunId, RunStatus, SessionKey, TreeNode, Usage};
 use serde::{Deserialize, Serialize};
 
-use super::RunState;
+use super::Word;
 
 /// A run with what is below it, as a reader of any version sees it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ pub struct RunNode {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// Where it stands.
-    pub status: RunState,
+    pub status: Word<RunStatus>,
     /// Why it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<EndReason>,

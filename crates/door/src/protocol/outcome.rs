@@ -1,19 +1,19 @@
 //! What came of a run.
 
 use offshoot_model::{
-    AgentId, Cost, Envelope, EnvelopeError, JsonText, Payload, RunId, SessionKey, Usage,
+    AgentId, Cost, Envelope, EnvelopeError, JsonText, Payload, RunId, RunStatus, SessionKey, Usage,
     VariableRef,
 };
 use serde::{Deserialize, Serialize};
 
-use super::RunState;
+use super::Word;
 
 /// The envelope of a run, as a reader of any version sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outcome {
     /// Where it stands. Nothing but `completed` is success.
-    pub status: RunState,
+    pub status: Word<RunStatus>,
     /// What it answered, whatever the ending: text as a JSON string, everything else as itself. Where it is large,
     /// `{"ref": …, "path": …, "head": …, "tail": …}`: its beginning, its end, and the file that holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,53 +1,18 @@
 //! Words in answers. A word of a later version is read as `Unknown`.
 
-use offshoot_model::{RunStatus, ValueKind};
-use serde::{Deserialize, Serialize};
+use std::fmt;
 
-/// Where a run stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RunState {
-    /// Nothing of this tree has run yet.
-    Idle,
-    /// Admitted, and waiting for a slot.
-    Queued,
-    /// Holds a slot; it was asked to start.
-    Starting,
-    /// Runs.
-    Running,
-    /// Blocked on its children; its slot is lent.
-    Waiting,
-    /// The only success.
-    Completed,
-    /// Ended by itself, and not well.
-    Failed,
-    /// Its time was over.
-    TimedOut,
-    /// Somebody asked.
-    Cancelled,
-    /// Nobody can say how it ended.
-    Lost,
-    /// A root for a client from outside, which has gone.
-    ClientGone,
-    /// A word of a later version.
-    #[serde(other)]
-    Unknown,
-}
+use offshoot_model::RunStatus;
+use serde::de::DeserializeOwned;
+use serde::de::value::{self, StrDeserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What a value is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum VariableKind {
-    /// UTF-8 text; the file is the value.
-    Text,
-    /// JSON; the value stands in the field `value` of the file.
-    Json,
-    /// The answer of a run that is JSON; its file is like that of JSON.
-    Result,
-    /// Anything else; the file is the value.
-    Bytes,
+/// A word of an answer, which a later version may have added to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Word<T> {
+    /// A word that is known here.
+    Known(T),
     /// A word of a later version.
-    #[serde(other)]
     Unknown,
 }
 
@@ -87,94 +52,77 @@ pub enum CallerWord {
     Unknown,
 }
 
-impl From<RunStatus> for RunState {
-    fn from(status: RunStatus) -> Self {
-        match status {
-            RunStatus::Idle => Self::Idle,
-            RunStatus::Queued => Self::Queued,
-            RunStatus::Starting => Self::Starting,
-            RunStatus::Running => Self::Running,
-            RunStatus::Waiting => Self::Waiting,
-            RunStatus::Completed => Self::Completed,
-            RunStatus::Failed => Self::Failed,
-            RunStatus::TimedOut => Self::TimedOut,
-            RunStatus::Cancelled => Self::Cancelled,
-            RunStatus::Lost => Self::Lost,
-            RunStatus::ClientGone => Self::ClientGone,
+impl<T> Word<T> {
+    /// Returns what it is, where that is known here.
+    pub fn known(self) -> Option<T> {
+        match self {
+            Self::Known(known) => Some(known),
+            Self::Unknown => None,
         }
     }
 }
 
-impl RunState {
-    /// Nothing but `completed` is success; least of all a word that nobody knows.
-    pub const fn is_success(self) -> bool {
-        matches!(self, Self::Completed)
+impl Word<RunStatus> {
+    /// Returns whether it is `completed`. No other word is success, least of all one that is not known.
+    pub fn is_success(self) -> bool {
+        self.known().is_some_and(RunStatus::is_success)
     }
 
-    /// Whether nothing can follow.
-    pub const fn is_terminal(self) -> bool {
-        matches!(
-            self,
-            Self::Completed
-                | Self::Failed
-                | Self::TimedOut
-                | Self::Cancelled
-                | Self::Lost
-                | Self::ClientGone
-        )
+    /// Returns whether nothing can follow.
+    pub fn is_terminal(self) -> bool {
+        self.known().is_some_and(RunStatus::is_terminal)
     }
 }
 
-impl From<ValueKind> for VariableKind {
-    fn from(kind: ValueKind) -> Self {
-        match kind {
-            ValueKind::Text => Self::Text,
-            ValueKind::Json => Self::Json,
-            ValueKind::Result => Self::Result,
-            ValueKind::Bytes => Self::Bytes,
+impl<T> From<T> for Word<T> {
+    fn from(known: T) -> Self {
+        Self::Known(known)
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for Word<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Known(known) => known.fmt(f),
+            Self::Unknown => f.pad("unknown"),
         }
+    }
+}
+
+impl<T: Serialize> Serialize for Word<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Known(known) => known.serialize(serializer),
+            Self::Unknown => serializer.serialize_str("unknown"),
+        }
+    }
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Word<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        let known = T::deserialize(StrDeserializer::<value::Error>::new(&word));
+        Ok(known.map_or(Self::Unknown, Self::Known))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use offshoot_model::ValueKind;
+
     use super::*;
 
     #[test]
-    fn the_words_are_those_of_the_model() {
-        for status in [
-            RunStatus::Idle,
-            RunStatus::Queued,
-            RunStatus::Starting,
-            RunStatus::Running,
-            RunStatus::Waiting,
-            RunStatus::Completed,
-            RunStatus::Failed,
-            RunStatus::TimedOut,
-            RunStatus::Cancelled,
-            RunStatus::Lost,
-            RunStatus::ClientGone,
-        ] {
-            let here = serde_json::to_string(&RunState::from(status)).unwrap();
-            assert_eq!(here, format!("\"{status}\""));
-            assert_eq!(RunState::from(status).is_terminal(), status.is_terminal());
-            assert_eq!(RunState::from(status).is_success(), status.is_success());
-        }
-        for kind in [ValueKind::Text, ValueKind::Json, ValueKind::Result, ValueKind::Bytes] {
-            let here = serde_json::to_string(&VariableKind::from(kind)).unwrap();
-            assert_eq!(here, format!("\"{kind}\""));
-        }
-    }
-
-    #[test]
     fn later_words_are_unknown_and_no_success() {
-        let state: RunState = serde_json::from_str("\"hibernating\"").unwrap();
-        assert_eq!(state, RunState::Unknown);
+        let state: Word<RunStatus> = serde_json::from_str("\"hibernating\"").unwrap();
+        assert_eq!(state, Word::Unknown);
         assert!(!state.is_success() && !state.is_terminal());
-        assert_eq!(
-            serde_json::from_str::<VariableKind>("\"video\"").unwrap(),
-            VariableKind::Unknown
-        );
+        let known: Word<RunStatus> = serde_json::from_str("\"timed_out\"").unwrap();
+        assert_eq!(known, RunStatus::TimedOut.into());
+        assert!(!known.is_success() && known.is_terminal());
+        assert_eq!(serde_json::to_string(&known).unwrap(), "\"timed_out\"");
+        assert!(serde_json::from_str::<Word<RunStatus>>("7").is_err());
+        assert_eq!(serde_json::from_str::<Word<ValueKind>>("\"video\"").unwrap(), Word::Unknown);
         assert_eq!(serde_json::from_str::<EntryKind>("\"dream\"").unwrap(), EntryKind::Unknown);
         assert_eq!(serde_json::from_str::<CallerWord>("\"guest\"").unwrap(), CallerWord::Unknown);
     }

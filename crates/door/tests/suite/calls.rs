@@ -3,9 +3,9 @@
 use futures_util::future::join_all;
 use offshoot_door::{
     CallerKind, CallerWord, Client, ClientError, ContextPut, ErrorCode, FEATURES, History, Limits,
-    List, Merge, MergeOrder, Report, RunName, Spawn, Status, Value, VariableKind, Wait,
+    List, Merge, MergeOrder, Report, RunName, Spawn, Status, Value, Wait,
 };
-use offshoot_model::{JsonText, ProcessIdentity, RunId};
+use offshoot_model::{JsonText, ProcessIdentity, RunId, ValueKind};
 
 use super::{FAR, Heard, House, RawClient, run};
 
@@ -59,7 +59,7 @@ async fn many_questions_are_open_at_once_and_none_waits_for_another() {
                 let value = Value::Text("x".repeat(number));
                 let answer = client.call(ContextPut::new(name, value)).await.unwrap();
                 assert_eq!(answer.name, number.to_string());
-                assert_eq!((answer.kind, answer.size), (VariableKind::Text, number as u64));
+                assert_eq!((answer.kind, answer.size), (ValueKind::Text.into(), number as u64));
             }
         });
         join_all(calls).await;

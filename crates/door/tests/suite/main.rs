@@ -14,11 +14,11 @@ use futures_util::future::{BoxFuture, FutureExt};
 use offshoot_door::{
     Ask, Call, CallError, CallerKind, Client, ClientError, ContextPut, Done, DoorSocket, History,
     HistoryPage, Limits, List, Outcome, Progress, Registry, Report, Request, Response, Roster,
-    Runs, Server, Service, Spawn, Spawned, Standing, Status, Ticket, Value, Variable, VariableKind,
-    Wait, Waited,
+    Runs, Server, Service, Spawn, Spawned, Standing, Status, Ticket, Value, Variable, Wait, Waited,
 };
 use offshoot_model::{
     AgentId, ContentHash, Ending, Envelope, Payload, Refusal, RefusalCode, RunId, SessionKey,
+    ValueKind,
 };
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
@@ -121,18 +121,18 @@ impl Service for Fake {
                 Request::List(_) => List::respond(Runs::default()),
                 Request::ContextPut(put) => {
                     let (kind, size) = match &put.value {
-                        Value::Text(text) => (VariableKind::Text, text.len()),
-                        Value::Json(json) => (VariableKind::Json, json.as_str().len()),
+                        Value::Text(text) => (ValueKind::Text, text.len()),
+                        Value::Json(json) => (ValueKind::Json, json.as_str().len()),
                         Value::File(_) => {
                             let file = File::from(file.expect("a descriptor comes with it"));
                             let length = file.metadata().expect("it is open").len();
-                            (VariableKind::Text, usize::try_from(length).expect("it is small"))
+                            (ValueKind::Text, usize::try_from(length).expect("it is small"))
                         }
-                        Value::Base64(_) | Value::Path(_) => (VariableKind::Bytes, 0),
+                        Value::Base64(_) | Value::Path(_) => (ValueKind::Bytes, 0),
                     };
                     ContextPut::respond(Variable {
                         name: put.name,
-                        kind,
+                        kind: kind.into(),
                         size: size as u64,
                         hash: ContentHash::of(b""),
                         path: None,

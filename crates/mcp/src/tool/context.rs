@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use offshoot_door::{Client, ContextGet, ContextInfo, ContextPut, Value, VariableKind};
-use offshoot_model::JsonText;
+use offshoot_door::{Client, ContextGet, ContextInfo, ContextPut, Value};
+use offshoot_model::{JsonText, ValueKind};
 use rmcp::schemars::{self, JsonSchema};
 use serde::Deserialize;
 
@@ -73,9 +73,9 @@ pub(super) struct ReadArguments {
 pub(super) async fn put(client: &Client, arguments: PutArguments) -> Result<JsonText, CallFailure> {
     let PutArguments { name, text, json: value, path, kind } = arguments;
     let kind = kind.map(|kind| match kind {
-        Kind::Text => VariableKind::Text,
-        Kind::Json => VariableKind::Json,
-        Kind::Bytes => VariableKind::Bytes,
+        Kind::Text => ValueKind::Text,
+        Kind::Json => ValueKind::Json,
+        Kind::Bytes => ValueKind::Bytes,
     });
     let value = match (text, value, path) {
         (Some(text), None, None) => Value::Text(text),

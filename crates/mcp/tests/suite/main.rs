@@ -12,12 +12,12 @@ use offshoot_door::{
     ContextPut, ContextRead, Done, DoorSocket, History, HistoryPage, Limits, List, Merge, Merged,
     Outcome, Progress, ProgressSink, Refused, Registry, Report, Request, Response, Roster, Runs,
     Send, Server, Service, Spawn, SpawnMany, Spawned, SpawnedMany, Standing, Status, Value,
-    Variable, VariableKind, Variables, Wait, Waited,
+    Variable, Variables, Wait, Waited,
 };
 use offshoot_mcp::{Options, ServeError, serve};
 use offshoot_model::{
     AgentId, ContentHash, Ending, Envelope, GovernedBy, JsonText, Payload, Refusal, RefusalCode,
-    RunId, SessionKey,
+    RunId, SessionKey, ValueKind,
 };
 use rmcp::model::{CallToolRequestParams, CallToolResult, JsonObject, ProgressNotificationParam};
 use rmcp::service::{NotificationContext, RunningService};
@@ -193,7 +193,7 @@ fn too_deep() -> Refusal {
 }
 
 fn variable(name: String) -> Variable {
-    let (kind, hash) = (VariableKind::Text, ContentHash::of(b"tea"));
+    let (kind, hash) = (ValueKind::Text.into(), ContentHash::of(b"tea"));
     Variable { name, kind, size: 3, hash, path: None, created_at: None }
 }
 

@@ -6,9 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use data_encoding::BASE64;
-use offshoot_door::{
-    CallError, CallerKind, ContextInfo, ContextPut, Value, Variable, VariableKind, Variables,
-};
+use offshoot_door::{CallError, CallerKind, ContextInfo, ContextPut, Value, Variable, Variables};
 use offshoot_model::{Payload, Refusal, RefusalCode, RunId, Timestamp, ValueKind, VariableRef};
 use offshoot_spawner::KeptValue;
 use offshoot_store::{DataFolder, NAME_LIMIT, NewValue, file_name};
@@ -194,11 +192,14 @@ fn check_name(name: &str) -> Result<(), CallError> {
 fn new_value(
     folder: &DataFolder,
     value: Value,
-    kind: Option<VariableKind>,
+    kind: Option<ValueKind>,
     file: Option<OwnedFd>,
     gone: &Gone,
 ) -> Result<NewValue, CallError> {
-    let kind = kind.map(wanted).transpose()?;
+    if kind == Some(ValueKind::Result) {
+        // Results are those of runs.
+        return Err(invalid("kind", "a value is `text`, `json` or `bytes`"));
+    }
     match value {
         Value::Text(text) => of_bytes(text.into_bytes(), kind.or(Some(ValueKind::Text))),
         Value::Json(json) => {
@@ -236,16 +237,4 @@ fn of_bytes(bytes: Vec<u8>, kind: Option<ValueKind>) -> Result<NewValue, CallErr
         (None, Err(_)) => ValueKind::Bytes,
     };
     Ok(NewValue::bytes(kind, bytes))
-}
-
-/// What a caller may say that a value is. Results are those of runs.
-fn wanted(kind: VariableKind) -> Result<ValueKind, CallError> {
-    match kind {
-        VariableKind::Text => Ok(ValueKind::Text),
-        VariableKind::Json => Ok(ValueKind::Json),
-        VariableKind::Bytes => Ok(ValueKind::Bytes),
-        VariableKind::Result | VariableKind::Unknown => {
-            Err(invalid("kind", "a value is `text`, `json` or `bytes`"))
-        }
-    }
 }

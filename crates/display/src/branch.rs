@@ -1,0 +1,89 @@
+//! Lines that stand below each other, with guides between them, and what a line says of a run.
+
+use std::fmt;
+use std::time::Duration;
+
+use offshoot_model::{Reason, RunStatus};
+
+use crate::style::Style;
+use crate::{neutral, number};
+
+/// A line with the lines below it. Shown without a newline at its end.
+#[derive(Clone, Debug)]
+pub struct Branch {
+    /// The line.
+    pub text: String,
+    /// The lines below it.
+    pub below: Vec<Branch>,
+    /// The style of the guides.
+    pub style: Style,
+}
+
+/// What a line says of a run, beside its name.
+#[derive(Clone, Debug, Default)]
+pub struct RunLine<'a> {
+    /// The state of the run. None where it is a word of a later version.
+    pub status: Option<RunStatus>,
+    /// The time from its first slot to its end.
+    pub time: Option<Duration>,
+    /// The tokens and the money that it used.
+    pub used: Option<String>,
+    /// Why it is no success.
+    pub reason: Option<String>,
+    /// Why its folder is still there although it was to go.
+    pub not_removed: Option<&'a str>,
+    /// The style of the status.
+    pub style: Style,
+}
+
+impl fmt::Display for Branch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)?;
+        self.write_below(&mut String::new(), f)
+    }
+}
+
+impl Branch {
+    /// Guides are kept as one text for all levels, to which each level adds its own.
+    fn write_below(&self, guides: &mut String, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let last = self.below.len().saturating_sub(1);
+        for (position, line) in self.below.iter().enumerate() {
+            let (branch, guide) =
+                if position == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+            let before = self.style.faint(format!("{guides}{branch}"));
+            write!(f, "\n{before}{}", line.text)?;
+            let length = guides.len();
+            guides.push_str(guide);
+            line.write_below(guides, f)?;
+            guides.truncate(length);
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for RunLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.status {
+            Some(status) => write!(f, "{}", self.style.status(status))?,
+            None => f.write_str("unknown")?,
+        }
+        let time = self.time.map(number::duration);
+        let reason = self.reason.as_deref().filter(|_| self.status != Some(RunStatus::Completed));
+        let reason = reason.map(|reason| neutral::line(reason).into_owned());
+        let left = self.not_removed.map(|error| format!("not removed: {}", neutral::line(error)));
+        let parts = [time, self.used.clone(), reason, left];
+        parts.into_iter().flatten().try_for_each(|part| write!(f, "  {part}"))
+    }
+}
+
+/// The reason as it stands behind the status, which is not said twice: `cancelled  by its parent`.
+pub(crate) fn beside_status(reason: &Reason) -> String {
+    reason_beside(reason.status(), &reason.to_string())
+}
+
+/// The same of a reason in words.
+pub fn reason_beside(status: RunStatus, reason: &str) -> String {
+    let status = status.as_str().replace('_', " ");
+    let rest = reason.strip_prefix(&status).map(str::trim_start).filter(|rest| !rest.is_empty());
+    neutral::line(rest.unwrap_or(reason)).into_owned()
+}
