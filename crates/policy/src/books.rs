@@ -40,13 +40,4 @@ impl Books {
         }
         self.ledger.open(run, parent, admission.grant.budget);
     }
-
-    /// Returns the reservation of something that was admitted and never became a run.
-    pub fn give_back(&mut self, run: RunId, origin: Origin) {
-        if origin == Origin::Agent {
-            self.spawns = self.spawns.saturating_sub(1);
-            self.window.take_back();
-        }
-        self.ledger.give_back(run);
-    }
 }

@@ -67,17 +67,6 @@ pub enum Mark {
     Limit,
 }
 
-/// What the end of a run did to its account.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settlement {
-    /// Tokens above its grant.
-    pub overrun_tokens: u64,
-    /// Dollars above its grant.
-    pub overrun_usd: MicroUsd,
-    /// Budgets above it that were used up by the last report.
-    pub notices: Vec<Notice>,
-}
-
 impl Unit {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Tokens, Self::Usd];
@@ -176,29 +165,27 @@ impl Ledger {
     /// A run has ended: what it used is charged, and what it leaves returns to its parent. Where that is unknown or a
     /// lower bound, because the run was cut off or its runtime reports nothing, its whole grant is charged.
     ///
-    /// Children that go on keep what is reserved for them; what they leave passes through to whoever stands above.
-    pub fn settle(&mut self, run: RunId, ending: &Ending) -> Settlement {
-        let mut settlement = Settlement::default();
+    /// Children that go on keep what is reserved for them; what they leave passes through to the runs above. Returns the budgets
+    /// above that this has used up.
+    pub fn settle(&mut self, run: RunId, ending: &Ending) -> Vec<Notice> {
+        let mut notices = Vec::new();
         let Some(account) = self.accounts.get_mut(&run).filter(|account| !account.ended) else {
-            return settlement;
+            return notices;
         };
-        account.report(&ending.usage, &ending.cost);
-        account.charge_unknown();
-        account.ended = true;
-        settlement.overrun_tokens = account.tokens.above_grant();
-        settlement.overrun_usd = MicroUsd::from_micros(account.usd.above_grant());
-        self.carry_up(run, &mut settlement.notices);
-        settlement.notices.retain(|notice| notice.run != run);
+        account.close(ending);
+        self.carry_up(run, &mut notices);
+        notices.retain(|notice| notice.run != run);
         self.drop_if_over(run);
-        settlement
+        notices
     }
 
-    /// A reservation that never became a run: all of it returns.
-    pub fn give_back(&mut self, run: RunId) {
-        let Some(account) = self.accounts.get_mut(&run) else { return };
-        account.ended = true;
-        self.carry_up(run, &mut Vec::new());
-        self.drop_if_over(run);
+    /// Returns the tokens and the dollars beyond its grant that a run will have used once it is settled with this ending.
+    pub fn overrun(&self, run: RunId, ending: &Ending) -> (u64, MicroUsd) {
+        let account = self.accounts.get(&run).filter(|account| !account.ended);
+        account.cloned().map_or((0, MicroUsd::default()), |mut account| {
+            account.close(ending);
+            (account.tokens.above_grant(), MicroUsd::from_micros(account.usd.above_grant()))
+        })
     }
 
     /// Where an account stands. `None` for a run without a budget, and for one that is over together with everything

@@ -24,11 +24,6 @@ impl Window {
         self.spawns.push_back(now);
     }
 
-    /// The last spawn did not come to be.
-    pub fn take_back(&mut self) {
-        self.spawns.pop_back();
-    }
-
     /// How many there were in the minute before this moment.
     pub fn count(&self, now: Timestamp) -> u32 {
         let recent = self.recent(now).count();
@@ -84,15 +79,6 @@ mod tests {
         assert_eq!(window.count(at(10)), 1);
         window.record(at(10));
         assert_eq!(window.count(at(10)), 2);
-    }
-
-    #[test]
-    fn what_did_not_come_to_be_is_not_counted() {
-        let mut window = Window::default();
-        window.record(at(1));
-        window.record(at(2));
-        window.take_back();
-        assert_eq!(window.count(at(3)), 1);
     }
 
     #[test]

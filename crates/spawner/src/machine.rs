@@ -12,6 +12,7 @@
 //! comes free is handed over in the same step, before the record of the end that freed it is even written.
 
 mod admission;
+mod apply;
 mod budget;
 mod busy;
 mod deadline;
@@ -57,6 +58,7 @@ pub(crate) use recall::{EndedPiece, Library, Past, Recall, Recalled, Waiting};
 pub(crate) use run::RunIndex;
 pub(crate) use wait::{NewWait, WaitId};
 
+use apply::Applied;
 use deadline::Deadlines;
 use queue::Queue;
 use run::{Body, Live, Phase, Run};
@@ -431,17 +433,30 @@ impl Machine {
         }
     }
 
-    /// Appends to the record.
-    fn record(&mut self, now: Timestamp, run: RunIndex, kind: EventKind, out: &mut Vec<Effect>) {
+    /// Applies an event and appends it to the record.
+    fn record(
+        &mut self,
+        now: Timestamp,
+        run: RunIndex,
+        kind: EventKind,
+        out: &mut Vec<Effect>,
+    ) -> Applied {
         self.record_refusals(now, run, out);
-        self.append(now, run, kind, out);
+        self.append(now, run, kind, out)
     }
 
-    fn append(&mut self, now: Timestamp, run: RunIndex, kind: EventKind, out: &mut Vec<Effect>) {
+    fn append(
+        &mut self,
+        now: Timestamp,
+        run: RunIndex,
+        kind: EventKind,
+        out: &mut Vec<Effect>,
+    ) -> Applied {
         self.seq += 1;
-        self.acknowledge(run, &kind);
+        let applied = self.apply(now, run, &kind);
         let event = self.event(now, run, kind);
         out.push(Effect::Record(event));
+        applied
     }
 
     fn event(&self, now: Timestamp, run: RunIndex, kind: EventKind) -> Event {

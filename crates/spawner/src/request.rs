@@ -4,14 +4,14 @@ pub(crate) mod inherited_model;
 
 use std::sync::Arc;
 
-use offshoot_config::{AgentDefinition, Config};
+use offshoot_config::AgentDefinition;
 use offshoot_model::{AgentId, ContextEntry, InputRange, Origin, Payload, Refusal, SpawnRequest};
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::Runtime;
 
 use crate::error::chain;
 use crate::machine::RunIndex;
-use crate::run_spec::{EXEC, RunSpec, program_cost};
+use crate::run_spec::{EXEC, RunSpec, priced};
 use crate::runtimes::Known;
 use crate::tree_context::{Chosen, TreeContext};
 
@@ -124,7 +124,7 @@ impl Unresolved<'_> {
         };
         let Known { runtime, facts } = known?.clone();
         let command = command(&request, definition, &run_spec, &facts.name);
-        let facts = priced(facts, &request, definition, &run_spec, &tree.config);
+        let facts = priced(facts, &request, runs, run_spec.plain, &tree.config);
         match chosen {
             Some(Chosen { model, thinking, .. }) => {
                 (request.model, request.thinking) = (model.clone(), thinking.clone());
@@ -199,22 +199,6 @@ fn command(
     let own = || Some(Arc::from(definition?.command.as_ref()?.value.to_vec()));
     let is_meant = run_spec.runtime.as_deref().is_none_or(|of_tree| of_tree == runtime);
     asked.or_else(own).or_else(|| run_spec.command.clone().filter(|_| is_meant))
-}
-
-/// Returns what is known of a runtime, with what a program of this kind costs.
-fn priced(
-    facts: Arc<RuntimeFacts>,
-    request: &SpawnRequest,
-    definition: Option<&AgentDefinition>,
-    run_spec: &RunSpec,
-    config: &Config,
-) -> Arc<RuntimeFacts> {
-    if &*facts.name != EXEC {
-        return facts;
-    }
-    let own = definition.is_some_and(|agent| agent.command.is_some());
-    let cost = program_cost(config, run_spec.plain && !own && request.command.is_none());
-    if cost == facts.cost { facts } else { Arc::new(RuntimeFacts { cost, ..(*facts).clone() }) }
 }
 
 #[cfg(test)]

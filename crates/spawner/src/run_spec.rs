@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use offshoot_config::{Config, CostKind};
+use offshoot_model::{AgentId, SpawnRequest};
+use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::OutputFormat;
 
 /// The runtime that starts programs.
@@ -27,9 +29,26 @@ pub struct RunSpec {
     pub plain: bool,
 }
 
+/// Returns what is known of a runtime, with what a program of this kind costs. `plain` says whether a command of the tree's own,
+/// if there is one, costs nothing.
+pub(crate) fn priced(
+    facts: Arc<RuntimeFacts>,
+    request: &SpawnRequest,
+    agent: &AgentId,
+    plain: bool,
+    config: &Config,
+) -> Arc<RuntimeFacts> {
+    if &*facts.name != EXEC {
+        return facts;
+    }
+    let own = config.agent(agent).is_some_and(|agent| agent.command.is_some());
+    let cost = program_cost(config, plain && !own && request.command.is_none());
+    if cost == facts.cost { facts } else { Arc::new(RuntimeFacts { cost, ..(*facts).clone() }) }
+}
+
 /// Returns the kind of cost of a program: what `runtimes.exec.cost` says, else none if the operator gave its command for this
 /// very tree, and unknown if not. Any other program may call a model.
-pub(crate) fn program_cost(config: &Config, plain: bool) -> CostKind {
+fn program_cost(config: &Config, plain: bool) -> CostKind {
     let said = config.runtime(EXEC).and_then(|settings| settings.cost.as_ref());
     match said {
         Some(said) => said.value,

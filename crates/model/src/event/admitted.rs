@@ -101,10 +101,11 @@ impl Particulars {
         particulars.unless_empty()
     }
 
-    /// Only what was chosen for it; none where nothing was.
+    /// Only what was chosen for it alone; none where nothing was.
     pub fn chosen(request: &SpawnRequest) -> Option<Box<Self>> {
-        let (model, thinking) = (request.model.clone(), request.thinking.clone());
-        Self { model, thinking, ..Self::default() }.unless_empty()
+        let SpawnRequest { model, thinking, cleanup, .. } = request;
+        let (model, thinking, cleanup) = (model.clone(), thinking.clone(), *cleanup);
+        Self { model, thinking, cleanup, ..Self::default() }.unless_empty()
     }
 
     fn unless_empty(self) -> Option<Box<Self>> {

@@ -1,6 +1,6 @@
 //! One account: two books, one for each unit.
 
-use offshoot_model::{BudgetGrant, Cost, MicroUsd, RunId, Usage};
+use offshoot_model::{BudgetGrant, Cost, Ending, MicroUsd, RunId, Usage};
 
 use super::{Mark, Unit, micro_usd};
 
@@ -92,8 +92,10 @@ impl Account {
         self.usd.report(micros, is_whole);
     }
 
-    /// Charges all that is left where nobody knows what was used.
-    pub(super) fn charge_unknown(&mut self) {
+    /// Closes the account with what the run reports at its end; where that is unknown, all that is left is charged.
+    pub(super) fn close(&mut self, ending: &Ending) {
+        self.report(&ending.usage, &ending.cost);
+        self.ended = true;
         for unit in Unit::ALL {
             let book = self.book_mut(unit);
             if let (false, Some(left)) = (book.is_known, book.left()) {

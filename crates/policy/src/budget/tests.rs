@@ -79,8 +79,9 @@ fn an_overrun_is_booked_above_and_never_hidden() {
     let mut ledger = family(1000, &[300, 600]);
     ledger.charge(run(1), &used(350), &Cost::NONE);
     check(&ledger, 0, [300, 50, 600, 50, 0]);
-    let settlement = ledger.settle(run(1), &completed(380));
-    assert_eq!(settlement.overrun_tokens, 80);
+    assert_eq!(ledger.overrun(run(1), &completed(380)), (80, MicroUsd::default()));
+    ledger.settle(run(1), &completed(380));
+    assert_eq!(ledger.overrun(run(1), &completed(380)), (0, MicroUsd::default()), "once");
     check(&ledger, 0, [300, 80, 600, 20, 0]);
     ledger.charge(run(2), &used(650), &Cost::NONE);
     check(&ledger, 0, [900, 130, 0, 0, 30]);
@@ -254,7 +255,6 @@ enum Operation {
     Complete { account: usize, tokens: u64 },
     SayNothing { account: usize },
     Interrupt { account: usize },
-    GiveBack { account: usize },
     Raise { account: usize, tokens: u64 },
 }
 
@@ -271,7 +271,6 @@ fn operation() -> impl Strategy<Value = Operation> {
             .prop_map(|(account, tokens)| Operation::Raise { account, tokens }),
         1 => account.prop_map(|account| Operation::SayNothing { account }),
         1 => account.prop_map(|account| Operation::Interrupt { account }),
-        1 => account.prop_map(|account| Operation::GiveBack { account }),
     ]
 }
 
@@ -329,14 +328,6 @@ fn perform(ledger: &mut Ledger, naive: &mut Naive, operation: &Operation) {
             while let Some(account) = at {
                 naive.0[account].granted += u128::from(*tokens);
                 at = naive.0[account].parent;
-            }
-        }
-        Operation::GiveBack { account } => {
-            let Some(account) = live(account).filter(|&account| account > 0) else { return };
-            // Only what never ran is given back.
-            if naive.0[account].own == 0 && naive.children(account).next().is_none() {
-                ledger.give_back(run(account));
-                end(naive, account, true);
             }
         }
     }

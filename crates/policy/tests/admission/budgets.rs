@@ -134,17 +134,6 @@ fn what_was_not_used_can_be_promised_again() {
 }
 
 #[test]
-fn a_reservation_that_never_became_a_run_is_returned() {
-    let mut tree =
-        tree("budget = { tokens = 100, share = 1 }\nmaxSpawns = 1\nmaxSpawnsPerMinute = 1\n");
-    let child = tree.spawn(0, &part(1)).expect("everything");
-    assert!(tree.ask(0, &part(2), Origin::Agent).is_err());
-    tree.books.give_back(tree.sessions[child].run, Origin::Agent);
-    let again = tree.ask(0, &part(2), Origin::Agent).expect("as if it had not been asked");
-    assert_eq!(again.grant.budget.tokens, Some(100));
-}
-
-#[test]
 fn commands_that_cannot_spawn_take_nothing_from_the_budget() {
     let mut tree = Tree::new("[agents.defaults.subagents]\nbudget = { tokens = 100 }\n");
     tree.runtime = RuntimeFacts::of_a_command("exec");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use offshoot_config::{CostKind, built_in};
 use offshoot_model::{
     Admitted, Cleanup, EventKind, Origin, Particulars, Refusal, RefusalCode, Rules, RunId,
-    SessionKey, Timestamp,
+    Timestamp,
 };
 use offshoot_policy::{Admission, Caller, Load, RuntimeFacts, Terms, admit, open};
 use offshoot_session_key::Segment;
@@ -20,16 +20,13 @@ use super::{Effect, Machine, Opening, Spawn, caps};
 /// A run that is being put into the tree.
 pub(super) struct Entrant<'a> {
     pub(super) id: RunId,
-    pub(super) key: SessionKey,
+    /// What the record says of it.
+    pub(super) admitted: &'a Admitted,
     pub(super) parent: Option<RunIndex>,
     pub(super) admission: &'a Admission,
     pub(super) phase: Phase,
-    /// Of its runtime; none where it has none, or where that is not known any more.
+    /// Facts of its runtime; none where it has none, or where that is not known any more.
     pub(super) facts: Option<&'a RuntimeFacts>,
-    /// The cleanup that follows once its result was handed over.
-    pub(super) cleanup: Cleanup,
-    /// The cleanup that the request asked for: where that is to keep the run, nothing below it goes.
-    pub(super) keeps: Option<Cleanup>,
 }
 
 impl Machine {
@@ -47,20 +44,6 @@ impl Machine {
         let Opening { kind, run: id, agent, request, task, facts, plan } = opening;
         let admission = open(&self.config, &agent, &request, facts.as_deref())?;
         let key = kind.key(&agent, &segment(id));
-        let particulars = Particulars::of(&request, None);
-        let root = self.admit(
-            now,
-            Entrant {
-                id,
-                key: key.clone(),
-                parent: None,
-                admission: &admission,
-                phase: if facts.is_some() { Phase::Queued } else { Phase::Holder },
-                facts: facts.as_deref(),
-                cleanup: Cleanup::Keep,
-                keeps: request.cleanup,
-            },
-        );
         let archive_after = self.config.root_settings(&agent).archive_after_minutes;
         let archive_after = archive_after.map_or(built_in::ARCHIVE_AFTER_MINUTES, |set| set.value);
         let archive_after_minutes = Some(archive_after).filter(|&minutes| minutes > 0);
@@ -70,18 +53,29 @@ impl Machine {
             agent,
             depth: 0,
             origin: Origin::Root,
+            particulars: Particulars::of(&request, None),
             label: request.label,
-            runtime: facts.map(|facts| Arc::clone(&facts.name)),
+            runtime: facts.as_ref().map(|facts| Arc::clone(&facts.name)),
             task,
             input: None,
             place: None,
-            particulars,
             rules: Some(Arc::new(admission.terms.rules())),
             cleanup: Cleanup::Keep,
             archive_after_minutes,
-            grant: admission.grant,
+            grant: Arc::clone(&admission.grant),
             plan,
         };
+        let root = self.admit(
+            now,
+            Entrant {
+                id,
+                admitted: &admitted,
+                parent: None,
+                admission: &admission,
+                phase: if facts.is_some() { Phase::Queued } else { Phase::Holder },
+                facts: facts.as_deref(),
+            },
+        );
         self.record(now, root, EventKind::Admitted(Box::new(admitted)), out);
         if self.runs[root.get()].status() == offshoot_model::RunStatus::Queued {
             self.stand_in_line(root);
@@ -108,7 +102,6 @@ impl Machine {
         let parent = self.runs[caller.get()].live_mut().expect("a caller that is over is refused");
         parent.last_grant = Some(Arc::clone(&admission.grant));
         let key = parent.key.child(&admission.agent, &segment(id));
-        let depth = admission.depth;
         let configured = configured(&parent.terms);
         let rules = other_rules(&parent.terms, &admission.terms);
         let kept_above = configured == Some(Cleanup::Keep) || self.runs[caller.get()].keeps;
@@ -116,19 +109,6 @@ impl Machine {
             Some(wish) if !kept_above => wish,
             _ => Cleanup::Keep,
         };
-        let run = self.admit(
-            now,
-            Entrant {
-                id,
-                key: key.clone(),
-                parent: Some(caller),
-                admission: &admission,
-                phase: Phase::Queued,
-                facts: Some(&facts),
-                cleanup,
-                keeps: request.cleanup,
-            },
-        );
         let particulars = match origin {
             Origin::Agent => Particulars::of(&request, folder),
             // What else all pieces have in common stands in the root's plan.
@@ -137,8 +117,8 @@ impl Machine {
         let admitted = Admitted {
             key,
             parent: Some(self.id(caller)),
-            agent: admission.agent,
-            depth,
+            agent: admission.agent.clone(),
+            depth: admission.depth,
             origin,
             label: request.label,
             runtime: Some(Arc::clone(&facts.name)),
@@ -146,12 +126,23 @@ impl Machine {
             input,
             place,
             particulars,
-            grant: admission.grant,
+            grant: Arc::clone(&admission.grant),
             rules,
             cleanup,
             archive_after_minutes: None,
             plan: None,
         };
+        let run = self.admit(
+            now,
+            Entrant {
+                id,
+                admitted: &admitted,
+                parent: Some(caller),
+                admission: &admission,
+                phase: Phase::Queued,
+                facts: Some(&facts),
+            },
+        );
         self.record(now, run, EventKind::Admitted(Box::new(admitted)), out);
         out.push(Effect::Reply { reply, answer: Ok((run, id)) });
         self.stand_in_line(run);
@@ -160,13 +151,13 @@ impl Machine {
     /// Puts a run into the tree, in a live step or as the record says: what it was granted is reserved, and everything that
     /// later steps want to know of it is there. It stands in no line yet.
     pub(super) fn admit(&mut self, at: Timestamp, entrant: Entrant<'_>) -> RunIndex {
-        let Entrant { id, key, parent, admission, phase, facts, cleanup, keeps } = entrant;
+        let Entrant { id, admitted, parent, admission, phase, facts } = entrant;
         let part = parent.map_or(Part::TREE, |parent| self.part_below(at, parent));
         let above = parent.map(|parent| &self.runs[parent.get()]);
         let parent_lives = above.and_then(Run::live);
         let Admission { agent, depth, origin, terms, grant, lineage } = admission;
         let live = Live {
-            key,
+            key: admitted.key.clone(),
             agent: agent.clone(),
             origin: *origin,
             terms: Arc::clone(terms),
@@ -201,11 +192,12 @@ impl Machine {
             refusals: None,
             cut_off: false,
         };
-        let keeps = above.is_some_and(|above| above.keeps) || keeps == Some(Cleanup::Keep);
+        let asked = admitted.particulars.as_ref().and_then(|particulars| particulars.cleanup);
+        let keeps = above.is_some_and(|above| above.keeps) || asked == Some(Cleanup::Keep);
         self.books.reserve(id, above.map(|above| above.id), admission, at);
         let run = self.insert(id, parent, Position { part, depth: *depth }, live);
         let entry = &mut self.runs[run.get()];
-        (entry.cleanup, entry.keeps) = (cleanup, keeps);
+        (entry.cleanup, entry.keeps) = (admitted.cleanup, keeps);
         if parent.is_none() {
             self.deadlines.age.go_on(at, at);
             if let Some(seconds) = terms.deadline_seconds() {

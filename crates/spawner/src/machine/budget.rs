@@ -2,11 +2,11 @@
 
 use offshoot_config::CostKind;
 use offshoot_model::{
-    BudgetGrant, BudgetRequest, CancelledBy, Cost, EventKind, MicroUsd, Origin, Reason, Refusal,
-    SpawnRequest, Timestamp, Usage,
+    BudgetGrant, BudgetRequest, CancelledBy, Cost, Ending, EventKind, MicroUsd, Origin, Reason,
+    Refusal, SpawnRequest, Timestamp, Usage,
 };
 use offshoot_policy::RuntimeFacts;
-use offshoot_policy::budget::{Mark, Notice, Settlement, Unit, divide};
+use offshoot_policy::budget::{Mark, Notice, Unit, divide};
 
 use super::run::RunIndex;
 use super::{Effect, Machine, Reach};
@@ -60,9 +60,8 @@ impl Machine {
         cost: Cost,
         out: &mut Vec<Effect>,
     ) {
-        self.record(now, run, EventKind::Used { usage, cost }, out);
-        let notices = self.books.ledger.charge(self.id(run), &usage, &cost);
-        self.heed(now, &notices, out);
+        let applied = self.record(now, run, EventKind::Used { usage, cost }, out);
+        self.apply_notices(now, &applied.notices, out);
     }
 
     /// Whether there is a budget of this run to add to, and whether that would help it.
@@ -106,35 +105,39 @@ impl Machine {
     ) {
         let (tokens, micro_usd) =
             (Unit::Tokens.of(more).unwrap_or(0), Unit::Usd.of(more).unwrap_or(0));
-        self.books.ledger.raise(self.id(run), more);
         self.record(now, run, EventKind::BudgetRaised { tokens, micro_usd }, out);
         out.push(Effect::Raised);
     }
 
-    /// Records what a run used beyond its reservation, before its end; answers whom that has brought to a limit.
-    pub(super) fn book_overrun(
+    /// Records what a run that ends has used beyond its reservation.
+    pub(super) fn record_overrun(
         &mut self,
         now: Timestamp,
         run: RunIndex,
-        settlement: Settlement,
+        ending: &Ending,
         out: &mut Vec<Effect>,
-    ) -> Vec<Notice> {
-        let (tokens, micro_usd) = (settlement.overrun_tokens, settlement.overrun_usd.as_micros());
+    ) {
+        let (tokens, usd) = self.books.ledger.overrun(self.id(run), ending);
+        let micro_usd = usd.as_micros();
         if tokens > 0 || micro_usd > 0 {
             self.record(now, run, EventKind::Overrun { tokens, micro_usd }, out);
         }
-        settlement.notices
     }
 
     /// Tells who is near its limit, and stops who has reached it together with what is below.
-    pub(super) fn heed(&mut self, now: Timestamp, notices: &[Notice], out: &mut Vec<Effect>) {
+    pub(super) fn apply_notices(
+        &mut self,
+        now: Timestamp,
+        notices: &[Notice],
+        out: &mut Vec<Effect>,
+    ) {
         for notice in notices {
             let Some(run) = self.find(notice.run) else { continue };
             if self.runs[run.get()].live().is_none() {
                 continue;
             }
             match notice.mark {
-                Mark::Near => self.record(now, run, EventKind::BudgetNotice, out),
+                Mark::Near => drop(self.record(now, run, EventKind::BudgetNotice, out)),
                 Mark::Limit => {
                     self.cancel(now, run, Reach::Below, CancelledBy::Budget, out);
                     let unit = notice.unit.as_str().to_owned();

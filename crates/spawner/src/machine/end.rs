@@ -4,21 +4,18 @@ use std::time::Duration;
 
 use offshoot_config::OnParentEnd;
 use offshoot_model::{
-    AgentId, CancelledBy, Cost, Ending, Envelope, EventKind, Reason, RunId, Timestamp, Usage,
+    AgentId, CancelledBy, Cost, DeliveryId, Ending, Envelope, EventKind, Reason, RunId, Timestamp,
+    Usage,
 };
 use offshoot_policy::Terms;
 use offshoot_policy::breaker::{BreakerLimits, Turn};
-use offshoot_policy::budget::Settlement;
+use offshoot_policy::budget::Notice;
 
+use super::apply::Closed;
+use super::mail::Mail;
 use super::run::{Body, Live, Phase, RunIndex};
 use super::timer::Due;
 use super::{Effect, Machine, Reach};
-
-/// The data that is left of a run that is over.
-pub(super) struct Closed {
-    pub(super) live: Box<Live>,
-    pub(super) settlement: Settlement,
-}
 
 /// A run that came back from its runtime.
 #[derive(Debug)]
@@ -87,26 +84,26 @@ impl Machine {
         }
         ending.execution_time_ms =
             live.started_at.map_or(0, |started_at| now.since(started_at).as_millis() as u64);
-        let closed = self.close_run(now, run, &ending).expect("it was alive a moment ago");
-        let Closed { live, settlement } = closed;
-        let Live { key, agent, terms, waits, watchers, mail, announces, .. } = *live;
+        let (key, agent) = (live.key.clone(), live.agent.clone());
         let (id, depth) = (self.id(run), self.runs[run.get()].depth());
-        let notices = self.book_overrun(now, run, settlement, out);
         let envelope = Envelope::of(&ending, key.clone(), id, agent, depth);
-        self.record(now, run, EventKind::Ended(Box::new(ending)), out);
+        self.record_overrun(now, run, &ending, out);
+        let applied = self.record(now, run, EventKind::Ended(Box::new(ending)), out);
+        let Closed { live, is_held } = applied.closed.expect("a run that was over has ended again");
+        let Live { terms, waits, watchers, mail, announces, .. } = *live;
         out.push(Effect::Ended { run, envelope: Box::new(envelope) });
-        self.heed(now, &notices, out);
+        self.apply_notices(now, &applied.notices, out);
 
         for wait in waits {
             self.resolve(now, wait, out);
         }
-        self.return_mail(now, mail, out);
-        // Before the waits that it satisfies, for these deliver it.
-        if announces {
-            self.hold_result(now, run, &key, out);
-        } else {
-            // Whoever follows it is handed its result with its end.
-            self.clean_up(run, out);
+        self.return_mail(now, mail.as_deref().map(Mail::held), out);
+        // Before the waits that the end satisfies, for these deliver the result.
+        match announces {
+            true if is_held => {}
+            true => self.undelivered(now, run, DeliveryId::new(&key, id), out),
+            // The follower of the run is handed the result with the end.
+            false => self.clean_up(run, out),
         }
         for wait in watchers {
             self.target_ended(now, wait, out);
@@ -117,13 +114,13 @@ impl Machine {
         }
     }
 
-    /// Applies an end to the machine, in a live step or as the record says; none where the run is over already.
+    /// Takes the data of a run that ends, and gives back what the run held; none where the run is over already.
     pub(super) fn close_run(
         &mut self,
         at: Timestamp,
         run: RunIndex,
         ending: &Ending,
-    ) -> Option<Closed> {
+    ) -> Option<(Box<Live>, Vec<Notice>)> {
         let entry = &mut self.runs[run.get()];
         entry.live()?;
         let Body::Live(mut live) = std::mem::replace(&mut entry.body, Body::Ended(ending.status()))
@@ -143,8 +140,8 @@ impl Machine {
         if live.started_at.is_some() {
             self.probed(at, id, &live.agent, &live.under, &ending.reason);
         }
-        let settlement = self.books.ledger.settle(id, ending);
-        Some(Closed { live, settlement })
+        let notices = self.books.ledger.settle(id, ending);
+        Some((live, notices))
     }
 
     /// A run that had been started tells something about the runtime of its agent.

@@ -65,6 +65,12 @@ struct Told {
 }
 
 impl Mail {
+    /// Returns the results that are held and of which the record does not say yet that they were not delivered.
+    pub(super) fn held(&self) -> Vec<(RunIndex, DeliveryId)> {
+        let first = self.results.iter().filter(|(_, held)| !held.again);
+        first.map(|(&child, held)| (child, held.delivery.clone())).collect()
+    }
+
     /// True if the mail holds nothing but results of children, which wait for the next turn of this or any later attempt.
     pub(super) fn is_undisturbed(&self) -> bool {
         self.letters == 0 && self.turn.is_none() && !self.closed
@@ -154,29 +160,11 @@ impl Machine {
         }
     }
 
-    /// A child has ended: its result is held for its parent, or reaches nobody.
-    pub(super) fn hold_result(
-        &mut self,
-        now: Timestamp,
-        child: RunIndex,
-        key: &SessionKey,
-        out: &mut Vec<Effect>,
-    ) {
-        if !self.remember_result(child, key) {
-            let delivery = DeliveryId::new(key, self.id(child));
-            self.undelivered(now, child, delivery, out);
-        }
-    }
-
     /// Holds the result of a child that has ended for its parent; answers whether that is there.
     pub(super) fn remember_result(&mut self, child: RunIndex, key: &SessionKey) -> bool {
         let delivery = DeliveryId::new(key, self.id(child));
-        self.put_back(child, Held { delivery, again: false, unreadable: false })
-    }
-
-    fn put_back(&mut self, child: RunIndex, held: Held) -> bool {
         let Some(mail) = self.mail_of_parent(child) else { return false };
-        mail.results.insert(child, held);
+        mail.results.insert(child, Held { delivery, again: false, unreadable: false });
         true
     }
 
@@ -191,20 +179,20 @@ impl Machine {
     }
 
     /// A result was handed over: to a wait, or to a turn.
-    pub(super) fn handed_over(&mut self, child: RunIndex, wait: Option<WaitId>) {
+    pub(super) fn handed_over(&mut self, child: RunIndex) {
         let Some(mail) = self.mail_of_parent(child) else { return };
         if let Some(Held { delivery, .. }) = mail.results.remove(&child) {
-            mail.told.push(Told { child, delivery, wait });
+            mail.told.push(Told { child, delivery, wait: None });
         }
     }
 
-    /// A result was not delivered, as the record says: its parent is over or begins anew, or the caller of a wait did not
+    /// A result was not delivered: its parent is over or begins anew, or the caller of a wait did not
     /// take the answer that the result was in.
-    pub(super) fn reached_nobody(&mut self, child: RunIndex, delivery: DeliveryId) {
+    pub(super) fn reached_nobody(&mut self, child: RunIndex, delivery: &DeliveryId) {
         let Some(mail) = self.mail_of_parent(child) else { return };
         if mail.results.remove(&child).is_none() {
             mail.told.retain(|told| told.child != child);
-            mail.results.insert(child, Held::again(delivery));
+            mail.results.insert(child, Held::again(delivery.clone()));
         }
     }
 
@@ -256,10 +244,10 @@ impl Machine {
         out: &mut Vec<Effect>,
     ) {
         let Some(mail) = self.mail_mut(run) else { return };
-        let told = mail.told.extract_if(.., |told| told.wait == Some(id));
-        for Told { child, delivery, .. } in told.collect::<Vec<_>>() {
-            self.record(now, child, EventKind::Undelivered { delivery: delivery.clone() }, out);
-            self.reached_nobody(child, delivery);
+        let told = mail.told.iter().filter(|told| told.wait == Some(id));
+        let told: Vec<_> = told.map(|told| (told.child, told.delivery.clone())).collect();
+        for (child, delivery) in told {
+            self.record(now, child, EventKind::Undelivered { delivery }, out);
         }
     }
 
@@ -275,30 +263,24 @@ impl Machine {
         for child in children {
             let child = self.find(*child);
             let (Some(child), Some(mail)) = (child, self.mail_mut(run)) else { continue };
-            let is_it = |told: &mut Told| told.child == child && told.wait.is_none();
-            let Some(Told { delivery, .. }) = mail.told.extract_if(.., is_it).next() else {
-                continue;
-            };
-            let held = Held { unreadable: true, ..Held::again(delivery.clone()) };
-            mail.results.insert(child, held);
+            let is_it = |told: &&Told| told.child == child && told.wait.is_none();
+            let Some(told) = mail.told.iter().find(is_it) else { continue };
+            let delivery = told.delivery.clone();
             self.record(now, child, EventKind::Undelivered { delivery }, out);
+            let held = self.mail_mut(run).and_then(|mail| mail.results.get_mut(&child));
+            held.expect("a result that was not delivered is not held").unreadable = true;
         }
     }
 
-    /// A run is over, and what was held for it is not delivered. The record says so already of results that were on their
-    /// way before.
+    /// Records that what was held for a run is not delivered: the run is over, or begins anew.
     pub(super) fn return_mail(
         &mut self,
         now: Timestamp,
-        mail: Option<Box<Mail>>,
+        held: Option<Vec<(RunIndex, DeliveryId)>>,
         out: &mut Vec<Effect>,
     ) {
-        for (child, Held { delivery, again, .. }) in
-            mail.map(|mail| mail.results).unwrap_or_default()
-        {
-            if !again {
-                self.undelivered(now, child, delivery, out);
-            }
+        for (child, delivery) in held.into_iter().flatten() {
+            self.undelivered(now, child, delivery, out);
         }
     }
 
@@ -318,8 +300,10 @@ impl Machine {
             let held = self.mail_mut(to).and_then(|mail| mail.results.get(&child));
             let Some(Held { delivery, again, .. }) = held.cloned() else { continue };
             is_told = true;
-            self.handed_over(child, (!is_turn).then_some(wait));
             self.record(now, child, EventKind::Delivered { delivery, redelivered: again }, out);
+            let told = self.mail_mut(to).and_then(|mail| mail.told.last_mut());
+            told.expect("a result that was delivered was not told").wait =
+                (!is_turn).then_some(wait);
             match again {
                 true => repeated.push(self.id(child)),
                 false => self.clean_up(child, out),
@@ -350,7 +334,7 @@ impl Machine {
         children
     }
 
-    fn undelivered(
+    pub(super) fn undelivered(
         &mut self,
         now: Timestamp,
         child: RunIndex,
@@ -379,8 +363,7 @@ impl Machine {
         out: &mut Vec<Effect>,
     ) {
         let Some(run) = self.find(run) else { return };
-        let before = std::mem::replace(&mut self.runs[run.get()].not_removed, error.is_some());
-        if before || error.is_some() {
+        if self.runs[run.get()].not_removed || error.is_some() {
             self.record(now, run, EventKind::Removal { error }, out);
         }
     }

@@ -14,21 +14,20 @@ mod reopen;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use offshoot_config::Config;
 use offshoot_model::{
-    Admitted, BudgetGrant, Cost, Ending, Envelope, Event, EventKind, InputRange, MicroUsd, Origin,
-    Payload, Reason, RootId, RunId, SpawnRequest, Timestamp, Usage,
+    Admitted, Cost, Ending, Envelope, Event, EventKind, InputRange, Origin, Payload, Reason,
+    RootId, RunId, SpawnRequest, Timestamp, Usage,
 };
 use offshoot_policy::{Admission, Lineage, RuntimeFacts, Terms};
 
 use super::admission::Entrant;
-use super::end::Closed;
+use super::apply::{Applied, Closed};
 use super::run::{Live, Phase, RunIndex};
 use super::{Effect, Machine};
 use crate::kept_values::{KeptValue, ValuesBySession};
-use crate::run_spec::{EXEC, program_cost};
+use crate::run_spec::priced;
 
 use letters::Letters;
 
@@ -129,52 +128,39 @@ impl Recall {
     ///
     /// An event about a run of which nothing stands before.
     pub(crate) fn apply(&mut self, event: Event, library: &impl Library) -> Result<(), Unknown> {
-        let Event { seq, at, run: id, kind, .. } = event;
+        let Event { seq, at, run: id, mut kind, .. } = event;
         self.machine.seq = seq;
         let before = self.last_at;
         self.last_at = before.max(at);
-        let kind = match kind {
-            EventKind::Admitted(admitted) => {
-                return self.admitted(at, seq, id, admitted, library);
-            }
-            kind => kind,
+        let facts = match &mut kind {
+            EventKind::Admitted(admitted) => self.admitted(at, seq, id, admitted, library)?,
+            _ => None,
         };
         let run = self.machine.find(id).ok_or(Unknown { seq, run: id })?;
-        self.machine.acknowledge(run, &kind);
-        let live = self.machine.runs[run.get()].live_mut();
+        match &mut kind {
+            EventKind::Starting => {
+                if let Some(live) = self.machine.runs[run.get()].live() {
+                    // The breaker let the run start; the run may have been a probe.
+                    let _ = self.machine.books.breakers.start(&live.agent, id, at);
+                }
+            }
+            EventKind::Waiting => {
+                if let Some(live) = self.machine.runs[run.get()].live_mut() {
+                    live.clock.pause(at);
+                }
+            }
+            EventKind::Reopened => self.machine.reopened(before, at),
+            EventKind::Ended(ending) => self.correct(run, ending),
+            _ => {}
+        }
+        let Applied { notices: _, closed } = self.machine.apply(at, run, &kind);
         match kind {
             EventKind::Starting => {
-                if let Some(live) = live {
-                    // It was let start; it may have been a probe.
-                    let _ = self.machine.books.breakers.start(&live.agent, id, at);
-                    live.again_at = None;
-                    live.started_at.get_or_insert(at);
-                    live.clock.resume(at);
-                }
                 if let Some(about) = self.about.get_mut(&run) {
                     about.started = true;
                 }
             }
-            EventKind::Returned => {
-                if let Some(live) = live {
-                    live.clock.resume(at);
-                }
-            }
-            EventKind::Waiting => {
-                if let Some(live) = live {
-                    live.clock.pause(at);
-                }
-            }
-            EventKind::Reopened => {
-                self.machine.deadlines.age.go_on(before, at);
-                self.machine.interrupt(before);
-            }
-            EventKind::Resumed { attempt, continues, after, wait_ms } => {
-                if let Some(live) = live {
-                    live.clock.pause(at);
-                    live.again_at = wait_ms.map(|wait| at.plus(Duration::from_millis(wait)));
-                }
-                self.machine.another_attempt(run, attempt, continues, after.is_some());
+            EventKind::Resumed { continues, after, .. } => {
                 if let Some(letters) = self.letters.get_mut(&run) {
                     letters.another_attempt(continues);
                 }
@@ -188,44 +174,22 @@ impl Recall {
                 }
             }
             EventKind::Used { usage, cost } => {
-                // Whoever was told by this was told then.
-                let _ = self.machine.books.ledger.charge(id, &usage, &cost);
                 if let Some(about) = self.about.get_mut(&run) {
                     about.used = Some((usage, cost));
-                }
-            }
-            EventKind::BudgetRaised { tokens, micro_usd } => {
-                let usd = MicroUsd::from_micros(micro_usd);
-                let more = BudgetGrant { tokens: Some(tokens), usd: Some(usd) };
-                self.machine.books.ledger.raise(id, more);
-            }
-            EventKind::BusyWaiting { cpu_ms, wait_ms: _ } => self.machine.has_worked(run, cpu_ms),
-            EventKind::Stopping { reason } => {
-                if let Some(live) = live {
-                    live.stopping = Some(reason);
                 }
             }
             EventKind::Ended(ending) => {
                 self.kept_values.remove(&id);
                 self.letters.remove(&run);
-                self.ended(at, run, *ending);
+                if let Some(closed) = closed {
+                    self.ended(run, &ending, closed);
+                }
             }
             EventKind::Kept { name, value } => {
                 self.kept_values.entry(id).or_default().insert(name, KeptValue { value, at });
             }
-            EventKind::Delivered { .. } => {
-                self.machine.handed_over(run, None);
+            EventKind::Delivered { .. } | EventKind::Undelivered { .. } => {
                 self.handed_over.push(run);
-            }
-            EventKind::Undelivered { delivery } => {
-                self.machine.reached_nobody(run, delivery);
-                self.handed_over.push(run);
-            }
-            EventKind::Reported { .. } => {
-                if let Some(live) = live {
-                    // It was kept, so it was allowed.
-                    let _ = live.reports.take(at);
-                }
             }
             EventKind::Letter { text, .. } => {
                 self.letters.entry(run).or_default().all.push(text);
@@ -235,20 +199,13 @@ impl Recall {
                     letters.turn_ended(letters_taken);
                 }
             }
-            EventKind::Removal { error } => {
-                self.machine.runs[run.get()].not_removed = error.is_some();
+            EventKind::Admitted(admitted) => {
+                // What only holds pieces has nothing to start.
+                let started = admitted.runtime.is_none() && admitted.parent.is_none();
+                let about = About { admitted, facts, started, continues: false, used: None };
+                self.about.insert(run, about);
             }
-            EventKind::Refused { times: None, .. } => self.machine.refusal_recorded(run),
-            EventKind::Admitted(_)
-            | EventKind::Refused { times: Some(_), .. }
-            | EventKind::Started { .. }
-            | EventKind::Progress { .. }
-            | EventKind::BudgetNotice
-            | EventKind::Overrun { .. }
-            | EventKind::StallLent
-            | EventKind::Merged(_)
-            | EventKind::StrayEnded { .. }
-            | EventKind::KeeperFailed { .. } => {}
+            _ => {}
         }
         Ok(())
     }
@@ -287,9 +244,9 @@ impl Recall {
         at: Timestamp,
         seq: u64,
         id: RunId,
-        mut admitted: Box<Admitted>,
+        admitted: &mut Admitted,
         library: &impl Library,
-    ) -> Result<(), Unknown> {
+    ) -> Result<Option<Arc<RuntimeFacts>>, Unknown> {
         if let (Some(place), Some(input)) = (admitted.place, &mut admitted.input) {
             // Most pieces read a part of the same file as the one before.
             if let Some((_, last)) = self.inputs.last().filter(|(_, last)| last.path == input.path)
@@ -335,63 +292,48 @@ impl Recall {
             grant: Arc::clone(&admitted.grant),
             lineage,
         };
-        let of_program = |facts: Arc<RuntimeFacts>| {
-            let definition = machine.config.agent(&admitted.agent);
-            let own = definition.is_some_and(|agent| agent.command.is_some());
-            let cost = program_cost(&machine.config, !own && request.command.is_none());
-            Arc::new(RuntimeFacts { cost, ..(*facts).clone() })
-        };
-        let facts = admitted.runtime.as_deref().map(|name| {
-            let facts = library.facts(name)?;
-            Some(if name == EXEC { of_program(facts) } else { facts })
-        });
-        let holds = parent.is_none() && facts.is_none();
-        let facts = facts.flatten();
-        let run = machine.admit(
+        let holds = parent.is_none() && admitted.runtime.is_none();
+        let facts = admitted.runtime.as_deref().and_then(|name| library.facts(name));
+        let facts =
+            facts.map(|facts| priced(facts, &request, &admitted.agent, true, &machine.config));
+        machine.admit(
             at,
             Entrant {
                 id,
-                key: admitted.key.clone(),
+                admitted,
                 parent,
                 admission: &admission,
                 phase: if holds { Phase::Holder } else { Phase::Lent },
                 facts: facts.as_deref(),
-                cleanup: admitted.cleanup,
-                keeps: particulars.cleanup,
             },
         );
-        if let Some(parent) = parent {
-            machine.has_heard(parent);
-        }
-        let about = About { admitted, facts, started: holds, continues: false, used: None };
-        self.about.insert(run, about);
-        Ok(())
+        Ok(facts)
     }
 
-    fn ended(&mut self, at: Timestamp, run: RunIndex, mut ending: Ending) {
-        let machine = &mut self.machine;
-        let about = self.about.remove(&run);
-        // The first versions wrote zeros where they meant that nothing was known.
+    /// Corrects an end that the first versions wrote: zeros where they meant that nothing was known.
+    fn correct(&self, run: RunIndex, ending: &mut Ending) {
         let zeros = ending.usage == Usage::default() && ending.cost.is_none();
         if zeros
             && ending.reason == Reason::Interrupted
-            && about.as_ref().is_some_and(|about| about.started)
-            && let Some(live) = machine.runs[run.get()].live()
+            && self.about.get(&run).is_some_and(|about| about.started)
+            && let Some(live) = self.machine.runs[run.get()].live()
             && live.phase != Phase::Holder
         {
             (ending.usage, ending.cost) = live.cut_off(None);
         }
-        let Some(Closed { live, .. }) = machine.close_run(at, run, &ending) else { return };
-        let Live { key, agent, announces, .. } = *live;
-        if announces {
-            machine.remember_result(run, &key);
-        } else {
+    }
+
+    fn ended(&mut self, run: RunIndex, ending: &Ending, closed: Closed) {
+        let machine = &self.machine;
+        let about = self.about.remove(&run);
+        let Live { key, agent, announces, .. } = *closed.live;
+        if !announces {
             self.handed_over.push(run);
         }
         if let Some(place) = about.and_then(|about| about.admitted.place) {
             let (seq, entry) = (machine.seq, &machine.runs[run.get()]);
-            let envelope = || Envelope::of(&ending, key, entry.id, agent, entry.depth());
-            let past = Past::held(seq, &ending, &mut self.room, envelope);
+            let envelope = || Envelope::of(ending, key, entry.id, agent, entry.depth());
+            let past = Past::held(seq, ending, &mut self.room, envelope);
             self.over.push((place, entry.id, past));
         }
     }

@@ -30,8 +30,8 @@ impl Machine {
         let recorded = live.refusals.as_ref().map_or(0, |refusals| refusals.recorded);
         let refusal = Box::new(refusal.clone());
         if recorded < ONE_BY_ONE {
-            self.refusal_recorded(caller);
-            return self.append(now, caller, EventKind::Refused { refusal, times: None }, out);
+            self.append(now, caller, EventKind::Refused { refusal, times: None }, out);
+            return;
         }
         let live = self.runs[caller.get()].live_mut().expect("it was looked at");
         let refusals = live.refusals.get_or_insert_default();
@@ -41,7 +41,7 @@ impl Machine {
         }
     }
 
-    /// A refusal of a run is on record by itself, in a live step or as the record says.
+    /// A refusal of a run is on record by itself.
     pub(super) fn refusal_recorded(&mut self, caller: RunIndex) {
         if let Some(live) = self.runs[caller.get()].live_mut() {
             live.refusals.get_or_insert_default().recorded += 1;

@@ -22,14 +22,18 @@ pub(super) struct Allowance {
 }
 
 impl Allowance {
-    /// True if one more report may be kept at this moment; counts it then.
-    pub(super) fn take(&mut self, now: Timestamp) -> bool {
-        let full_at = self.full_at.max(now).plus(EVERY);
-        let has_room = full_at.since(now) <= EVERY * AT_ONCE;
-        if has_room {
-            self.full_at = full_at;
-        }
-        has_room
+    /// True if one more report may be kept at this moment.
+    fn has_room(&self, now: Timestamp) -> bool {
+        self.after(now).since(now) <= EVERY * AT_ONCE
+    }
+
+    /// Counts a report that is kept.
+    pub(super) fn count(&mut self, now: Timestamp) {
+        self.full_at = self.after(now);
+    }
+
+    fn after(&self, now: Timestamp) -> Timestamp {
+        self.full_at.max(now).plus(EVERY)
     }
 }
 
@@ -45,7 +49,7 @@ impl Machine {
         self.wake(now, run, out);
         let Some(live) = self.runs[run.get()].live_mut() else { return };
         live.clock.sign(now);
-        if live.reports.take(now) {
+        if live.reports.has_room(now) {
             self.record(now, run, EventKind::Reported { text }, out);
         } else {
             let event = self.event(now, run, EventKind::Progress { text });
@@ -60,12 +64,19 @@ mod tests {
 
     #[test]
     fn a_steady_report_is_always_kept_and_a_loop_is_not() {
-        let at = |seconds: u64| Timestamp::from_micros(seconds * 1_000_000);
+        let is_kept = |allowance: &mut Allowance, second: u64| {
+            let now = Timestamp::from_micros(second * 1_000_000);
+            let has_room = allowance.has_room(now);
+            if has_room {
+                allowance.count(now);
+            }
+            has_room
+        };
         let mut steady = Allowance::default();
-        assert!((1000..2000).all(|second| steady.take(at(second))));
+        assert!((1000..2000).all(|second| is_kept(&mut steady, second)));
         let mut loops = Allowance::default();
         let kept =
-            |loops: &mut Allowance, second| (0..1000).filter(|_| loops.take(at(second))).count();
+            |loops: &mut Allowance, second| (0..1000).filter(|_| is_kept(loops, second)).count();
         assert_eq!(kept(&mut loops, 1000), 100);
         assert_eq!(kept(&mut loops, 1000), 0);
         assert_eq!(kept(&mut loops, 1007), 7);

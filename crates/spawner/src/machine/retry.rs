@@ -55,7 +55,6 @@ impl Machine {
         let wait = asked.map_or(wait, |asked| asked.max(wait));
         self.slots.give_back(lease);
         self.queued += 1;
-        self.another_attempt(run, attempt, continues, true);
         let after = Some(Box::new(ending.reason.clone()));
         let wait_ms = Some(wait.as_millis().try_into().unwrap_or(u64::MAX));
         self.record(now, run, EventKind::Resumed { attempt, continues, after, wait_ms }, out);
@@ -65,7 +64,7 @@ impl Machine {
         true
     }
 
-    /// An attempt follows, after a fault or after an interruption, in a live step or as the record says. One that begins anew
+    /// An attempt follows, after a fault or after an interruption. One that begins anew
     /// forgets what the last one had asked for and was told; one that goes on is told again what may not have reached it.
     pub(super) fn another_attempt(
         &mut self,

@@ -70,9 +70,7 @@ impl Machine {
         self.queued -= 1;
         self.record(now, run, EventKind::Starting, out);
         self.hold(now, run, lease, false);
-        let live = self.runs[run.get()].live_mut().expect("it was just given a slot");
-        // A further attempt does not make it younger.
-        live.started_at.get_or_insert(now);
+        let live = self.runs[run.get()].live().expect("a run that was given a slot is over");
         // A supervisor that dies before this is on record leaves a run that stands in line, and is started by the next one.
         let ahead = live.under.on_interrupt(live.origin) == OnInterrupt::Rerun;
         out.push(Effect::Start { run, ahead });

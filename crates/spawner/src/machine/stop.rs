@@ -124,7 +124,6 @@ impl Machine {
                     return;
                 }
                 let reason = Box::new(reason);
-                live.stopping = Some(reason.clone());
                 let grace = Duration::from_secs(live.grant.grace_seconds);
                 self.record(now, run, EventKind::Stopping { reason }, out);
                 out.push(Effect::Stop { run, how: Stop::Soft { grace } });

@@ -17,7 +17,8 @@ use std::collections::{HashMap, HashSet};
 use offshoot_config::OnInterrupt;
 use offshoot_model::{CancelledBy, Ending, EventKind, Origin, Reason, Timestamp};
 
-use super::super::run::{Phase, Run, RunIndex};
+use super::super::mail::Mail;
+use super::super::run::{Phase, RunIndex};
 use super::super::timer::Due;
 use super::super::{Effect, Machine};
 use super::{About, EndedPiece, Recall, Recalled, Waiting};
@@ -45,9 +46,8 @@ impl Recall {
         let mut effects = Vec::new();
         machine.record(now, RunIndex::ROOT, EventKind::Reopened, &mut effects);
         handed_over.into_iter().for_each(|run| machine.clean_up(run, &mut effects));
-        machine.deadlines.age.go_on(last_at, now);
+        machine.reopened(last_at, now);
         let fates = fates(&machine, &about);
-        machine.interrupt(last_at);
         // Nothing of it runs, so whatever is stopped from here on is over, and is not started for its stop alone.
         for (run, _) in fates.iter().filter(|(_, fate)| **fate != Fate::Holds) {
             let live = machine.runs[run.get()].live_mut().expect("it lives");
@@ -86,10 +86,8 @@ impl Recall {
             let mut letters = letters.remove(&run).unwrap_or_default();
             if let Fate::Again { continues: goes_on } = fates[&run] {
                 continues = goes_on;
-                let attempt = machine.begin_again(now, run, continues, &mut effects);
+                machine.begin_again(now, run, continues, &mut effects);
                 letters.another_attempt(continues);
-                let kind = EventKind::Resumed { attempt, continues, after: None, wait_ms: None };
-                machine.record(now, run, kind, &mut effects);
             }
             let live = machine.runs[run.get()].live_mut().expect("it lives");
             live.started_at = None;
@@ -146,29 +144,22 @@ pub(super) fn without_runtime(
 }
 
 impl Machine {
-    /// Stops the clock of each run: no supervisor holds the tree any more.
-    pub(super) fn interrupt(&mut self, at: Timestamp) {
-        self.books.breakers.interrupt();
-        for live in self.runs.iter_mut().filter_map(Run::live_mut) {
-            live.clock.pause(at);
-        }
-    }
-
     /// A run was interrupted, and another attempt of it follows. One that begins anew has nothing to do with what the last
-    /// one had asked for. Answers which attempt it is.
+    /// one had asked for.
     fn begin_again(
         &mut self,
         now: Timestamp,
         run: RunIndex,
         continues: bool,
         out: &mut Vec<Effect>,
-    ) -> u32 {
-        let live = self.runs[run.get()].live_mut().expect("it lives");
-        let attempt = live.attempt + 1;
-        let mail = if continues { None } else { live.mail.take() };
-        self.return_mail(now, mail, out);
-        self.another_attempt(run, attempt, continues, false);
-        attempt
+    ) {
+        let live = self.runs[run.get()].live().expect("a run that is over begins again");
+        let (attempt, held) = (live.attempt + 1, live.mail.as_deref().map(Mail::held));
+        if !continues {
+            self.return_mail(now, held, out);
+        }
+        let kind = EventKind::Resumed { attempt, continues, after: None, wait_ms: None };
+        self.record(now, run, kind, out);
     }
 
     /// A piece that was read back, and whose owner has said what it takes to run it, takes its place in line.

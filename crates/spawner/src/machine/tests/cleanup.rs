@@ -125,6 +125,18 @@ fn what_somebody_above_keeps_stays() {
 }
 
 #[test]
+fn a_piece_that_is_to_stay_keeps_what_is_below_it_also_after_a_crash() {
+    let mut world = quiet(65);
+    Arc::make_mut(&mut world.facts).resumes = true;
+    let piece = wishing(&mut world, RunIndex::ROOT, Origin::Piece, Some(Cleanup::Keep));
+    for _ in 0..2 {
+        let child = to_delete(&mut world, piece, Origin::Agent);
+        assert_eq!(world.machine.runs[child.get()].cleanup, Cleanup::Keep);
+        world.crash();
+    }
+}
+
+#[test]
 fn what_could_not_be_removed_is_told_until_it_is_gone() {
     let mut world = quiet(64);
     let parent = world.spawn_piece();
