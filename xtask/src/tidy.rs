@@ -4,6 +4,7 @@
 //! rule reads text only, so that a test can hand it a workspace of three lines.
 
 mod arrows;
+mod doc_words;
 mod docs;
 mod invariants;
 mod layer_table;
@@ -20,6 +21,7 @@ use crate::workspace::Workspace;
 
 const RULES: &[fn(&Workspace) -> Vec<Finding>] = &[
     arrows::check,
+    doc_words::check,
     docs::check,
     invariants::check,
     lints::check,

@@ -180,7 +180,7 @@ fn nesting() -> FnRuntime {
     })
 }
 
-/// What a queued and a finished run keep in memory while their tree lives. The record is on disk.
+/// Prints the memory of a queued and of a finished run while their tree lives. The record is on disk.
 async fn memory() -> Result<()> {
     let home = tempfile::tempdir_in(".")?;
     let hang = FnRuntime::new("hang", |_launch, _cx| std::future::pending::<Finished>());

@@ -1,4 +1,4 @@
-//! How results and letters read as the prompt of a turn. Pure.
+//! The prompt of a turn, from results and letters. Pure.
 //!
 //! A result stands between two fences that carry a random word, so that a model can tell it from what we say. That is
 //! a help against confusion, and no protection against a result that sets out to mislead.

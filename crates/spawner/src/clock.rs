@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use offshoot_model::{RunId, Timestamp};
 use uuid::Uuid;
 
-/// Where the engine takes the time and new ids from.
+/// Source of time and of new ids for the engine.
 pub trait Clock: Send + Sync + 'static {
     /// Now, by the wall.
     fn now(&self) -> Timestamp;
@@ -68,7 +68,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// What the wall shows, and the moment of looking.
+/// Returns the time of the wall, and the instant at which it was read.
 #[expect(clippy::disallowed_methods, reason = "this is the door through which time comes in")]
 fn begin() -> (Timestamp, Instant) {
     let (now, begun) = (std::time::SystemTime::now(), Instant::now());
@@ -120,7 +120,7 @@ impl Default for TestClock {
     }
 }
 
-/// 2026-01-01T00:00:00Z.
+/// The first second of 2026 in UTC, 2026-01-01T00:00:00Z.
 const TEST_EPOCH_SECONDS: u64 = 1_767_225_600;
 
 impl Clock for TestClock {

@@ -48,7 +48,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// What was used since the reading before; none where that is nothing.
+    /// Returns the use since the reading before; none where nothing was used.
     fn since(self, before: Self) -> Option<Busy> {
         let cpu = self.cpu.saturating_sub(before.cpu);
         (!cpu.is_zero()).then(|| Busy { cpu, wait: self.at.since(before.at) })
@@ -101,7 +101,7 @@ impl CpuWatch {
     /// A further reading, of which `told` learns what was used since the one before.
     fn read(&self, clock: &dyn Clock, told: impl FnOnce(Busy)) {
         let reading = self.reading(clock);
-        // Told before anybody else can look, so that the end of the run is not told first.
+        // Told before another reading can begin, so that the end of the run is not told first.
         let mut readings = self.readings();
         readings.has_read(reading).map(told);
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with a whole tree. What goes wrong with one run is its ending.
+//! Errors of a whole tree. A fault of one run is the ending of that run.
 
 use std::io;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl From<StoreError> for SpawnerError {
 }
 
 impl SpawnerError {
-    /// What to do about it.
+    /// Returns advice on what to do about the error.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Record(error) => error.hint().map(str::to_owned),

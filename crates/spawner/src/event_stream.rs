@@ -6,14 +6,15 @@ use offshoot_model::{Event, EventClass, RootId};
 use offshoot_store::{Store, StoreError};
 use tokio::sync::broadcast;
 
-/// How many events a follower may fall behind before it is sent to the record. Kept events are never lost by that:
-/// they are read back. Progress is.
+/// The number of events by which a follower may fall behind before it reads from the record. Kept events are not lost by
+/// that, and progress is.
 pub(crate) const FOLLOW_BUFFER: usize = 4096;
 
 /// An event that followers are told: it has happened, and is durable where it is kept.
 pub(crate) type News = Arc<Event>;
 
-/// How many events are read back at a time, so that one who joins late does not hold the whole record.
+/// The number of events that are read back at a time, so that a follower that joins late does not hold the whole record in
+/// memory.
 const PAGE: usize = 1024;
 
 /// The events of one tree, each kept one exactly once and in order, from the first. An error is the last thing it says.
@@ -55,12 +56,12 @@ impl LiveEvents {
     }
 }
 
-/// Where a follower stands. Changed only when a step is done, so that a future may be dropped at any moment.
+/// State of a follower. Changed only when a step is done, so that a future may be dropped at any moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     /// The record has events that were not handed out, or may have.
     Behind,
-    /// What comes next comes live.
+    /// The next event comes live.
     Live,
     /// The tree is over; the record has the rest.
     Closed,

@@ -1,4 +1,4 @@
-//! A result as far as it goes into somebody's answer: whole while it is small, head and tail where it is large.
+//! A result as far as it goes into an answer: whole while it is small, head and tail where it is large.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
@@ -7,20 +7,20 @@ use std::sync::Arc;
 use offshoot_model::{Payload, ValueKind, VariableRef};
 use offshoot_store::{Store, StoreError};
 
-/// What of a result travels with an answer.
+/// The part of a result that travels with an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Excerpt {
     /// All of it: text or JSON, never a reference.
     Whole(Payload),
-    /// It is larger than that, or no text.
+    /// Beginning and end of a result that is larger than the limit, or no text.
     Part {
         /// The value.
         value: VariableRef,
-        /// Its file, to read the rest. Shared: not to be written to.
+        /// The file of the value, to read the rest. Shared by all readers: not to be written to.
         path: PathBuf,
-        /// How it begins. Empty where it is no text.
+        /// The beginning of the value. Empty where the value is no text.
         head: String,
-        /// How it ends. Empty where it is no text.
+        /// The end of the value. Empty where the value is no text.
         tail: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What the owner of a tree and those who answer its agents hold: each handle sends messages to the supervisor.
+//! Handles on a tree, for its owner and for the door of its agents. Each sends messages to the supervisor.
 
 mod agents;
 mod external_merge;

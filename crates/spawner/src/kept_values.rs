@@ -1,4 +1,4 @@
-//! What sessions call the values that they keep. The record says so first; this is where it is looked up.
+//! Values that sessions keep under names of their own. Names are recorded first, and looked up here.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,15 +14,15 @@ pub struct KeptValue {
     pub at: Timestamp,
 }
 
-/// What each session that is not over keeps, by its own names. No session sees those of another.
+/// The kept values of each session that is not over, by name. No session sees the values of another.
 #[derive(Debug, Default)]
 pub(crate) struct KeptValues(Mutex<ValuesBySession>);
 
-/// The same, before anybody shares it.
+/// Kept values by session, as they are read back.
 pub(crate) type ValuesBySession = HashMap<RunId, BTreeMap<Arc<str>, KeptValue>>;
 
 impl KeptValues {
-    /// Those that the record of the tree tells of.
+    /// Restores the values that the record of the tree names.
     pub(crate) fn restore(&self, sessions: ValuesBySession) {
         *self.lock() = sessions;
     }

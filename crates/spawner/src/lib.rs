@@ -26,7 +26,7 @@
 //! ```
 //!
 //! Promise: what is told is on record. Limits hold over the whole tree, because one machine counts. An agent that
-//! waits for its children lends its slot, so a tree of any depth finishes with a single slot. Nobody polls.
+//! waits for its children lends its slot, so a tree of any depth finishes with a single slot. Nothing polls.
 //!
 //! A whole tree in ten lines: agents are closures here, the record is in memory, and the answers are merged.
 //!

@@ -7,8 +7,8 @@
 //! Nothing here is async, reads a file or asks a clock: the time comes in with each step, ids are minted outside.
 //! The same inputs give the same effects, which is what lets a seed test a thousand trees and a record be replayed.
 //!
-//! Order among the effects of a step is the order in which they hold. An effect that tells somebody something stands
-//! behind the record of it, and whoever performs the effects tells nobody before the record is durable. A slot that
+//! Order among the effects of a step is the order in which they hold. An answer stands
+//! behind the record of it, and is given only once the record is durable. A slot that
 //! comes free is handed over in the same step, before the record of the end that freed it is even written.
 
 mod admission;
@@ -87,7 +87,7 @@ pub(crate) enum Input {
     Wait(NewWait),
     /// A turn of a run is over.
     TurnEnded(TurnEnd),
-    /// Somebody writes into a session that [`Machine::may_write`] allows.
+    /// A letter to a session, which [`Machine::may_write`] has allowed.
     Letter(Letter),
     /// A run gives a value a name.
     Keep { run: RunIndex, name: Arc<str>, value: VariableRef },
@@ -124,11 +124,11 @@ pub(crate) enum Input {
 /// A request for a child, with all that was resolved outside.
 #[derive(Debug)]
 pub(crate) struct Spawn {
-    /// Who asks: from the connection, never from the request.
+    /// The session that asks: known from the connection, never from the request.
     pub(crate) caller: RunIndex,
     /// Minted for the child.
     pub(crate) run: RunId,
-    /// What is asked for.
+    /// The request.
     pub(crate) request: SpawnRequest,
     /// The task as the record keeps it.
     pub(crate) task: Payload,
@@ -142,7 +142,7 @@ pub(crate) struct Spawn {
     pub(crate) origin: Origin,
     /// The runtime that would run it, as far as policy must know it.
     pub(crate) facts: Arc<RuntimeFacts>,
-    /// Where the answer goes.
+    /// The receiver of the answer.
     pub(crate) reply: ReplyId,
 }
 
@@ -152,11 +152,11 @@ pub(crate) struct Opening {
     pub(crate) kind: RootKind,
     pub(crate) run: RunId,
     pub(crate) agent: AgentId,
-    /// What it is to do; the task itself, for the lineage of its children.
+    /// The request for the root, with the text of its task for the lineage of its children.
     pub(crate) request: SpawnRequest,
     /// The task as the record keeps it.
     pub(crate) task: Payload,
-    /// Its runtime; none for a root that only holds pieces.
+    /// Facts of the root's runtime; none for a root that only holds pieces.
     pub(crate) facts: Option<Arc<RuntimeFacts>>,
     pub(crate) plan: Option<JsonText>,
 }
@@ -168,13 +168,13 @@ pub(crate) struct Session {
     pub(crate) agent: AgentId,
     pub(crate) depth: u32,
     pub(crate) grant: Arc<Grant>,
-    /// How much of a child's result it is told with the answer, in bytes.
+    /// The number of bytes of a child's result that travel with the answer to the run.
     pub(crate) inline_bytes: u64,
-    /// Whether a fault of its runtime may be followed by another attempt.
+    /// True if another attempt may follow a fault of the runtime.
     pub(crate) may_retry: bool,
 }
 
-/// How far a cancel reaches.
+/// The runs that a cancel stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// The run and everything below.
@@ -196,16 +196,16 @@ impl Reach {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ReplyId(pub(crate) u64);
 
-/// What the world is to do. Closed.
+/// Everything that the supervisor is to do. Closed: one match sees it all.
 #[derive(Debug)]
 pub(crate) enum Effect {
     /// Keep this, in this order. Not boxed: most effects are this one, and are moved once.
     Record(Event),
-    /// Show this to whoever looks right now.
+    /// Show this event to those that follow the tree now.
     Show(Box<Event>),
     /// Start this run: ahead of the record of it where a loss of that would run nothing twice that must not be.
     Start { run: RunIndex, ahead: bool },
-    /// This run will be started once more.
+    /// Prepare this run for one more start.
     Again { run: RunIndex, continues: bool },
     /// Ask this run to stop.
     Stop { run: RunIndex, how: Stop },
@@ -221,7 +221,7 @@ pub(crate) enum Effect {
     Hand { run: RunIndex },
     /// The name that was given next has its value since then.
     Kept { at: Timestamp },
-    /// Tell whoever follows this run that it is over.
+    /// Tell the follower of this run that it is over.
     Ended { run: RunIndex, envelope: Box<Envelope> },
     /// Remove what this run has left in a folder of its own.
     Remove { run: RunId },
@@ -244,15 +244,15 @@ pub(crate) struct Machine {
     live: usize,
     /// Runs in line for their first slot.
     queued: usize,
-    /// Those of them whose agent's breaker is open. They stand in no queue, so that nobody has to step over them;
-    /// whatever the breaker does next puts them back.
+    /// Runs in line whose agent's breaker is open. They stand in no queue, so that no search has to step over them; the
+    /// next change of the breaker puts them back.
     held_back: Vec<RunIndex>,
     /// Pieces that were read back from the record and stand in no line yet.
     unclaimed: BTreeSet<RunIndex>,
     paused: bool,
     /// True if nothing starts, although the tree is not paused.
     held: bool,
-    /// When it is looked at next who is silent.
+    /// The moment of the next look for silent holders.
     stall_looked_for: Option<Timestamp>,
     /// Set once the whole tree is to stop: what is queued ends, nothing is admitted.
     closing: bool,
@@ -331,7 +331,7 @@ impl Machine {
         self.watch_for_stall(now);
     }
 
-    /// When the machine wants to be asked again, if nothing else happens.
+    /// Returns the moment at which the machine wants [`Input::Time`], if nothing else happens before.
     pub(crate) fn next_timer(&self) -> Option<Timestamp> {
         self.timers.next()
     }
@@ -362,7 +362,7 @@ impl Machine {
         self.root_grace_seconds
     }
 
-    /// What a run that starts has to be told of itself; none of one that is over.
+    /// Returns the session of a run, as its launch describes it; none for a run that is over.
     pub(crate) fn session(&self, run: RunIndex) -> Option<Session> {
         let run = &self.runs[run.get()];
         let live = run.live()?;
@@ -372,7 +372,8 @@ impl Machine {
         Some(Session { key, agent, depth: run.depth(), grant, inline_bytes, may_retry })
     }
 
-    /// What a run may still promise to children, and the terms under which it spawns; none where it is over.
+    /// Returns the budget that a run may still promise to children, and the terms under which it spawns; none for a run
+    /// that is over.
     pub(crate) fn allowance(&self, run: RunIndex) -> Option<(BudgetGrant, Arc<Terms>)> {
         let live = self.runs[run.get()].live()?;
         Some((self.books.ledger.left(self.id(run)), Arc::clone(&live.terms)))

@@ -1,4 +1,4 @@
-//! What a supervisor is told, and what it tells.
+//! Messages to the supervisor, and its answers.
 
 pub(crate) mod call;
 
@@ -21,7 +21,7 @@ use crate::kept_values::KeptValue;
 use crate::machine::{Busy, Outcome, Past, Reach, RunIndex, WaitId};
 use crate::request::Ask;
 
-/// What handles, hosts and agent tasks say to the supervisor.
+/// Messages of handles, hosts and agent tasks to the supervisor.
 pub(crate) enum Message {
     /// A session asks for one child.
     Spawn { ask: Box<Ask>, reply: SpawnReply },
@@ -58,7 +58,8 @@ pub(crate) enum Message {
         letters_taken: u32,
         reply: oneshot::Sender<Waited>,
     },
-    /// Somebody writes into a session; none for the operator. Answered once it is recorded and handed over.
+    /// A letter to a session, from another session or from the operator (none). Answered once it is recorded and handed
+    /// over.
     Letter {
         to: RunId,
         from: Option<RunId>,
@@ -96,17 +97,17 @@ pub(crate) enum Message {
     Merged { summary: Box<MergeSummary> },
     /// The root that holds pieces has its answer.
     Close { ending: Box<Ending> },
-    /// What has to be kept cannot be: the record of the tree ends here, as when it breaks by itself.
+    /// A value that has to be stored cannot be: the record of the tree ends here, as when it breaks by itself.
     Halt { error: StoreError },
-    /// Whoever held the root has gone: everything stops, and the root ends with it.
+    /// The handle on the root was dropped: everything stops, and the root ends as well.
     Abandon,
-    /// Somebody who knows a run by its id wants its session; none where it is over or unknown.
+    /// Look up the session of a run; none where the run is over or unknown.
     Find { run: RunId, reply: oneshot::Sender<Option<Asking>> },
-    /// What a run may still give to children; none where it is over or unknown.
+    /// Look up the spawn allowance of a run; none where it is over or unknown.
     Allowance { run: RunId, reply: oneshot::Sender<Option<(BudgetGrant, Arc<Terms>)>> },
     /// The children of a run; none where the run is over or unknown.
     Children { run: RunId, which: Children, reply: oneshot::Sender<Option<Vec<RunId>>> },
-    /// How many hold a slot, how many stand in line.
+    /// Count the runs that hold a slot, stand in line and live.
     Count { reply: oneshot::Sender<Counts> },
 }
 
@@ -120,25 +121,25 @@ pub(crate) enum Children {
     Unnamed,
 }
 
-/// Where the answer to a request for a child goes.
+/// The receiver of the answer to a request for a child.
 pub(crate) type SpawnReply = oneshot::Sender<Result<RunId, Refusal>>;
 
 /// One request for many pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FanId(pub(crate) u64);
 
-/// What a follower of many pieces hears: for each exactly one.
+/// Events for the follower of many pieces: exactly one for each piece.
 #[derive(Debug)]
 pub(crate) enum FanEvent {
-    /// It was not admitted.
+    /// The piece was not admitted.
     Refused { place: u32, refusal: Box<Refusal> },
-    /// It is over, and the record of that is durable.
+    /// The piece is over, and the record of its end is durable.
     Ended { place: u32, envelope: Box<Envelope> },
-    /// It was over before this supervisor began.
+    /// The piece was over before this supervisor began.
     Over { place: u32, run: RunId, past: Past },
 }
 
-/// Which of the runs waited for are over.
+/// Answer to a wait: the runs that are over, and those that are not.
 #[derive(Debug)]
 pub(crate) struct Waited {
     pub(crate) ended: Vec<RunId>,
@@ -150,17 +151,18 @@ pub(crate) struct Waited {
 /// A session that asks, as the tree knows it.
 #[derive(Clone, Debug)]
 pub struct Asking {
-    /// Its place in the tree.
+    /// The index of the run in the tree.
     pub(crate) index: RunIndex,
-    /// Its address.
+    /// The session key.
     pub key: SessionKey,
-    /// Its agent.
+    /// The agent that runs in the session.
     pub agent: AgentId,
     /// Levels below the root.
     pub depth: u32,
     /// The terms it lives under.
     pub grant: Arc<Grant>,
-    /// How much of a child's result travels with an answer to it, in bytes: the limit of an [`Excerpt`](crate::Excerpt).
+    /// The number of bytes of a child's result that travel with an answer to the session: the limit of an
+    /// [`Excerpt`](crate::Excerpt).
     pub inline_bytes: u64,
     /// Asks what it has used up to now.
     pub(crate) usage: UsageProbe,
@@ -168,7 +170,7 @@ pub struct Asking {
     pub(crate) cpu: CpuWatch,
 }
 
-/// How full the tree is.
+/// Numbers of runs of one tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Runs that hold a slot.
@@ -179,7 +181,7 @@ pub struct Counts {
     pub live: usize,
 }
 
-/// Where the tree as a whole stands, for whoever waits for its end.
+/// State of a whole tree, for callers that wait for its end.
 #[derive(Clone, Debug)]
 pub(crate) enum TreeState {
     /// Something lives.

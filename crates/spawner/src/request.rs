@@ -1,4 +1,4 @@
-//! What a request leaves open: the runtime, the command, and how the record keeps the task.
+//! Requests, and the resolution of what they leave open: runtime, command, model, and the task as the record keeps it.
 
 pub(crate) mod inherited_model;
 
@@ -19,7 +19,7 @@ use crate::tree_context::{Chosen, TreeContext};
 pub(crate) struct Unresolved<'a> {
     /// The session that asks.
     pub(crate) caller: RunIndex,
-    /// Its agent, which is meant where the request names none.
+    /// The agent of that session, which is meant where the request names none.
     pub(crate) agent: &'a AgentId,
     pub(crate) origin: Origin,
     pub(crate) request: SpawnRequest,
@@ -29,7 +29,7 @@ pub(crate) struct Unresolved<'a> {
     pub(crate) place: u32,
 }
 
-/// What it takes to start a run that was admitted; small, because queues hold many.
+/// Data that a run needs to start once it was admitted. Small, because queues hold many.
 #[derive(Clone)]
 pub(crate) struct Prepared {
     pub(crate) task: Arc<str>,
@@ -40,7 +40,7 @@ pub(crate) struct Prepared {
     pub(crate) thinking: Option<Arc<str>>,
     pub(crate) run_spec: Arc<RunSpec>,
     pub(crate) runtime: Arc<dyn Runtime>,
-    /// Whether it was interrupted and goes on where it was.
+    /// True if the run was interrupted and continues where it was.
     pub(crate) continues: bool,
 }
 
@@ -59,12 +59,12 @@ pub(crate) struct Ask {
     pub(crate) facts: Arc<RuntimeFacts>,
     /// The place in the request, for a piece.
     pub(crate) place: u32,
-    /// Its place among all pieces that the owner has asked for; none for what nobody would ask for again.
+    /// The number among all pieces that the owner has asked for; none for a request that is no piece.
     pub(crate) number: Option<u32>,
 }
 
 impl Ask {
-    /// What stays here until the run starts. The request itself goes to the machine.
+    /// Returns the data that the supervisor keeps until the run starts. The request itself goes to the machine.
     pub(crate) fn prepared(&self) -> Box<Prepared> {
         Box::new(Prepared {
             task: Arc::clone(&self.request.task),
@@ -181,7 +181,7 @@ fn named<'a>(tree: &'a TreeContext, chosen: Option<&str>) -> Result<&'a Known, R
     })
 }
 
-/// What runs an agent by its definition. One that has a command alone is a program.
+/// Returns the runtime that an agent's definition names. An agent with a command alone is a program.
 fn of_agent(agent: &AgentDefinition) -> Option<&str> {
     let runtime = agent.runtime.as_ref().map(|runtime| runtime.value.as_str());
     runtime.or_else(|| agent.command.as_ref().map(|_| EXEC))

@@ -1,9 +1,9 @@
-//! Who opens a root, as its key tells.
+//! The kind of client that opens a root, as the root's key tells.
 
 use offshoot_model::{AgentId, SessionKey};
 use offshoot_session_key::Segment;
 
-/// Who opens a root.
+/// The kind of client that opens a root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RootKind {
     /// The command line or a program: `agent:{id}:run:{uuid}`.

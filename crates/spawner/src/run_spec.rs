@@ -1,4 +1,4 @@
-//! What all runs of one request have in common. Shared, not copied: a thousand pieces point to one.
+//! Settings that all runs of one request have in common. A thousand pieces point to one copy.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use offshoot_runtime::OutputFormat;
 /// The runtime that starts programs.
 pub(crate) const EXEC: &str = "exec";
 
-/// How runs are to be run, where their agent does not say.
+/// Runtime, command and folder for runs whose agent does not name its own.
 #[derive(Clone, Debug)]
 pub struct RunSpec {
     /// The runtime; where absent that of the agent, then the spawner's default.
@@ -20,9 +20,9 @@ pub struct RunSpec {
     pub command: Option<Arc<[String]>>,
     /// Exit codes that mean success; empty means 0 alone.
     pub ok_exit: Arc<[i32]>,
-    /// How standard output is to be read.
+    /// The format of standard output.
     pub output: OutputFormat,
-    /// Where they work. Absolute.
+    /// The working folder. Absolute.
     pub working_folder: Arc<PathBuf>,
     /// True if the operator gave the command for this very tree. Such a command costs nothing; one that was configured may be
     /// an agent that calls a model, and what it costs is unknown. `runtimes.exec.cost` says otherwise.

@@ -34,7 +34,7 @@ impl Runtimes {
         self.by_name.get(name.or(self.default.as_deref())?)
     }
 
-    /// Their names, for messages.
+    /// Returns all names, for messages.
     pub(crate) fn names(&self) -> String {
         let mut names: Vec<&str> = self.by_name.keys().map(|name| &**name).collect();
         names.sort_unstable();

@@ -39,7 +39,7 @@ pub struct Spawner {
     pub(crate) surroundings: Arc<Surroundings>,
 }
 
-/// What a spawner is made of.
+/// Builder of a spawner.
 #[derive(Default)]
 pub struct SpawnerBuilder {
     config: Config,
@@ -53,19 +53,19 @@ pub struct SpawnerBuilder {
 /// A root to open.
 #[derive(Clone, Debug)]
 pub struct RootSpec {
-    /// Who opens it.
+    /// The kind of client that opens the root.
     pub kind: RootKind,
-    /// Which agent the root is.
+    /// The agent of the root.
     pub agent: AgentId,
-    /// What it is to do, in words; for a root that runs nothing itself, what its pieces are to do.
+    /// The task in words; for a root that runs nothing itself, the task of its pieces.
     pub task: Arc<str>,
     /// A short name for people.
     pub label: Option<Arc<str>>,
     /// Values it may read.
     pub context: Vec<ContextEntry>,
-    /// How it and its children are run, where nothing else says.
+    /// Runtime, command and folder of the root and its children, where nothing else names them.
     pub run_spec: RunSpec,
-    /// What a later start would need to do the same again, as JSON; recorded with the root.
+    /// Data with which a later start can do the same again, as JSON; recorded with the root.
     pub plan: Option<JsonText>,
 }
 
@@ -105,12 +105,12 @@ impl Spawner {
         Ok(tree)
     }
 
-    /// What all trees of the store have used together.
+    /// Returns the usage and cost of all trees of the store together.
     pub fn total_usage(&self) -> Result<(Usage, Cost), StoreError> {
         Ok(self.tree()?.total())
     }
 
-    /// How many runs of this spawner hold a slot right now.
+    /// Returns the number of runs of this spawner that hold a slot.
     pub fn active_count(&self) -> usize {
         self.surroundings.active.get()
     }
@@ -199,9 +199,9 @@ impl Spawner {
 /// A tree whose task is about to begin.
 pub(crate) struct Begin {
     pub(crate) machine: Machine,
-    /// What is to be performed first.
+    /// Effects of opening or reopening the tree, which are performed first.
     pub(crate) effects: Vec<Effect>,
-    /// Whether the root runs something itself.
+    /// True if the root runs an agent itself.
     pub(crate) runs: bool,
     pub(crate) lock: RootLock,
 }
@@ -215,7 +215,7 @@ impl Begin {
         recorded: RecordedPieces,
     ) -> Session {
         let Self { machine, effects, runs, lock } = self;
-        // Unbounded, because whoever speaks must never wait for the supervisor: a run that is to be stopped would not
+        // Unbounded, because a sender must never wait for the supervisor: a run that is to be stopped would not
         // hear it. What can stand in it is bounded by what lives: a spawn, a wait or an ending for each run.
         let (sender, messages) = mpsc::unbounded_channel();
         let events = broadcast::Sender::new(FOLLOW_BUFFER);
@@ -249,14 +249,14 @@ impl SpawnerBuilder {
         self
     }
 
-    /// Where the record is kept; in memory where this is not called.
+    /// Sets the store of the record; memory where this is not called.
     #[must_use]
     pub fn store(mut self, store: Arc<dyn Store>) -> Self {
         self.store = Some(store);
         self
     }
 
-    /// Where the folders of runs are; a temporary folder where this is not called.
+    /// Sets the folder that holds the folders of runs; a temporary one where this is not called.
     #[must_use]
     pub fn folder(mut self, folder: Arc<DataFolder>) -> Self {
         self.folder = Some(folder);
@@ -270,7 +270,7 @@ impl SpawnerBuilder {
         self
     }
 
-    /// Where time and ids come from; the machine's own clock where this is not called.
+    /// Sets the source of time and ids; the machine's own clock where this is not called.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);

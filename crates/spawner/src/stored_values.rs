@@ -1,4 +1,4 @@
-//! Stored results, opened for whoever writes an answer.
+//! Stored results, opened for writing an answer.
 
 mod write_behind;
 
@@ -77,7 +77,7 @@ impl Values for StoredValues {
     }
 }
 
-/// What the record says came of a run of a tree; none where it has no end.
+/// Reads the envelope of a run from the record; none where the run has no end.
 pub(crate) fn recorded(
     store: &dyn Store,
     root: RootId,

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!   handles, hosts ──Message──▶ ┌────────────┐ ──Start, Stop──▶ agent tasks
-//!   agent tasks ────Ending────▶ │ supervisor │ ──events───────▶ store, then whoever follows
+//!   agent tasks ────Ending────▶ │ supervisor │ ──events───────▶ store, then followers
 //!   store ──────────Commit────▶ └────────────┘ ──answers──────▶ those who asked, once durable
 //! ```
 //!
-//! One task, one machine, no lock. Everything that tells somebody something waits in the outbox until the record of
+//! One task, one machine, no lock. Every answer and every notice waits in the outbox until the record of
 //! it is durable. Two things do not wait: a request to stop, because it only ends things, and the start of a run whose
 //! admission is durable already, because the slot that it takes was freed by a process that is gone.
 
@@ -43,7 +43,7 @@ use outbox::Outbox;
 pub(crate) use recorded::{Recorded, RecordedPieces};
 use unwritten::Unwritten;
 
-/// How many messages are taken before the effects of all of them are recorded together. Large enough that a
+/// The number of messages that are taken before the effects of all of them are recorded together. Large enough that a
 /// thousand endings at once become few transactions, small enough that a stop is never far behind.
 const BATCH: usize = 256;
 
@@ -68,7 +68,7 @@ pub(crate) struct Supervisor {
     /// Operators who have raised a budget, in the order in which that is recorded.
     raises: VecDeque<oneshot::Sender<Result<(), Refusal>>>,
     recorded: RecordedPieces,
-    /// The requests for many pieces of which not all may start, whatever becomes of them.
+    /// The requests for many pieces of which not all may start.
     allowed: HashMap<FanId, Allowed>,
     outbox: Outbox,
     /// While the record cannot be written.
@@ -78,7 +78,7 @@ pub(crate) struct Supervisor {
     next_reply: u64,
     /// Effects that are being performed. Empty between two calls; kept for its room.
     performing: Vec<Effect>,
-    /// What the gauge of the spawner knows of this tree.
+    /// The count of this tree in the gauge of the spawner.
     active: Share,
 }
 
@@ -107,7 +107,7 @@ struct Naming {
     reply: oneshot::Sender<Result<KeptValue, Refusal>>,
 }
 
-/// Somebody who waits for the answer to a request.
+/// A request for a child that is not answered yet.
 struct Asked {
     reply: ReplyId,
     prepared: Box<Prepared>,
@@ -203,7 +203,7 @@ impl Supervisor {
                     self.removed(removed, &mut effects);
                     continue;
                 }
-                // Whoever hears that the tree is over may take it over at once.
+                // A process that hears that the tree is over may take it over at once.
                 drop(lock);
                 self.state.send_if_modified(|state| match state {
                     TreeState::Live | TreeState::Unwritten(_) => {
@@ -218,7 +218,7 @@ impl Supervisor {
                 while self.messages.recv().await.is_some() {}
                 return;
             }
-            // Not an arm below: each has said that it is over, and the task that is left of it wakes nobody.
+            // Not an arm below: each has said that it is over, and the task that is left of it wakes no arm.
             while self.agents.try_join_next().is_some() {}
             let timer = self.machine.next_timer();
             if timer.is_some_and(|moment| moment <= self.tree.clock.now()) {
@@ -270,7 +270,7 @@ impl Supervisor {
         self.machine.step(self.tree.clock.now(), input, effects);
     }
 
-    /// Nobody holds the root any more.
+    /// Ends the root because no handle holds it any more.
     fn abandon(&mut self, effects: &mut Vec<Effect>) {
         let ending = Ending::of(Reason::Cancelled { by: CancelledBy::Operator });
         self.step(Input::Close { ending: Box::new(ending) }, effects);

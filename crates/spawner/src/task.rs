@@ -82,7 +82,7 @@ async fn hold(range: Option<InputRange>) -> Result<Option<HeldPiece>, Reason> {
     })
 }
 
-/// What a run was given is its own until it ends, however it ends.
+/// Context values that a run holds until it ends, in whatever way it ends.
 struct Given<'a> {
     tree: &'a TreeContext,
     run: RunId,

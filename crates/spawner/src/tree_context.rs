@@ -1,4 +1,4 @@
-//! What everybody in one tree needs and nobody changes.
+//! Parts that all modules of one tree share: record, folder, clock, configuration.
 
 mod known_tree;
 mod merge_threads;
@@ -46,11 +46,11 @@ pub(crate) struct TreeContext {
     pub(crate) folder: Arc<DataFolder>,
     pub(crate) spool_folder: Arc<PathBuf>,
     pub(crate) clock: Arc<dyn Clock>,
-    /// How runs are run that their request and their agent leave open.
+    /// Runtime, command and folder of runs whose request and agent name none.
     pub(crate) run_spec: Arc<RunSpec>,
     pub(crate) runtimes: Arc<Runtimes>,
     pub(crate) minted: AtomicU64,
-    /// How many pieces the owner has asked for.
+    /// The number of pieces that the owner has asked for.
     pub(crate) places: AtomicU32,
     pub(crate) active: Arc<Gauge>,
     pub(crate) ticket_issuer: Option<Arc<dyn TicketIssuer>>,
@@ -61,7 +61,7 @@ pub(crate) struct TreeContext {
     pub(crate) chosen: OnceLock<HashMap<u32, Chosen>>,
     /// Places for lines of progress on their way to the supervisor.
     pub(crate) progress: Arc<Semaphore>,
-    /// What merges that are not ours run on.
+    /// Threads for external merges.
     pub(crate) merging: MergeThreads,
 }
 
@@ -84,18 +84,18 @@ impl Chosen {
     }
 }
 
-/// What running agents were given to read, by run; of those that were given something. An agent may ask for it again,
-/// and hand it on.
+/// Context values of running agents, by run, for runs that were given any. An agent may ask for its values again, and hand
+/// them on.
 #[derive(Debug, Default)]
 pub(crate) struct Contexts(Mutex<HashMap<RunId, Arc<[ContextEntry]>>>);
 
 impl Contexts {
-    /// What this run was given.
+    /// Returns the values of a run.
     pub(crate) fn get(&self, run: RunId) -> Arc<[ContextEntry]> {
         self.lock().get(&run).cloned().unwrap_or_else(|| Arc::from([]))
     }
 
-    /// This run is given these.
+    /// Sets the values of a run.
     pub(crate) fn give(&self, run: RunId, context: Arc<[ContextEntry]>) {
         self.lock().insert(run, context);
     }
@@ -223,7 +223,7 @@ impl TreeContext {
     }
 
     /// The envelopes of runs that are over, in this order, from the record. A run whose record cannot be read at the
-    /// moment is answered as itself: whoever asks again may have more luck.
+    /// moment is answered as itself: a later request may succeed.
     pub(crate) async fn envelopes(
         self: &Arc<Self>,
         runs: Vec<RunId>,

@@ -1,4 +1,4 @@
-//! Where a piece ends.
+//! The end of a piece.
 //!
 //! Each function is given the start of a piece, before the end of the file, and finds its end, behind the start. Those
 //! that have to look at every byte hash it while it is in the window.
@@ -8,7 +8,7 @@ use crate::piece_hash::PieceHash;
 use crate::record;
 use crate::window::Window;
 
-/// What the lines of a file make up.
+/// The unit that the lines of a file make up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Lines with something in them, up to one without.
@@ -20,7 +20,7 @@ pub(crate) enum Unit {
 /// The longest character of UTF-8.
 const CHARACTER: usize = 4;
 
-/// How far to look back at once for the end of a line; most lines are shorter.
+/// The number of bytes in which the end of a line is searched backwards at once; most lines are shorter.
 const LOOK_BACK: usize = if cfg!(test) { 11 } else { 4096 };
 
 /// The end of the `count`-th line.

@@ -15,7 +15,7 @@ use crate::{InputFile, Split, SplitError, label, share};
 /// One part of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Which bytes, and their hash.
+    /// The bytes, and their hash.
     pub range: InputRange,
     /// Counted from 1 over all files.
     pub number: u32,
@@ -106,7 +106,7 @@ impl Cuts {
 }
 
 impl Current {
-    /// Whether the file is still as it was when it was looked at. One that was handed over open has no other name.
+    /// Returns true if the file is as it was when it was looked at. A file that was handed over open has no other name.
     fn is_unchanged(&self, was: &InputFile) -> Result<bool, SplitError> {
         match was.resolved {
             Some(_) => was.is_unchanged(),
@@ -193,7 +193,7 @@ fn end(
     })
 }
 
-/// Where the `number`-th of `of` equal parts ends.
+/// Returns the end of the `number`-th of `of` equal parts.
 fn target(size: u64, number: u64, of: u64) -> u64 {
     let end = u128::from(size) * u128::from(number) / u128::from(of);
     u64::try_from(end).unwrap_or(u64::MAX)

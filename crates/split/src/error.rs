@@ -1,11 +1,11 @@
-//! What can be wrong with an input.
+//! Errors of inputs.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-/// Why an input cannot be cut.
+/// The reason why an input cannot be cut.
 #[derive(Debug, thiserror::Error)]
 pub enum SplitError {
     /// No such file.
@@ -20,7 +20,7 @@ pub enum SplitError {
         /// As it was asked for.
         path: PathBuf,
     },
-    /// Somebody else's.
+    /// A file that the process may not read.
     #[error("no permission to read {}", path.display())]
     Permission {
         /// As it was asked for.
@@ -50,7 +50,7 @@ pub enum SplitError {
         /// The first link on the way to it.
         link: PathBuf,
     },
-    /// It has fewer bytes than when it was cut.
+    /// A file with fewer bytes than when it was cut.
     #[error("{} is shorter than it was when it was cut", path.display())]
     Shorter {
         /// The file.
@@ -65,7 +65,7 @@ pub enum SplitError {
         line: u64,
         /// Byte within the line, counted from 1.
         column: usize,
-        /// What a JSON parser finds wrong.
+        /// The problem that a JSON parser finds.
         problem: String,
     },
     /// More pieces than can be numbered (2³²).
@@ -76,14 +76,14 @@ pub enum SplitError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
 }
 
 impl SplitError {
-    /// What to do about it.
+    /// Returns advice on what to do about the error.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Directory { .. } => Some("name the files in it: a directory is not searched"),
@@ -101,7 +101,7 @@ impl SplitError {
         }
     }
 
-    /// Whether the system had too few descriptors for it. That says nothing about the file.
+    /// Returns true if the system had too few descriptors, which says nothing about the file.
     pub fn is_pressure(&self) -> bool {
         // Of the process, and of the system.
         const TOO_MANY_OPEN: [Errno; 2] = [Errno::MFILE, Errno::NFILE];
@@ -112,7 +112,7 @@ impl SplitError {
     pub(crate) fn from_io(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
-            // `a-file/below` is no more there than a name that nobody ever wrote.
+            // `a-file/below` is no more there than a name that was never written.
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::NotFound { path },
             io::ErrorKind::PermissionDenied => Self::Permission { path },
             io::ErrorKind::IsADirectory => Self::Directory { path },

@@ -15,7 +15,7 @@ use crate::SplitError;
 use crate::piece_hash::PieceHash;
 use crate::window::Window;
 
-/// What tells a file from a later version of itself without reading it.
+/// Size and times of a file, which tell it from a later version of itself without reading it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InputFile {
@@ -27,15 +27,15 @@ pub struct InputFile {
     pub resolved: Option<Arc<PathBuf>>,
     /// In bytes.
     pub size: u64,
-    /// When its content last changed, as the file system tells it.
+    /// The moment of the last change of the content, by the file system.
     pub modified: Timestamp,
-    /// When the file was last changed in any way, its times included: programs cannot set this one. Not recorded, because
-    /// a copy of a project has other ones.
+    /// The moment of the last change of any kind, of the times as well: programs cannot set this one. Not recorded, because
+    /// the files of a copied project have other ones.
     #[serde(skip)]
     pub(crate) changed: Option<(i64, i64)>,
 }
 
-/// Whether the bytes of a range are still those that were cut: reads and hashes them. A file that is gone or shorter
+/// Reads and hashes the bytes of a range, and returns true if they are those that were cut. A file that is gone or shorter
 /// by now has changed; a range without a hash only has to be there.
 ///
 /// # Errors
@@ -139,7 +139,7 @@ impl InputFile {
         self.resolved.as_ref().unwrap_or(&self.path)
     }
 
-    /// Whether the file has kept its size and its times. [`verify`] reads the bytes.
+    /// Returns true if the file has kept its size and its times. [`verify`] reads the bytes.
     ///
     /// # Errors
     ///
@@ -152,7 +152,7 @@ impl InputFile {
         }
     }
 
-    /// Whether this open file has the same size and the same times.
+    /// Returns true if this open file has the same size and the same times.
     pub(crate) fn is(&self, file: &File) -> Result<bool, SplitError> {
         let metadata = file.metadata().map_err(|error| SplitError::from_io(&self.path, error))?;
         let now = Self::of(Arc::clone(&self.path), self.resolved.clone(), &metadata);

@@ -7,7 +7,7 @@
 //!
 //! The input is not copied. A piece names a range of a file and the hash of precisely these bytes, taken while
 //! cutting, so that a record can prove later what a run was given. Pieces come one at a time from a window of one
-//! block: a file of any size is cut in the memory of that block. Nothing here is async; whoever asks for
+//! block: a file of any size is cut in the memory of that block. Nothing here is async; a caller that asks for
 //! pieces does so on a thread that may block.
 //!
 //! What the user names is followed once, when it is looked at. From then on a file is opened by the path that was found, on which
@@ -62,7 +62,7 @@ pub use held_piece::HeldPiece;
 pub use input_file::{InputFile, first_changed, verify};
 pub use parse::ParseSplitError;
 
-/// How to cut.
+/// The way in which files are cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Split {
     /// `files`: each file is a piece.
@@ -87,7 +87,7 @@ pub enum Split {
     JsonLines(NonZeroU64),
 }
 
-/// What is cut.
+/// The result of cutting.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// A file, by its path: links on it are followed when it is looked at.

@@ -1,4 +1,4 @@
-//! Whether a line is JSON.
+//! Check that a line is JSON.
 
 use std::io::{self, BufReader, Read};
 use std::ops::Range;
@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use crate::SplitError;
 use crate::window::{BLOCK, Window};
 
-/// How much of a record that does not fit into a block is read at once.
+/// The number of bytes that are read at once of a record that does not fit into a block.
 const BUFFER: usize = if cfg!(test) { 7 } else { 1 << 16 };
 
 /// Checks the line at `range` without building anything of it. A line longer than a block is read
@@ -46,7 +46,7 @@ pub(crate) fn check(window: &mut Window, range: Range<u64>) -> Result<(), SplitE
 
 const NOT_UTF8: &str = "not UTF-8";
 
-/// What went wrong beneath the parser.
+/// A read error beneath the parser.
 #[derive(Debug, thiserror::Error)]
 enum Beneath {
     #[error(transparent)]

@@ -1,9 +1,9 @@
-//! How several files share a number of pieces.
+//! The shares of several files in a number of pieces.
 
 use std::num::NonZeroU64;
 
-/// How many pieces each file gets: by size, largest remainder first, at least one for each that is not empty, none
-/// for an empty one. The sum is `pieces`, except where more files than that are not empty.
+/// Returns the number of pieces of each file: by size, largest remainder first, at least one for each that is not empty,
+/// none for an empty one. The sum is `pieces`, except where more files than that are not empty.
 pub(crate) fn shares(sizes: &[u64], pieces: NonZeroU64) -> Vec<u64> {
     let filled = sizes.iter().filter(|size| **size > 0).count() as u64;
     let total: u128 = sizes.iter().map(|size| u128::from(*size)).sum();

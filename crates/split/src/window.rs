@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use crate::SplitError;
 
-/// How much is read at once. Enough that the system call does not count, little enough to stay in the cache
-/// between the search for a line's end and the hash over the same bytes. Tests take a small one, so that short texts
+/// The number of bytes that are read at once. Enough that the system call does not count, little enough to stay in the
+/// cache between the search for a line's end and the hash over the same bytes. Tests take a small one, so that short texts
 /// have seams in every place.
 pub(crate) const BLOCK: usize = if cfg!(test) { 29 } else { 1 << 20 };
 
@@ -42,12 +42,12 @@ impl Window {
         self.size
     }
 
-    /// What there is from `offset` on: at least a byte, except at the end of the file, and at most a block.
+    /// Returns the bytes from `offset` on: at least a byte, except at the end of the file, and at most a block.
     pub(crate) fn from(&mut self, offset: u64) -> Result<&[u8], SplitError> {
         self.at_least(offset, 1)
     }
 
-    /// What there is from `offset` on, and no less than `length` (at most a block) unless the file ends before.
+    /// Returns the bytes from `offset` on, and no less than `length` (at most a block) unless the file ends before.
     pub(crate) fn at_least(&mut self, offset: u64, length: usize) -> Result<&[u8], SplitError> {
         debug_assert!(length <= BLOCK, "a window holds no more than a block");
         let wanted = (length as u64).min(self.size.saturating_sub(offset));

@@ -1,4 +1,4 @@
-//! The engine as running agents reach it from outside: by the run that asks, which somebody else has made sure of.
+//! The engine as running agents reach it from outside: by the run that asks, which the caller has verified.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,7 +27,7 @@ use crate::tree_context::{MergeThreads, TreeContext};
 /// The longest report. It is a line for people, and stands in the record as it is.
 const REPORT_BYTES: usize = 4096;
 
-/// What running agents may ask of one tree. Who asks is an argument here: only hand this to something that knows it
+/// Requests of running agents to one tree. The caller is an argument here: hand this only to code that knows the caller
 /// from a ticket and from the kernel. Cheap to clone, and it does not keep the tree alive.
 #[derive(Clone)]
 pub struct Agents {
@@ -41,23 +41,23 @@ pub struct Agents {
 pub struct Accepted {
     /// The run.
     pub run: RunId,
-    /// Its address.
+    /// The session key of the run.
     pub key: SessionKey,
 }
 
 /// A child that is asked for.
 #[derive(Clone, Debug, Default)]
 pub struct ChildRequest {
-    /// What is asked for.
+    /// The request.
     pub request: SpawnRequest,
     /// The folder in which it works; that of the tree where absent.
     pub folder: Option<PathBuf>,
 }
 
-/// What a session may still give to children.
+/// Budget and agents that a session may still give to children.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpawnAllowance {
-    /// What is left of its budget, less what it has promised. Nothing where nothing bounds it.
+    /// The rest of the session's budget, less what it has promised. Nothing where no budget bounds it.
     pub budget: BudgetGrant,
     /// The agents that it may name, each with what it is for.
     pub agents: Vec<(AgentId, Option<String>)>,
@@ -83,12 +83,12 @@ impl Agents {
         &self.tree.store
     }
 
-    /// What merges run on.
+    /// Returns the threads for external merges.
     pub(crate) fn merging(&self) -> &MergeThreads {
         &self.tree.merging
     }
 
-    /// Where the folders of runs are.
+    /// Returns the folder that holds the folders of runs.
     pub fn folder(&self) -> &Arc<DataFolder> {
         &self.tree.folder
     }
@@ -125,12 +125,12 @@ impl Agents {
         self.tree.kept_values.of(session)
     }
 
-    /// What time it is for this tree.
+    /// Returns the time by the clock of this tree.
     pub fn now(&self) -> Timestamp {
         self.tree.clock.now()
     }
 
-    /// An id that nobody else has.
+    /// Mints an id that is given once.
     pub fn mint(&self) -> RunId {
         self.tree.clock.mint()
     }
@@ -158,7 +158,7 @@ impl Agents {
         answer.await.ok().flatten().ok_or_else(over)
     }
 
-    /// What a session may still give to children.
+    /// Budget and agents that a session may still give to children.
     ///
     /// # Errors
     ///
@@ -345,7 +345,7 @@ impl Agents {
         self.tell(Message::Pause(paused))
     }
 
-    /// Adds to the budget of a run, and to every budget above it, so that nobody has less for it. For the operator. It is
+    /// Adds to the budget of a run, and to every budget above it, so that no other run has less for it. For the operator. It is
     /// on record when this answers.
     ///
     /// # Errors
@@ -369,7 +369,7 @@ impl Agents {
         self.tell(Message::Cancel { run, reach, by })
     }
 
-    /// Whether a run stands below a session, by the record.
+    /// Returns true if the record has the run below the session.
     pub fn is_below(&self, run: RunId, session: RunId) -> Result<bool, StoreError> {
         let mut at = self.tree.store.admitted(self.tree.root, run)?;
         while let Some(parent) = at.and_then(|admitted| admitted.parent) {

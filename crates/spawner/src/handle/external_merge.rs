@@ -28,12 +28,12 @@ use crate::tree_context::{MergeThreads, TreeContext};
 pub struct ExternalMerge {
     /// The merge.
     pub merge: Arc<dyn Merge>,
-    /// Its parameters; `null` where there are none.
+    /// Parameters of the merge; `null` where there are none.
     pub params: JsonText,
 }
 
 impl ExternalMerge {
-    /// What an answer is: a JSON string is the text.
+    /// Converts an answer into a payload. A JSON string becomes the text.
     pub fn payload(answer: JsonText) -> Payload {
         match serde_json::from_str::<String>(answer.as_str()) {
             Ok(text) => Payload::text(text),
@@ -62,7 +62,7 @@ const HANDED_OVER: u64 = 16 << 20;
 
 /// A merge under way.
 pub struct ExternalMergeJob {
-    /// None while a push has it, and after one that failed or that nobody waited for.
+    /// None while a push has it, and after one that failed or was given up.
     job: Option<Box<dyn MergeJob>>,
     store: Arc<dyn Store>,
     threads: MergeThreads,
@@ -104,7 +104,7 @@ impl ExternalMergeJob {
         Ok(Self { job: Some(job), store, threads, stands: false, fault: None })
     }
 
-    /// Whether there will be no answer.
+    /// Returns true if there will be no answer.
     pub(crate) fn has_failed(&self) -> bool {
         self.fault.is_some()
     }
@@ -167,7 +167,7 @@ fn failed(fault: MergeFault) -> MergeError {
     MergeError::Elsewhere { message: fault.message }
 }
 
-/// What a piece answered, as a merge gets it.
+/// Converts the answer of a piece into the value that a merge takes.
 fn value(
     result: Result<Payload, Box<Envelope>>,
     store: &dyn Store,

@@ -34,15 +34,15 @@ pub(crate) const HELD_BYTES: u64 = 32 << 20;
 /// Pieces to run and how to merge what comes back.
 #[derive(Clone, Debug)]
 pub struct FanOut {
-    /// How the pieces are run, where their agent does not say; as the root says where absent.
+    /// Runtime, command and folder of pieces whose agent names none; those of the root where absent.
     pub run_spec: Option<RunSpec>,
     /// The pieces, in the order that the answer keeps.
     pub pieces: Vec<Piece>,
-    /// How results become one.
+    /// The strategy that merges the results.
     pub strategy: Strategy,
     /// A merge that is not one of ours, which then goes before the strategy.
     pub external: Option<ExternalMerge>,
-    /// What becomes of pieces that did not complete.
+    /// The rule for pieces that did not complete.
     pub on_failure: OnFailure,
     /// Cancel the rest once more than so many pieces did not complete.
     pub max_fail: Option<u32>,
@@ -51,7 +51,7 @@ pub struct FanOut {
 /// One piece.
 #[derive(Clone, Debug)]
 pub struct Piece {
-    /// What is asked for. Where it names no budget, it gets an equal part of what the root has left, less what the root
+    /// The request. Without a budget of its own the piece gets an equal part of what the root has left, less what the root
     /// keeps.
     pub request: SpawnRequest,
     /// The part of a file that it reads.
@@ -79,18 +79,18 @@ pub struct Fan {
     max_fail: Option<u32>,
 }
 
-/// What came of all pieces.
+/// The outcome of all pieces.
 #[derive(Debug)]
 pub struct FanAnswer {
-    /// How it was merged, by name.
+    /// The name of the merge.
     pub strategy: String,
     /// The merged answer, or what there is of it.
     pub answer: Answer,
-    /// Whether that is the answer to what was asked, and if not, why.
+    /// Success if this is the answer to the request; else the reason why it is not.
     pub verdict: Result<(), MergeError>,
-    /// How many pieces there were.
+    /// The number of pieces.
     pub total: u32,
-    /// How many of them completed.
+    /// The number of pieces that completed.
     pub completed: u32,
     /// The envelopes of the first of those that did not, in the order of the request, at most
     /// [`LISTED`](offshoot_merge::LISTED). Pieces that were cancelled because the answer stood without them did not fail.
@@ -101,7 +101,7 @@ pub struct FanAnswer {
     pub refused: Vec<Refused>,
     /// The number of pieces that were not admitted, listed or not, by the code of their refusal.
     pub not_admitted: BTreeMap<RefusalCode, u32>,
-    /// Why the rest was cancelled, if it was.
+    /// The reason for which the rest was cancelled, if it was.
     pub cut_short: Option<CancelledBy>,
     /// The tree of the pieces.
     pub root: RootId,
@@ -322,7 +322,7 @@ impl FanAnswer {
 
     /// True if this is the answer to what was asked. An answer that stood early needs no other piece, so it does not
     /// matter what became of the others, or whether they were admitted. What was cut short for its failures did not do
-    /// what it was asked, whatever may be left out of the answer.
+    /// what it was asked, even if failures may be left out of the answer.
     pub fn is_success(&self) -> bool {
         let nothing_missing = match self.on_failure {
             OnFailure::Fail => self.not_admitted.is_empty(),
@@ -340,8 +340,8 @@ impl FanAnswer {
         self.failed.values().chain(self.not_admitted.values()).sum()
     }
 
-    /// How the root that held the pieces ends, but for its output: [`Session::conclude`](crate::Session::conclude) keeps
-    /// that.
+    /// Returns the ending of the root that held the pieces, without its output:
+    /// [`Session::conclude`](crate::Session::conclude) keeps that.
     pub fn ending(&self) -> Ending {
         let reason = if self.cut_short == Some(CancelledBy::MaxFail) {
             Reason::Cancelled { by: CancelledBy::MaxFail }

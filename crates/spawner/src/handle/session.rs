@@ -36,7 +36,7 @@ pub struct Session {
     follow: broadcast::WeakSender<News>,
     state: watch::Receiver<TreeState>,
     answer: mpsc::UnboundedReceiver<FanEvent>,
-    /// Whether the root runs something itself, and so ends by itself.
+    /// True if the root runs an agent, and so ends by itself.
     runs: bool,
     closed: bool,
 }
@@ -75,7 +75,7 @@ impl Session {
         Self { tree, sender, follow, state, answer, runs, closed: false }
     }
 
-    /// Which tree.
+    /// Returns the root of the tree.
     pub fn root(&self) -> RootId {
         self.tree.root
     }
@@ -149,12 +149,12 @@ impl Session {
         Notebook::new(self.sender.downgrade())
     }
 
-    /// What running agents may ask of this tree, for whatever listens to them.
+    /// Returns the handle for requests of running agents, for the door that listens to them.
     pub fn agents(&self) -> Agents {
         Agents::new(Arc::clone(&self.tree), self.sender.downgrade(), self.follow.clone())
     }
 
-    /// How full the tree is.
+    /// Counts the runs of the tree.
     pub async fn counts(&self) -> Counts {
         counts(&self.sender).await
     }
@@ -174,7 +174,7 @@ impl Session {
         Trouble(self.state.clone())
     }
 
-    /// The results that are too large to travel, for whoever writes an answer.
+    /// Returns the stored results, for writing an answer.
     pub fn values(&self) -> StoredValues {
         StoredValues::new(Arc::clone(&self.tree.store))
     }
@@ -259,7 +259,7 @@ impl Session {
         }
     }
 
-    /// Ends everything below a root that has ended, whatever `onParentEnd` says.
+    /// Ends everything below a root that has ended, even if `onParentEnd` lets it finish.
     pub fn cascade(&self) {
         let (run, reach) = (self.root().run(), Reach::Below);
         let _ = self.sender.send(Message::Cancel { run, reach, by: CancelledBy::ParentEnded });
@@ -297,7 +297,7 @@ impl Stopper {
 impl Drop for Session {
     fn drop(&mut self) {
         if !self.closed {
-            // Nobody holds the tree any more, so nobody would hear its answer or pay attention to its limits.
+            // No handle on the tree is left: its answer would have no reader, and its limits no owner.
             let _ = self.sender.send(Message::Abandon);
         }
     }

@@ -1,4 +1,4 @@
-//! What the state of a tree means for a caller that waits.
+//! The state of a tree, as a caller waits for it.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) async fn broken(state: &mut watch::Receiver<TreeState>) -> SpawnerErr
     }
 }
 
-/// Why nobody answers any more.
+/// Returns the error for a call that a supervisor will not answer any more.
 pub(crate) fn over(state: &watch::Receiver<TreeState>) -> SpawnerError {
     match &*state.borrow() {
         TreeState::Broken(error) => SpawnerError::Record(Arc::clone(error)),

@@ -20,7 +20,7 @@ use super::{Effect, Machine, Opening, Spawn, caps};
 /// A run that is being put into the tree.
 pub(super) struct Entrant<'a> {
     pub(super) id: RunId,
-    /// What the record says of it.
+    /// The admission of the run as it is recorded.
     pub(super) admitted: &'a Admitted,
     pub(super) parent: Option<RunIndex>,
     pub(super) admission: &'a Admission,
@@ -30,7 +30,7 @@ pub(super) struct Entrant<'a> {
 }
 
 impl Machine {
-    /// Puts the root into an empty tree. A root that runs something stands in line like anybody else.
+    /// Puts the root into an empty tree. A root that runs something stands in line like any other run.
     ///
     /// # Errors
     ///
@@ -242,7 +242,7 @@ impl Machine {
         let about = Caller {
             run: entry.id,
             depth: entry.depth(),
-            // Somebody who was asked to stop is as good as over, and so is everybody in a tree that is closing.
+            // A run that was asked to stop counts as over, and so does each run of a tree that is closing.
             over: self.closing || live.stopping.is_some(),
             out_of_time: self.is_out_of_time(caller),
             terms: &live.terms,
@@ -260,7 +260,7 @@ impl Machine {
     }
 }
 
-/// What somebody has configured for the chain; what is built in is nobody's wish.
+/// Returns the cleanup that is configured along the line of parents. The built-in value does not count.
 fn configured(terms: &Terms) -> Option<Cleanup> {
     terms.cleanup.as_ref().map(|wish| match wish.value {
         offshoot_config::Cleanup::Keep => Cleanup::Keep,
@@ -268,7 +268,7 @@ fn configured(terms: &Terms) -> Option<Cleanup> {
     })
 }
 
-/// What a child's spawns are held to, where that is not what its parent's are held to.
+/// Returns the rules for the spawns of a child, where they differ from those of its parent.
 fn other_rules(parent: &Arc<Terms>, child: &Arc<Terms>) -> Option<Arc<Rules>> {
     if Arc::ptr_eq(parent, child) {
         return None;

@@ -1,4 +1,4 @@
-//! What an event changes in the machine: the same function for the step that records the event and for reading it back.
+//! Applying an event to the machine: one function, for the step that records the event and for reading it back.
 //!
 //! A live step decides, and records what it has decided. What later steps have to know of that is changed here, so that a machine
 //! that was read back knows the same. Slots, queues, timers and waits exist only while a supervisor lives, and are changed by the

@@ -1,4 +1,4 @@
-//! Spending: what runs report is charged up the tree, and whoever reaches its limit is stopped.
+//! Spending: what runs report is charged up the tree, and a run that reaches its limit is stopped.
 
 use offshoot_config::CostKind;
 use offshoot_model::{
@@ -17,7 +17,7 @@ pub(crate) type Wanted<'a> = (&'a mut SpawnRequest, Origin, &'a RuntimeFacts);
 impl Machine {
     /// Divides what a caller has left, less the part that it keeps, equally among children that are asked for together.
     /// What some of them ask for by themselves goes off first; those that cost nothing and cannot pass anything on need
-    /// none. Whoever calls this asks for all of them before anything else happens.
+    /// none. The caller asks for all of them before anything else happens.
     pub(crate) fn divide(&self, now: Timestamp, caller: RunIndex, mut wanted: Vec<Wanted<'_>>) {
         let left = self.books.ledger.left(self.id(caller));
         let Some(live) = self.runs[caller.get()].live() else { return };
@@ -64,7 +64,7 @@ impl Machine {
         self.apply_notices(now, &applied.notices, out);
     }
 
-    /// Whether there is a budget of this run to add to, and whether that would help it.
+    /// Checks that the run has a budget that can be raised.
     ///
     /// # Errors
     ///

@@ -57,7 +57,8 @@ impl Machine {
         }
         let [cpu_ms, wait_ms] = [busy.cpu, busy.wait].map(|time| time.as_millis() as u64);
         self.record(now, run, EventKind::BusyWaiting { cpu_ms, wait_ms }, out);
-        let live = self.runs[run.get()].live().expect("it was looked at");
+        let live =
+            self.runs[run.get()].live().expect("the run ended within the step that looked at it");
         let seconds = live.grant.run_timeout_seconds;
         if live.clock.is_over(now, seconds) {
             self.stop(now, run, Reason::Timeout { seconds }, out);

@@ -1,4 +1,4 @@
-//! The end of a run: the slot comes back, the record is written, whoever waits is told.
+//! The end of a run: the slot comes back, the record is written, and those that wait are told.
 
 use std::time::Duration;
 
@@ -125,7 +125,7 @@ impl Machine {
         entry.live()?;
         let Body::Live(mut live) = std::mem::replace(&mut entry.body, Body::Ended(ending.status()))
         else {
-            unreachable!("it was looked at");
+            unreachable!("the run was alive");
         };
         let (id, parent) = (entry.id, entry.parent);
         self.live -= 1;

@@ -1,4 +1,4 @@
-//! What is held for a run until its next wait or turn: results of its children, and letters.
+//! Mail of a run: results of its children, and letters, held until its next wait or turn.
 //!
 //! ```text
 //!   child ends ──▶ held ──▶ a wait that it satisfies     ──▶ delivered
@@ -32,7 +32,7 @@ pub(super) struct Mail {
     pub(super) letters: u32,
     /// The wait that stands for its next turn, while it is between two.
     turn: Option<WaitId>,
-    /// Whether it was told that no turn follows.
+    /// True if the run was told that no turn follows.
     closed: bool,
 }
 
@@ -84,7 +84,7 @@ pub(crate) struct TurnEnd {
     /// Stands for the wait for the next turn.
     pub(crate) id: WaitId,
     pub(crate) answer: Option<Payload>,
-    /// How many letters it had taken.
+    /// The number of letters that the run had taken.
     pub(crate) letters_taken: u32,
 }
 
@@ -92,13 +92,13 @@ pub(crate) struct TurnEnd {
 #[derive(Debug)]
 pub(crate) struct Letter {
     pub(crate) to: RunIndex,
-    /// Who wrote it: a session above; none for the operator.
+    /// The session above that wrote the letter; none for the operator.
     pub(crate) from: Option<RunId>,
     pub(crate) text: Payload,
 }
 
 impl Machine {
-    /// Whether a run would read a letter.
+    /// Checks that a run would read a letter.
     ///
     /// # Errors
     ///
@@ -345,7 +345,7 @@ impl Machine {
         self.clean_up(child, out);
     }
 
-    /// The result of a run was handed over, or nobody will ask for it: what else it leaves may go, where that was wished.
+    /// The result of a run was handed over, or will not be asked for: what else it leaves may go, where that was wished.
     /// It alone: what is below it has a wish of its own.
     pub(super) fn clean_up(&self, run: RunIndex, out: &mut Vec<Effect>) {
         let entry = &self.runs[run.get()];
@@ -354,7 +354,7 @@ impl Machine {
         }
     }
 
-    /// What came of that. Nothing else of the record would say that a folder stayed, or that it went at a later attempt.
+    /// Records that the folder of a run could not be removed, or was removed at a later attempt.
     pub(super) fn removed(
         &mut self,
         now: Timestamp,

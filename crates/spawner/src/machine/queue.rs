@@ -1,4 +1,4 @@
-//! Who gets the next slot.
+//! The order in which runs get slots.
 //!
 //! Returning parents first, for they hold results that others wait for. Then deeper runs before shallower ones, so
 //! that what was begun is finished before more is begun. Within a level parents take turns, and the children of one
@@ -8,7 +8,7 @@
 //! that has no room is passed over in one look, however many stand in line there; and parts without room that lie beside
 //! each other are no more than runs that hold a slot.
 //!
-//! Entries that are no longer wanted are not searched for: whoever takes an entry that has ended meanwhile skips it.
+//! Entries that are no longer wanted are not searched for: the taker of an entry that has ended meanwhile skips it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -66,7 +66,7 @@ struct FoundTurn {
 }
 
 impl Queue {
-    /// Whether nobody stands in line.
+    /// Returns true if no entry stands in line.
     pub(crate) fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
@@ -77,12 +77,12 @@ impl Queue {
         self.lines.range(from..).next().is_some_and(|((found, _), _)| *found == part)
     }
 
-    /// Those that have not started, and entries that are out of date.
+    /// Returns the runs that have not started, and entries that are out of date.
     pub(crate) fn entries(&self) -> impl Iterator<Item = RunIndex> {
         self.children.values().flatten().copied()
     }
 
-    /// How many parents wait to go on.
+    /// Returns the number of parents that wait for a slot to go on.
     pub(crate) fn returning(&self) -> usize {
         self.returning
     }

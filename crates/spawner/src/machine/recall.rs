@@ -1,4 +1,4 @@
-//! A machine as its record left it, and what becomes of whatever was alive then.
+//! A machine as its record left it, and the fate of the runs that were alive then.
 //!
 //! ```text
 //!   events ──▶ Recall::apply, one by one ──▶ Recall::reopen(now) ──▶ Machine, [Effect], who is to be prepared
@@ -33,9 +33,9 @@ use letters::Letters;
 
 pub(crate) use past::{EndedPiece, Past};
 
-/// What reading a record back needs from outside.
+/// Access to runtimes and stored tasks, for reading a record back.
 pub(crate) trait Library {
-    /// What is known of a runtime; none where it is not here any more.
+    /// Returns the facts of a runtime; none where the runtime is not here any more.
     fn facts(&self, runtime: &str) -> Option<Arc<RuntimeFacts>>;
 
     /// The text of a task; as much as there is of one that cannot be read.
@@ -45,23 +45,23 @@ pub(crate) trait Library {
 /// A tree on its way back.
 pub(crate) struct Recall {
     machine: Machine,
-    /// What is only needed until it is decided, by the run's place.
+    /// Data of live runs that is needed until their fate is decided.
     about: HashMap<RunIndex, About>,
-    /// Pieces that are over, for whoever asked for them.
+    /// Pieces that are over, for their owner.
     over: Vec<(u32, RunId, Past)>,
     /// The number of bytes of what came of them that may still be held. The rest is read again when it is asked for.
     room: u64,
     /// The part of a file that each piece reads, by its place.
     inputs: Vec<(u32, InputRange)>,
-    /// Whose results were handed over. Whether what else they left is gone, the record does not say.
+    /// Runs whose results were handed over. The record does not say if their folders are gone.
     handed_over: Vec<RunIndex>,
-    /// What those that live call their values.
+    /// The kept values of the runs that live.
     kept_values: ValuesBySession,
     letters: HashMap<RunIndex, Letters>,
     last_at: Timestamp,
 }
 
-/// What the record says of a run that lives.
+/// Data of a run that lives, from its record.
 struct About {
     admitted: Box<Admitted>,
     facts: Option<Arc<RuntimeFacts>>,
@@ -72,11 +72,11 @@ struct About {
     used: Option<(Usage, Cost)>,
 }
 
-/// A run that stands in line, or would if somebody said what it takes to start it.
+/// A run that stands in line, or would if its owner had said how to start it.
 pub(crate) struct Waiting {
     pub(crate) run: RunIndex,
     pub(crate) admitted: Box<Admitted>,
-    /// Whether its runtime goes on where it was.
+    /// True if the runtime continues where the run was.
     pub(crate) continues: bool,
     /// Letters that may not have reached it.
     pub(crate) letters: Vec<Payload>,
@@ -92,7 +92,7 @@ pub(crate) struct Recalled {
     pub(crate) over: Vec<(u32, RunId, Past)>,
     /// Pieces that have ended just now: their end is among the effects.
     pub(crate) ending: Vec<EndedPiece>,
-    /// What those that live call their values. One that begins anew keeps what it had put.
+    /// The kept values of the runs that live. A run that begins anew keeps them.
     pub(crate) kept_values: ValuesBySession,
 }
 
@@ -100,9 +100,9 @@ pub(crate) struct Recalled {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("event {seq} of the record speaks of the run {run}, which was never admitted")]
 pub struct Unknown {
-    /// Which event.
+    /// The number of the event.
     pub seq: u64,
-    /// Which run.
+    /// The run that is not known.
     pub run: RunId,
 }
 
@@ -221,7 +221,7 @@ impl Recall {
         &self.inputs
     }
 
-    /// Whether anything lived when the record ended.
+    /// Returns true if nothing lived when the record ended.
     pub(crate) fn is_over(&self) -> bool {
         self.machine.live == 0
     }
@@ -230,7 +230,7 @@ impl Recall {
     pub(crate) fn missing_runtime(&self) -> Option<(RunId, Arc<str>)> {
         reopen::without_runtime(&self.machine, &self.about).map(|run| {
             let runtime = self.about[&run].admitted.runtime.clone();
-            (self.machine.id(run), runtime.expect("what holds pieces needs none"))
+            (self.machine.id(run), runtime.expect("a run that needs a runtime names none"))
         })
     }
 
@@ -264,7 +264,7 @@ impl Recall {
         let request = SpawnRequest {
             task: match (&admitted.task, admitted.origin) {
                 (Payload::Text(task), _) => Arc::clone(task),
-                // The long task of a piece is read by nobody but the piece.
+                // Only the piece itself reads its long task.
                 (_, Origin::Piece) => Arc::default(),
                 (task, _) => library.task(task),
             },

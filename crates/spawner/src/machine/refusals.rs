@@ -33,7 +33,9 @@ impl Machine {
             self.append(now, caller, EventKind::Refused { refusal, times: None }, out);
             return;
         }
-        let live = self.runs[caller.get()].live_mut().expect("it was looked at");
+        let live = self.runs[caller.get()]
+            .live_mut()
+            .expect("the run ended within the step that looked at it");
         let refusals = live.refusals.get_or_insert_default();
         match refusals.counted.iter_mut().find(|(known, _)| known.code == refusal.code) {
             Some((known, times)) => (*known, *times) = (refusal, *times + 1),

@@ -4,7 +4,7 @@
 //!   holding ──fault, attempts left──▶ queued, in no line ──the wait is over──▶ in line ──▶ holding
 //! ```
 //!
-//! To everybody else it stays one run: to caps, to the breaker, to whoever waits for it. Somebody else may have its slot
+//! For caps, for the breaker and for those that wait for it, it stays one run. Another run may have its slot
 //! meanwhile; what it has used counts.
 
 use std::time::Duration;
@@ -29,22 +29,23 @@ impl Machine {
         if !self.may_retry(run, ending) {
             return false;
         }
-        let live = self.runs[run.get()].live().expect("it was looked at");
+        let live =
+            self.runs[run.get()].live().expect("the run ended within the step that looked at it");
         let (usage, cost) = live.in_all(ending.usage, ending.cost);
-        // Nothing is no report: were its supervisor killed in the next attempt, nobody would know what that used.
+        // Nothing is no report: were its supervisor killed in the next attempt, the use of that attempt would be unknown.
         if (usage, cost) != (Usage::default(), Cost::NONE) {
             self.charge(now, run, usage, cost, out);
         }
         self.let_clock_rest(now, run);
         let entry = &mut self.runs[run.get()];
         let id = entry.id;
-        let live = entry.live_mut().expect("it was looked at");
+        let live = entry.live_mut().expect("the run ended within the step that looked at it");
         // What it has used may have been all that it had.
         if live.stopping.is_some() {
             return false;
         }
         let phase = std::mem::replace(&mut live.phase, Phase::Queued);
-        let Phase::Holding { lease, .. } = phase else { unreachable!("it was looked at") };
+        let Phase::Holding { lease, .. } = phase else { unreachable!("the run was alive") };
         live.earlier = Some(Box::new((usage, cost)));
         live.told = None;
         let (attempt, continues) = (live.attempt + 1, live.resumes);
@@ -108,14 +109,14 @@ impl Machine {
     }
 }
 
-/// Whoever waits longer is asked too late anyway.
+/// The longest wait between two attempts, unless the service asks for a longer one.
 const LONGEST: Duration = Duration::from_secs(3600);
 
 /// A service may ask for a wait until the next day, and for no longer one.
 const LONGEST_ASKED: Duration = Duration::from_secs(24 * 3600);
 
-/// How long to wait before the attempt after so many faults: twice as long each time, moved by a part of it so that runs
-/// that failed together do not come back together. By how much says the run's id, which is random already.
+/// Returns the wait before the attempt after so many faults. It doubles each time, and is moved by a part of it so that
+/// runs that failed together do not come back together. The run's id, which is random already, says by how much.
 fn backoff(first: Duration, faults: u32, jitter: Fraction, run: RunId) -> Duration {
     let doubled = 1_u32.checked_shl(faults - 1).unwrap_or(u32::MAX);
     let wait = first.saturating_mul(doubled).min(LONGEST);

@@ -30,11 +30,11 @@ pub(crate) struct Run {
     pub(super) position: Position,
     /// The part in which its children are counted: another one where its own values bind them.
     pub(super) below: Part,
-    /// What becomes of it once its result was handed over.
+    /// The cleanup once the result was handed over.
     pub(crate) cleanup: Cleanup,
-    /// Whether somebody asked to keep it, or one above it: then nothing below it goes.
+    /// True if a request asked to keep the run or one above it: then nothing below it is removed.
     pub(crate) keeps: bool,
-    /// Whether the record says that its folder could not be removed.
+    /// True if the record says that the run's folder could not be removed.
     pub(crate) not_removed: bool,
     pub(crate) children: Vec<RunIndex>,
     pub(crate) body: Body,
@@ -45,7 +45,7 @@ pub(crate) struct Run {
 pub(crate) enum Body {
     /// Everything about a run that is not over.
     Live(Box<Live>),
-    /// How it ended.
+    /// The status at the end.
     Ended(RunStatus),
 }
 
@@ -61,15 +61,15 @@ pub(crate) struct Live {
     pub(crate) under: Arc<Terms>,
     pub(crate) lineage: Arc<Lineage>,
     pub(crate) grant: Arc<Grant>,
-    /// What its last child was granted: pieces of one map share theirs.
+    /// The grant of its last child: pieces of one map share a grant.
     pub(crate) last_grant: Option<Arc<Grant>>,
     pub(crate) phase: Phase,
     pub(crate) clock: RunClock,
-    /// Its use in waits, while that is too little to be recorded by itself.
+    /// CPU time used in waits, while it is too little to be recorded by itself.
     pub(super) small_work: Busy,
-    /// When it got its first slot.
+    /// The moment at which the run got its first slot.
     pub(crate) started_at: Option<Timestamp>,
-    /// When its silence is looked at next.
+    /// The moment of the next check for silence.
     pub(crate) idle_armed: Option<Timestamp>,
     /// Children that are not over.
     pub(crate) live_children: BTreeSet<RunIndex>,
@@ -77,48 +77,48 @@ pub(crate) struct Live {
     pub(crate) waits: Vec<WaitId>,
     /// Waits of others that this run's end may satisfy.
     pub(crate) watchers: Vec<WaitId>,
-    /// What is held for it until its next wait or turn. Most runs never have any.
+    /// Mail that is held until the run's next wait or turn. Most runs never have any.
     pub(super) mail: Option<Box<Mail>>,
-    /// Whether its runtime can take a further turn.
+    /// True if the runtime can take a further turn.
     pub(super) takes_turns: bool,
-    /// Whether its result goes to the session that asked for it.
+    /// True if the result goes to the session that asked for the run.
     pub(super) announces: bool,
-    /// How many of its children an attempt asked for that was interrupted: they are nothing to this one.
+    /// The number of children that interrupted attempts asked for: the present attempt knows nothing of them.
     pub(crate) earlier_children: u32,
-    /// What it used in attempts that were interrupted. What it reports counts from the beginning of this one.
+    /// Usage and cost of earlier attempts. Reports count from the beginning of the present one.
     pub(crate) earlier: Option<Box<(Usage, Cost)>>,
     /// The usage and cost that it has reported in this attempt.
     pub(super) told: Option<Box<(Usage, Cost)>>,
     /// The kind of its cost, as its runtime knows it.
     pub(super) cost: CostKind,
-    /// Which attempt this is, from 1.
+    /// The number of the attempt, from 1.
     pub(super) attempt: u32,
     /// The moment at which the wait before its next attempt is over.
     pub(super) again_at: Option<Timestamp>,
-    /// How many of its attempts ended by a fault of its runtime.
+    /// The number of attempts that ended by a fault of the runtime.
     pub(super) faults: u32,
-    /// Whether its runtime can go on where an attempt ended.
+    /// True if the runtime can continue where an attempt ended.
     pub(super) resumes: bool,
-    /// What its ending will say, once it was asked to stop.
+    /// The reason of the ending, once the run was asked to stop.
     pub(crate) stopping: Option<Box<Reason>>,
     /// The refusals that it got. Most runs get none.
     pub(super) refusals: Option<Box<Refusals>>,
     /// The number of its reports that may still be kept.
     pub(super) reports: Allowance,
-    /// Whether it holds pieces, of which some were at work when it was to stop.
+    /// True if the run holds pieces of which some were at work when it was to stop.
     pub(crate) cut_off: bool,
 }
 
-/// Where a live run stands with its slot.
+/// The state of a live run with regard to its slot.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// In line for its first slot.
     Queued,
     /// Starting, then running.
     Holding {
-        /// Its slot.
+        /// The slot of the run.
         lease: Lease,
-        /// Whether its runtime has said that it runs.
+        /// True if the runtime has said that the run has started.
         started: bool,
     },
     /// Blocked on its children. Its slot is lent.
@@ -132,7 +132,7 @@ pub(crate) enum Phase {
     Holder,
 }
 
-/// How long a run has held a slot, which is what its time limit counts.
+/// The time for which a run has held a slot, which its time limit counts.
 #[derive(Debug, Default)]
 pub(crate) struct RunClock {
     used: Duration,
@@ -182,7 +182,7 @@ impl Run {
 }
 
 impl Live {
-    /// What it has used in all its attempts, where this is what it has used in the last one.
+    /// Returns usage and cost of all attempts, given those of the last one.
     pub(crate) fn in_all(&self, usage: Usage, cost: Cost) -> (Usage, Cost) {
         match &self.earlier {
             Some(earlier) => (earlier.0 + usage, earlier.1 + cost),
@@ -222,13 +222,13 @@ impl Phase {
 }
 
 impl RunClock {
-    /// It holds a slot from now on.
+    /// Starts counting: the run holds a slot.
     pub(crate) fn resume(&mut self, now: Timestamp) {
         self.since = Some(now);
         self.last_sign = now;
     }
 
-    /// It holds none.
+    /// Stops counting: the run holds no slot.
     pub(crate) fn pause(&mut self, now: Timestamp) {
         if let Some(since) = self.since.take() {
             self.used = self.used.saturating_add(now.since(since));
@@ -246,23 +246,24 @@ impl RunClock {
         seconds > 0 && self.used.saturating_add(held) >= Duration::from_secs(seconds)
     }
 
-    /// It gave a sign of life.
+    /// Notes a sign of life.
     pub(crate) fn sign(&mut self, now: Timestamp) {
         self.last_sign = self.last_sign.max(now);
     }
 
-    /// When a limit of so many seconds is over, if it keeps its slot until then. None without limit or slot.
+    /// Returns the moment at which a limit of so many seconds is over, if the run keeps its slot until then. None without
+    /// limit or slot.
     pub(crate) fn timeout_at(&self, seconds: u64) -> Option<Timestamp> {
         let left = Duration::from_secs(seconds).saturating_sub(self.used);
         (seconds > 0).then_some(self.since?.plus(left))
     }
 
-    /// When it gave its last sign of life.
+    /// Returns the moment of the last sign of life.
     pub(crate) fn last_sign(&self) -> Timestamp {
         self.last_sign
     }
 
-    /// When it has been silent for so many seconds. None without limit or slot.
+    /// Returns the moment at which the run will have been silent for so many seconds. None without limit or slot.
     pub(crate) fn idle_at(&self, seconds: u64) -> Option<Timestamp> {
         self.since?;
         (seconds > 0).then(|| self.last_sign.plus(Duration::from_secs(seconds)))

@@ -11,7 +11,7 @@ use super::timer::Due;
 use super::{Effect, Machine};
 
 impl Machine {
-    /// Gives free slots to whoever is next, until there is none of either.
+    /// Gives free slots to the next in line, until no slot is free or no run is left.
     pub(super) fn schedule(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
         while self.slots.any_free() {
             let next = match self.paused || self.held {
@@ -40,7 +40,7 @@ impl Machine {
         self.queue.push(&self.slots, entry.position, entry.parent, run);
     }
 
-    /// A breaker has changed: whoever was held back gets its place in line again.
+    /// Puts the runs that a breaker held back into their lines again, since a breaker has changed.
     pub(super) fn reconsider(&mut self) {
         for run in std::mem::take(&mut self.held_back).into_iter().rev() {
             let entry = &self.runs[run.get()];
@@ -48,8 +48,8 @@ impl Machine {
         }
     }
 
-    /// Whether the breaker of its agent lets a run start. Whoever it holds back is looked at again when the cool-down
-    /// is over or the probe has ended.
+    /// Returns true if the breaker of its agent lets a run start. A run that is held back is looked at again when the
+    /// cool-down is over or the probe has ended.
     fn breaker_lets(&mut self, now: Timestamp, run: RunIndex) -> bool {
         let entry = &self.runs[run.get()];
         let live = entry.live().expect("a run that is queued is live");
@@ -66,7 +66,8 @@ impl Machine {
 
     fn start(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
         let position = self.runs[run.get()].position;
-        let lease = self.slots.take(run, position).expect("the queue answers where there is room");
+        let lease =
+            self.slots.take(run, position).expect("the queue chose a run without a free slot");
         self.queued -= 1;
         self.record(now, run, EventKind::Starting, out);
         self.hold(now, run, lease, false);
@@ -84,7 +85,8 @@ impl Machine {
             return;
         };
         let waits = std::mem::take(waits);
-        let lease = self.slots.take(run, position).expect("the queue answers where there is room");
+        let lease =
+            self.slots.take(run, position).expect("the queue chose a run without a free slot");
         self.hold_again(now, run, lease, out);
         for wait in waits {
             self.resolve(now, wait, out);

@@ -99,7 +99,7 @@ impl Slots {
         self.and_around(position.part).all(|part| self.has_room(Position { part, ..position }))
     }
 
-    /// The parts in which nothing can start, whatever its level.
+    /// The parts in which nothing can start on any level.
     pub(crate) fn full(&self) -> impl Iterator<Item = Part> {
         self.full.iter().copied()
     }

@@ -15,7 +15,7 @@ use super::slots::Part;
 use super::timer::Due;
 use super::{Effect, Machine};
 
-/// How long all holders must have been silent.
+/// The time for which all holders must have been silent.
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// Holders of a part of the tree that are all parents.
@@ -23,7 +23,7 @@ struct Silence {
     part: Part,
     /// The one that has been silent longest.
     longest: RunIndex,
-    /// When the last of them gave a sign of life.
+    /// The latest sign of life of all holders.
     since: Timestamp,
 }
 

@@ -90,7 +90,7 @@ impl Machine {
         }
     }
 
-    /// A root that holds pieces is about to stop. Where some of them are at work, whatever is made of the others is not
+    /// A root that holds pieces is about to stop. Where some of them are at work, an answer made of the others is not
     /// what was asked for.
     fn cut_off(&mut self) {
         let works = |run: &RunIndex| {

@@ -80,7 +80,7 @@ fn a_clock_that_is_set_back_an_hour_breaks_nothing() {
     let mut set_back = 0;
     for seed in 0..200 {
         let mut world = World::random(seed);
-        // In the middle of it, by whoever resumes on another day or machine.
+        // In the middle of it, by a resume on another day or machine.
         for _ in 0..10 {
             world.live_a_little();
         }

@@ -7,7 +7,7 @@ use offshoot_model::Timestamp;
 use super::run::RunIndex;
 use super::wait::WaitId;
 
-/// What is due.
+/// The purpose of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Due {
     /// A run's own time limit.
@@ -26,7 +26,7 @@ pub(crate) enum Due {
     Reconsider,
 }
 
-/// The timers of one tree. Entries may be stale: whoever takes one looks whether it still means something.
+/// The timers of one tree. Entries may be stale: the taker of an entry checks that it still means something.
 #[derive(Debug, Default)]
 pub(crate) struct Timers(BTreeSet<(Timestamp, Due)>);
 

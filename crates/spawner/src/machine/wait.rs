@@ -1,7 +1,7 @@
 //! Waits: who is blocked on which runs, and what satisfies it.
 //!
 //! A run may have several waits open at once. It counts as blocked for as long as one of them is open, and lends its slot
-//! again after it was told of another: nobody can see whether it is blocked on all of them or on any, and a slot kept by
+//! again after it was told of another: it is unknown if the run is blocked on all of them or on any, and a slot kept by
 //! one that is blocked on a child in line for that very slot would never come free.
 
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use super::run::{Phase, RunIndex};
 use super::timer::Due;
 use super::{Effect, Machine};
 
-/// One wait of one run, minted by whoever brings it.
+/// The id of one wait of one run, minted by its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct WaitId(pub(crate) u64);
 
@@ -35,7 +35,7 @@ pub(super) struct Wait {
     caller: RunIndex,
     targets: Vec<RunIndex>,
     mode: WaitMode,
-    /// How many of the targets are not over.
+    /// The number of targets that are not over.
     pending: usize,
     until: Option<Timestamp>,
 }
@@ -194,7 +194,7 @@ impl Machine {
         }
     }
 
-    /// Answers a wait, whatever has come of it.
+    /// Answers a wait with what has come of it.
     pub(super) fn resolve(&mut self, now: Timestamp, id: WaitId, out: &mut Vec<Effect>) {
         let Some(Outcome { caller, over, pending }) = self.close_wait(id) else { return };
         let repeated = self.deliver(now, id, caller, &over, out);
@@ -231,7 +231,7 @@ impl Machine {
         &entry.children[earlier as usize..]
     }
 
-    /// Whether a run is blocked on others.
+    /// Returns true if a run is blocked on others.
     pub(super) fn is_waiting(&self, run: RunIndex) -> bool {
         self.runs[run.get()].live().is_some_and(|live| !live.waits.is_empty())
     }
@@ -253,7 +253,7 @@ impl Wait {
         Self { caller, targets, mode: WaitMode::All, pending: 0, until: None }
     }
 
-    /// Whether there is nothing left to wait for.
+    /// Returns true if there is nothing left to wait for.
     fn is_satisfied(&self) -> bool {
         match self.mode {
             WaitMode::All => self.pending == 0,

@@ -23,7 +23,7 @@ pub(crate) async fn spawn(
     answer.await.unwrap_or_else(|_| Err(tree_over()))
 }
 
-/// The answer to whatever is asked of a tree whose supervisor has ended.
+/// The answer to each request to a tree whose supervisor has ended.
 pub(crate) fn tree_over() -> Refusal {
     Refusal::new(RefusalCode::CallerEnded, "the tree is over")
 }

@@ -1,4 +1,4 @@
-//! Which model thinks for a run, and how hard.
+//! The choice of model and thinking for a run.
 //!
 //! ```text
 //!   the request ── else ──▶ the agent that runs ── else ──▶ the agent that asks, for those below it ── else ──▶ the run above
@@ -13,7 +13,7 @@ use offshoot_model::{AgentId, Origin, SpawnRequest};
 
 use super::Prepared;
 
-/// What was chosen for a run, for those below it.
+/// Model and thinking of a run, which runs below it inherit.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct InheritedModel {
     runtime: Box<str>,

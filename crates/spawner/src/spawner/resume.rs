@@ -20,7 +20,7 @@ use crate::spawner::{Begin, RootSpec, Spawner};
 use crate::supervisor::{Entering, Recorded, RecordedPieces};
 use crate::tree_context::{Chosen, TreeContext};
 
-/// What the record is read back with.
+/// Store and runtimes with which a record is read back.
 struct Shelf {
     store: Arc<dyn Store>,
     runtimes: Arc<Runtimes>,
@@ -127,7 +127,7 @@ impl AbandonedTree {
         let (mut entering, mut chosen) = (Vec::new(), HashMap::new());
         for Waiting { run, admitted, continues, letters } in waiting {
             let letters = read_letters(letters, &tree).await?;
-            let choice = Chosen::of(&admitted).expect("what runs has a runtime");
+            let choice = Chosen::of(&admitted).expect("a run without a runtime was admitted");
             match (admitted.origin, admitted.place) {
                 (Origin::Piece, Some(place)) => {
                     recorded.insert(place, Recorded::Lives { run, letters });
@@ -178,7 +178,7 @@ fn read(
     Ok(recall)
 }
 
-/// What it takes to start a run again, from what was recorded when it was admitted.
+/// Prepares the next start of a run from the record of its admission.
 async fn prepare(
     admitted: Box<Admitted>,
     continues: bool,

@@ -1,4 +1,4 @@
-//! Where the machine's timers become real time.
+//! The sleep that turns the machine's timers into real time.
 
 use std::pin::Pin;
 
@@ -8,7 +8,7 @@ use tokio::time::Sleep;
 use crate::tree_context::TreeContext;
 
 /// One sleep, kept from one wait to the next: timers are set and taken back with every run, and nearly none of them is
-/// ever reached. Set again only for an earlier moment, so that it may ring too early; whoever hears it looks at the
+/// ever reached. Set again only for an earlier moment, so that it may ring too early; the caller looks at the
 /// clock.
 #[derive(Default)]
 pub(super) struct Alarm(Option<(Timestamp, Pin<Box<Sleep>>)>);

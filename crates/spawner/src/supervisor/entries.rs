@@ -19,7 +19,7 @@ pub(super) struct Entries(Vec<Option<Box<Entry>>>);
 /// A live run, seen from outside the machine.
 #[derive(Default)]
 pub(super) struct Entry {
-    /// What it takes to start it; taken when it starts.
+    /// Data for the start; taken when the run starts.
     pub(super) launch: Option<Box<Prepared>>,
     /// The same for another attempt, where it may have one.
     pub(super) spare: Option<Box<Prepared>>,
@@ -27,11 +27,11 @@ pub(super) struct Entry {
     pub(super) admitted: u64,
     /// The attempt that runs; none before it starts.
     pub(super) attempt: Option<Attempt>,
-    /// Whether it was asked to stop before it was started.
+    /// True if the run was asked to stop before it was started.
     pub(super) stopped: bool,
     pub(super) follower: Option<Follower>,
     pub(super) post: Post,
-    /// What was chosen for it, for those below it; most runs have none.
+    /// The model choice that runs below inherit; most runs have none.
     pub(super) model_choice: Option<Arc<InheritedModel>>,
 }
 
@@ -46,15 +46,15 @@ pub(super) struct Attempt {
     pub(super) cpu: CpuWatch,
 }
 
-/// Where letters to a run are put.
+/// The letter box of a run.
 pub(super) enum Post {
-    /// It has not started.
+    /// Letters to a run that has not started.
     Held(Vec<Arc<str>>),
-    /// It reads them as it likes.
+    /// The open box of a run that reads its letters.
     Open(LetterBox),
 }
 
-/// Somebody who hears how one piece of a request ends.
+/// The receiver of the end of one piece.
 #[derive(Clone)]
 pub(super) struct Follower {
     pub(super) fan: FanId,
@@ -86,9 +86,10 @@ impl Post {
 }
 
 impl Entry {
-    /// It will be started once more.
+    /// Prepares another start.
     pub(super) fn again(&mut self, continues: bool) {
-        let prepared = self.spare.take().expect("whoever may have another attempt has a spare");
+        let prepared =
+            self.spare.take().expect("a run that may be retried was started without a spare");
         self.launch = Some(Box::new(Prepared { continues, ..*prepared }));
         (self.attempt, self.post) = (None, Post::default());
     }
@@ -124,7 +125,7 @@ impl Entries {
         self.0.get_mut(run.get())?.take()
     }
 
-    /// Those of which this holds, in the order in which they were admitted.
+    /// Returns the runs that meet a condition, in the order of their admission.
     pub(super) fn which(&self, holds: impl Fn(&Entry) -> bool) -> Vec<RunIndex> {
         let live = self.0.iter().enumerate().filter_map(|(at, entry)| Some((at, entry.as_ref()?)));
         live.filter(|(_, entry)| holds(entry)).map(|(at, _)| RunIndex::new(at)).collect()

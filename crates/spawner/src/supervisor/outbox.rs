@@ -1,4 +1,4 @@
-//! What is told once the record of it is durable.
+//! Answers and effects that wait until the record of them is durable.
 
 use std::collections::VecDeque;
 
@@ -31,14 +31,14 @@ struct Batch {
 pub(super) struct Released {
     /// For those who asked for children.
     pub(super) answers: Vec<Answered>,
-    /// For everybody else.
+    /// Effects for all other receivers.
     pub(super) effects: Vec<Effect>,
     /// Given back to requests for many pieces, which hand on no more than they have room for.
     pub(super) permits: Vec<OwnedSemaphorePermit>,
 }
 
 impl Released {
-    /// Whether nobody is held up by what is set free: at most somebody follows the tree, or gathers results.
+    /// Returns true if no caller is held up by what is set free: at most a follower or a gathering waits for it.
     pub(super) fn can_wait(&self) -> bool {
         let gathered =
             |effect: &Effect| matches!(effect, Effect::Ended { .. } | Effect::Remove { .. });
@@ -67,8 +67,8 @@ impl Outbox {
         }
     }
 
-    /// What has nothing of its own to record waits for what was recorded before it.
-    /// Handed back where nothing is on its way.
+    /// Lets answers without a record of their own wait for what was recorded before them. Hands them back where nothing is
+    /// on its way.
     pub(super) fn push_behind(&mut self, released: Released) -> Option<Released> {
         let Some(batch) = self.batches.back_mut() else { return Some(released) };
         batch.released.answers.extend(released.answers);
@@ -90,7 +90,7 @@ impl Outbox {
             return Err(error);
         }
         let Batch { events, released, .. } =
-            self.batches.pop_front().expect("it was just waited for");
+            self.batches.pop_front().expect("the oldest batch is gone");
         self.durable = events.last().expect("a batch has events").seq;
         Ok((events, released))
     }

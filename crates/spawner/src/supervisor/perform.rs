@@ -18,7 +18,7 @@ use crate::machine::{Effect, Input, Outcome, ReplyId, RunIndex};
 use crate::message::{FanEvent, Message, TreeState, Waited, busy};
 use crate::task;
 
-/// How many events are given to the store in one piece, where a single message has more: the first of a hundred
+/// The number of events that are given to the store at once, where a single message has more: the first of a hundred
 /// thousand pieces start while the last are being recorded.
 const APPEND_EVENTS: usize = 1024;
 
@@ -42,7 +42,7 @@ impl Supervisor {
                     record.push(event);
                 }
                 Effect::Show(event) => {
-                    // Without a follower there is nobody to show it to.
+                    // Without a follower there is no receiver.
                     let _ = self.events.send(Arc::from(event));
                 }
                 Effect::Stop { run, how } => self.stop(run, how),
@@ -133,28 +133,29 @@ impl Supervisor {
                         let _ = reply.send(Waited { ended, repeated, pending });
                     }
                 }
-                // Whoever asked hears that nobody will answer.
+                // Dropping the sender tells the caller that no answer comes.
                 Effect::NoTurn { wait } => drop(self.waits.remove(&wait)),
                 Effect::Hand { run } => {
                     let letter = self.letters.pop_front();
-                    let Written { text, reply } = letter.expect("each was written once");
+                    let Written { text, reply } = letter.expect("a letter was handed over twice");
                     if let Some(entry) = self.runs.get_mut(run) {
                         entry.post.put(text);
                     }
-                    // Whoever wrote may have gone.
+                    // The writer may have gone.
                     let _ = reply.send(Ok(()));
                 }
                 Effect::Kept { at } => {
                     let naming = self.naming.pop_front();
-                    let Naming { run, name, value, reply } = naming.expect("each was given once");
+                    let Naming { run, name, value, reply } =
+                        naming.expect("a name was given twice");
                     let kept = KeptValue { value, at };
                     self.tree.kept_values.put(run, name, kept);
-                    // Whoever asked may have gone.
+                    // The caller may have gone.
                     let _ = reply.send(Ok(kept));
                 }
                 Effect::Raised => {
-                    let reply = self.raises.pop_front().expect("each was asked for once");
-                    // Whoever asked may have gone.
+                    let reply = self.raises.pop_front().expect("a budget was raised twice");
+                    // The caller may have gone.
                     let _ = reply.send(Ok(()));
                 }
                 Effect::Ended { run, envelope } => {
@@ -188,14 +189,14 @@ impl Supervisor {
         self.removals.spawn_blocking(move || {
             let remove = |run| {
                 let error = folder.remove_run_folder(run).err();
-                // It harms nobody: it goes with its tree when that is pruned. But somebody may count on its being gone.
+                // No harm is done: the folder goes when the tree is pruned. But a user may count on its being gone.
                 (run, error.map(|error| chain(&error).into()))
             };
             runs.into_iter().map(remove).collect()
         });
     }
 
-    /// Whether the record of this run's admission is durable.
+    /// Returns true if the record of this run's admission is durable.
     fn may_start_now(&self, run: RunIndex) -> bool {
         self.runs.get(run).is_some_and(|entry| self.outbox.is_durable(entry.admitted))
     }
@@ -207,7 +208,8 @@ impl Supervisor {
         answer: Result<(RunIndex, RunId), Box<Refusal>>,
         admitted: u64,
     ) -> Answered {
-        let asked = self.asked.pop_front().expect("the machine answers what it was asked");
+        let asked =
+            self.asked.pop_front().expect("the machine answered a request that it did not get");
         let Asked { reply: next, prepared, to } = asked;
         assert_eq!(next, reply, "the machine answers each request in its own step");
         if let Ok((run, _)) = answer {
@@ -225,7 +227,7 @@ impl Supervisor {
         let id = self.machine.id(run);
         let session = self.machine.session(run).expect("a run that starts is live");
         let entry = self.runs.get_mut(run).expect("a run that starts was admitted");
-        let prepared = entry.launch.take().expect("each attempt of a run starts once");
+        let prepared = entry.launch.take().expect("an attempt was started twice");
         entry.spare = session.may_retry.then(|| prepared.clone());
         if entry.stopped {
             // Asked to stop between its slot and its start: the machine knows why.
@@ -242,7 +244,7 @@ impl Supervisor {
         let host = self.host(run, session.agent.clone(), inline_bytes, activity, cpu.clone());
         let letters = LetterBox::default();
         let turns = Turns::new(host.clone(), letters.clone());
-        let entry = self.runs.get_mut(run).expect("it was there a moment ago");
+        let entry = self.runs.get_mut(run).expect("the run vanished during its start");
         entry.post.open(letters);
         let cx = RunContext { host, stop: signal, turns, usage: requests, cpu: cpu.meter() };
         let tree = Arc::clone(&self.tree);
@@ -323,7 +325,7 @@ impl Answered {
     fn tell(self) {
         let Self { to, answer } = self;
         match (to, answer) {
-            // Whoever asked may have gone; the run stays, for the record says that it was admitted.
+            // The caller may have gone; the run stays, for the record says that it was admitted.
             (Asker::One(reply), answer) => drop(reply.send(answer.map_err(|refusal| *refusal))),
             (Asker::Fan(Follower { place, told, .. }), Err(refusal)) => {
                 let _ = told.send(FanEvent::Refused { place, refusal });

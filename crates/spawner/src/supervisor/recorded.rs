@@ -20,21 +20,21 @@ pub(crate) struct RecordedPieces {
 pub(crate) enum Recorded {
     /// The piece is over.
     Over {
-        /// Its run.
+        /// The run of the piece.
         run: RunId,
-        /// What came of it.
+        /// The outcome of the piece.
         past: Past,
     },
     /// The piece is not over. Its owner has to say what it takes to run it.
     Lives {
-        /// Its place in the tree.
+        /// The index of its run in the tree.
         run: RunIndex,
         /// Letters that may not have reached it.
         letters: Vec<Arc<str>>,
     },
     /// The piece ended when the tree was taken over, and the record of that may be on its way.
     Ending {
-        /// Its place in the tree.
+        /// The index of its run in the tree.
         run: RunIndex,
         /// True if it was being cancelled because the answer stood without it.
         unneeded: bool,
@@ -53,7 +53,7 @@ impl RecordedPieces {
         self.by_place.is_empty()
     }
 
-    /// How many of the pieces at these places have failed.
+    /// Returns the number of pieces at these places that have failed.
     pub(super) fn failed(&self, places: Range<u32>) -> u32 {
         if self.is_empty() {
             return 0;
@@ -78,7 +78,7 @@ impl RecordedPieces {
     /// A run is over before its owner has asked for it, if it is one of these; the record of that is durable.
     pub(super) fn ended(&mut self, run: RunIndex, envelope: Envelope) {
         let Some(place) = self.places.remove(&run) else { return };
-        let piece = self.by_place.get_mut(&place).expect("it has this place until it is taken");
+        let piece = self.by_place.get_mut(&place).expect("a recorded piece has lost its place");
         if !matches!(piece, Recorded::Ending { unneeded: true, .. }) {
             *piece = Recorded::Over { run: envelope.run_id, past: Past::of(envelope) };
         }

@@ -88,7 +88,7 @@ impl Supervisor {
                         let letter = Letter { to, from, text: payload };
                         self.step(Input::Letter(letter), effects);
                     }
-                    // Whoever asked may have gone.
+                    // The caller may have gone.
                     Err(refusal) => drop(reply.send(Err(refusal))),
                 }
             }
@@ -100,7 +100,7 @@ impl Supervisor {
                         self.naming.push_back(naming);
                         self.step(Input::Keep { run, name, value }, effects);
                     }
-                    // Whoever asked may have gone.
+                    // The caller may have gone.
                     None => drop(reply.send(Err(over()))),
                 }
             }
@@ -126,7 +126,7 @@ impl Supervisor {
                         self.raises.push_back(reply);
                         self.step(Input::Raise { run, more }, effects);
                     }
-                    // Whoever asked may have gone.
+                    // The caller may have gone.
                     Err(refusal) => drop(reply.send(Err(refusal))),
                 }
             }
@@ -152,13 +152,13 @@ impl Supervisor {
                         .unwrap_or_default();
                     Asking { index, key, agent, depth, grant, inline_bytes, usage, cpu }
                 });
-                // Whoever asked may have gone.
+                // The caller may have gone.
                 let _ = reply.send(asking);
             }
             Message::Allowance { run, reply } => {
                 let allowance =
                     self.machine.find(run).and_then(|index| self.machine.allowance(index));
-                // Whoever asked may have gone.
+                // The caller may have gone.
                 let _ = reply.send(allowance);
             }
             Message::Children { run, which, reply } => {
@@ -176,7 +176,7 @@ impl Supervisor {
                     queued: self.machine.queued(),
                     live: self.machine.live(),
                 };
-                // Whoever asked may have gone; then nobody wants to know.
+                // The caller may have gone.
                 let _ = reply.send(counts);
             }
         }

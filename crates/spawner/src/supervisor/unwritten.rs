@@ -63,7 +63,7 @@ impl Supervisor {
         };
         unwritten.next = next;
         let patience = Duration::from_secs(self.machine.grace_seconds());
-        // Whatever ran has been stopped and killed by then. What is left waits for its start to be written, and never starts.
+        // All that ran has been stopped and killed by then. What is left waits for its start to be written, and never starts.
         let is_late = now.since(unwritten.since) >= patience * 2 + LADDER;
         if unwritten.stopping && (self.machine.works() == 0 || is_late) {
             self.broken(error, effects);

@@ -1,4 +1,5 @@
-//! What a running agent may ask of the engine. One host per run: who asks is known from the host, not from the request.
+//! The host of a run: the side of the engine that its runtime talks to. The caller is known from the host, not from the
+//! request.
 
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ pub(crate) struct AgentHost {
     pub(crate) run: RunIndex,
     pub(crate) id: RunId,
     pub(crate) agent: AgentId,
-    /// How much of a child's result it is told, in bytes.
+    /// The number of bytes of a child's result that the run is told.
     pub(crate) inline_bytes: u64,
     pub(crate) sender: mpsc::UnboundedSender<Message>,
     pub(crate) activity: LastActivity,
@@ -50,7 +51,7 @@ impl Host for AgentHost {
         {
             ticket_issuer.started(self.id, *process);
         }
-        // The supervisor outlives its runs; only a run that tells something after its end finds nobody.
+        // The supervisor outlives its runs; only what a run tells after its end has no receiver.
         let _ = self.sender.send(Message::RunEvent { run: self.run, event, permit });
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use offshoot_runtime::MergeFault;
 use tokio::sync::Semaphore;
 
-/// Half of what tokio has for work that blocks, where nobody says otherwise.
+/// Half of what tokio has for work that blocks, by default.
 const MOST: usize = 256;
 
 /// A bounded number of threads. Cheap to clone.
@@ -21,7 +21,8 @@ impl MergeThreads {
         &self,
         work: impl FnOnce() -> Result<T, MergeFault> + Send + 'static,
     ) -> Result<T, MergeFault> {
-        let thread = Arc::clone(&self.0).acquire_owned().await.expect("nobody closes it");
+        let thread =
+            Arc::clone(&self.0).acquire_owned().await.expect("the threads of merges were closed");
         let done = tokio::task::spawn_blocking(move || {
             let _until_it_comes_back = thread;
             work()
@@ -59,7 +60,7 @@ mod tests {
             _ = stuck => panic!("nobody lets it go"),
             heard = has_begun => heard.expect("it begins"),
         }
-        // Nobody waits for it any more, and it has its thread all the same.
+        // No caller waits for it any more, and it has its thread all the same.
         assert!(threads.0.try_acquire().is_err());
         drop(go_on);
         assert_eq!(threads.run(|| Ok(1)).await, Ok(1));

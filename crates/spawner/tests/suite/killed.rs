@@ -17,12 +17,12 @@ use crate::intercept::Intercept;
 
 use crate::asking::ask;
 
-/// What the last write comes to before everything is gone.
+/// The fate of the last write before everything is gone.
 #[derive(Clone, Copy, Debug)]
 enum Last {
     /// Nothing of it is on disk.
     Lost,
-    /// It is, and nobody was told.
+    /// The write is durable, and no caller was told.
     Untold,
 }
 
@@ -52,7 +52,7 @@ fn dying(inner: Arc<MemoryStore>, write: i64, last: Last, dead: Arc<Notify>) -> 
     Arc::new(Intercept::new(inner, append))
 }
 
-/// How often each run was started.
+/// The number of starts of each run.
 type Starts = Arc<Mutex<BTreeMap<RunId, u32>>>;
 
 /// Agents that always answer the same: some ask for two children and wait, some for two and end their turn.

@@ -12,7 +12,7 @@ use offshoot_spawner::{FanAnswer, FanOut, Piece, RootSpec, Spawner, TestClock};
 
 use crate::asking::{ask, config};
 
-/// What a merge of results that are at hand says.
+/// Returns the text of a merge of results that are at hand.
 fn text(answer: &FanAnswer) -> String {
     let mut out = Vec::new();
     answer.answer.write_to(&mut out, &NothingStored).expect("nothing large went in");

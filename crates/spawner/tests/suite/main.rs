@@ -12,7 +12,7 @@ mod going_on;
 mod intercept;
 mod killed;
 mod library;
-mod minds;
+mod model_choice;
 mod owners;
 mod resume;
 mod retries;

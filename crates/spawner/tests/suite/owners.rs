@@ -1,4 +1,5 @@
-//! What owners and agents may do at any moment: drop a handle, ask too late, flood, close a tree whose record broke.
+//! Acts of owners and agents that are allowed at any moment: drop a handle, ask too late, flood, close a tree whose record
+//! broke.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -29,7 +30,7 @@ fn spawner(runtime: FnRuntime, settings: &[(&str, &str)]) -> Spawner {
         .expect("a spawner")
 }
 
-/// What an owner has done before it drops everything it holds.
+/// Brings an owner to a state before it drops everything it holds.
 async fn begin(spawner: &Spawner, state: &str) -> Session {
     let root = || RootSpec::new("root");
     let session = match state {

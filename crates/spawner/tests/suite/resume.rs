@@ -16,7 +16,7 @@ use offshoot_spawner::{Clock, FanOut, Piece, RootSpec, Spawner, SpawnerError, Sy
 use offshoot_store::{DataFolder, SqliteStore, Store};
 use tokio::sync::mpsc;
 
-/// How often each task was run.
+/// The number of runs of each task.
 type Runs = Arc<Mutex<BTreeMap<String, u32>>>;
 
 /// Everything a supervisor lives in. Dropping it is as good as killing it, once the handles of its tree are gone too

@@ -154,7 +154,7 @@ impl Gathered {
             Past::Completed(answer) => self.completed(place, answer).await,
             Past::Failed(envelope) => self.failed(place, envelope).await,
             Past::Unneeded => {}
-            Past::OnRecord { .. } => unreachable!("it was read"),
+            Past::OnRecord { .. } => unreachable!("the outcome was read from the record"),
         }
     }
 

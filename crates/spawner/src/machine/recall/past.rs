@@ -1,17 +1,17 @@
-//! What came of a piece before its tree was read back.
+//! The outcome of a piece that ended before its tree was read back.
 
 use offshoot_model::{CancelledBy, Ending, Envelope, Payload, Reason};
 
 use crate::machine::RunIndex;
 
-/// What came of a piece in an earlier life of the tree, as far as it is held.
+/// The outcome of a piece in an earlier life of the tree, as far as it is held in memory.
 #[derive(Debug)]
 pub(crate) enum Past {
     /// The answer.
     Completed(Payload),
     /// The piece ended in another way.
     Failed(Box<Envelope>),
-    /// It was cancelled because the answer stood without it.
+    /// The piece was cancelled because the answer stood without it.
     Unneeded,
     /// More than is held: the event of this number says it.
     OnRecord {
@@ -31,7 +31,7 @@ pub(crate) struct EndedPiece {
 }
 
 impl Past {
-    /// What the event of this number says, itself while there is room for it.
+    /// Returns the outcome that the event of this number records, itself while there is room for it.
     pub(super) fn held(
         seq: u64,
         ending: &Ending,
@@ -50,7 +50,7 @@ impl Past {
         }
     }
 
-    /// What this envelope says.
+    /// Returns the outcome that this envelope describes.
     pub(crate) fn of(envelope: Envelope) -> Self {
         match envelope.status.is_success() {
             // A run that completed without a word has the empty answer.
@@ -59,7 +59,7 @@ impl Past {
         }
     }
 
-    /// Whether the piece failed.
+    /// Returns true if the piece failed.
     pub(crate) fn has_failed(&self) -> bool {
         match self {
             Self::Failed(_) | Self::OnRecord { has_failed: true, .. } => true,

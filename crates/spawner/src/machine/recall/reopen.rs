@@ -31,13 +31,13 @@ enum Fate {
     Again {
         continues: bool,
     },
-    /// Its runtime is not here: it is not known whether the run can go on, and it cannot be started.
+    /// The runtime is not here: it is unknown if the run can go on, and the run cannot be started.
     WithoutRuntime,
     Ends,
 }
 
 impl Recall {
-    /// Decides about whatever was alive.
+    /// Decides about all runs that were alive.
     pub(crate) fn reopen(self, now: Timestamp) -> Recalled {
         let Self { mut machine, mut about, over, handed_over, kept_values, .. } = self;
         let Self { mut letters, last_at, .. } = self;
@@ -48,9 +48,10 @@ impl Recall {
         handed_over.into_iter().for_each(|run| machine.clean_up(run, &mut effects));
         machine.reopened(last_at, now);
         let fates = fates(&machine, &about);
-        // Nothing of it runs, so whatever is stopped from here on is over, and is not started for its stop alone.
+        // Nothing of it runs, so what is stopped from here on is over, and is not started for its stop alone.
         for (run, _) in fates.iter().filter(|(_, fate)| **fate != Fate::Holds) {
-            let live = machine.runs[run.get()].live_mut().expect("it lives");
+            let live =
+                machine.runs[run.get()].live_mut().expect("the run ended while it was reopened");
             let About { started, used, .. } = about[run];
             live.phase = Phase::Queued;
             live.earlier = if started { Some(live.cut_off(used)) } else { used }.map(Box::new);
@@ -74,7 +75,7 @@ impl Recall {
         let (mut waiting, mut ending) = (Vec::new(), Vec::new());
         for run in order {
             let About { admitted, mut continues, .. } =
-                about.remove(&run).expect("whoever lives was told of");
+                about.remove(&run).expect("a live run is missing in the record");
             if machine.runs[run.get()].live().is_none() {
                 let unneeded = unneeded.contains(&run);
                 ending.extend(admitted.place.map(|place| EndedPiece { place, run, unneeded }));
@@ -89,7 +90,8 @@ impl Recall {
                 machine.begin_again(now, run, continues, &mut effects);
                 letters.another_attempt(continues);
             }
-            let live = machine.runs[run.get()].live_mut().expect("it lives");
+            let live =
+                machine.runs[run.get()].live_mut().expect("the run ended while it was reopened");
             live.started_at = None;
             let letters = letters.all.split_off(letters.before);
             if !letters.is_empty() {

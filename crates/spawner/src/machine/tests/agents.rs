@@ -1,4 +1,4 @@
-//! What the agents of a world do when it is their turn.
+//! Acts of the agents of a world.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,20 +19,20 @@ pub(super) enum Behaviour {
     Quiet,
     /// Each spawns one child and waits for it, to this depth.
     Chain(u32),
-    /// Whatever the seed says.
+    /// Random acts, by the seed.
     Random,
 }
 
-/// What the world knows of a run that was started.
+/// State of a run that was started, as the world knows it.
 #[derive(Debug, Default)]
 pub(super) struct Actor {
     pub(super) waits: BTreeSet<WaitId>,
-    /// Whether it goes on as soon as one of its waits is answered, and gives up the others.
+    /// True if the run goes on as soon as one of its waits is answered, and gives up the others.
     pub(super) takes_any: bool,
     pub(super) spawned: u32,
     /// Letters that were handed to it, each of which it takes at once.
     pub(super) letters: u32,
-    /// Whether it was told that no turn follows, so that all it does is end.
+    /// True if the run was told that no turn follows, so that it can only end.
     pub(super) over: bool,
     /// Tokens, as it reports them.
     pub(super) used: u64,
@@ -115,7 +115,7 @@ impl World {
         }
     }
 
-    /// Sometimes somebody who waits loses patience. Where nobody is awake, else only the clock can help.
+    /// Sometimes a caller that waits loses patience. Where no run is awake, only the clock can help else.
     fn disturb(&mut self) -> bool {
         let waits = self.actors.values().flat_map(|actor| actor.waits.iter().copied());
         let open: Vec<WaitId> = waits.collect();
@@ -175,7 +175,7 @@ impl World {
                 let more = self.seed.below(300);
                 self.use_tokens(run, more);
             }
-            // It hangs until somebody stops it.
+            // It hangs until it is stopped.
             20 if !self.is_stopping(run) && self.machine.next_timer().is_some() => {}
             // It says nothing for a while, and does not wait either.
             21 | 25..=26 => self.advance(31_000),

@@ -74,7 +74,7 @@ fn a_budget_that_is_raised_in_time_stops_nobody() {
     assert!(refused.message.contains("is over"), "{}", refused.message);
     let refused = world.raise(parent, 0).expect_err("that is nothing");
     assert_eq!(refused.field.as_deref(), Some("add"));
-    // What is on record is counted the same by whoever reads it back.
+    // What is on record is counted the same by a reader.
     world.crash();
 }
 

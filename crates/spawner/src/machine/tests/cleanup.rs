@@ -1,4 +1,4 @@
-//! What goes once its result was handed over, and what stays.
+//! Cleanup of runs whose results were handed over.
 
 use std::sync::Arc;
 

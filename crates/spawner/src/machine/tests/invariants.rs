@@ -1,4 +1,4 @@
-//! What must hold after every step, counted from the effects alone.
+//! Invariants after every step, counted from the effects alone.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(super) struct Ledger {
     admitted: HashMap<RunId, Admitted>,
     ended: BTreeMap<RunId, RunStatus>,
     holding: BTreeSet<RunId>,
-    /// What each run and everything below it has used, in tokens.
+    /// Tokens that each run and everything below it has used.
     spent: HashMap<RunId, u64>,
     reported: HashMap<RunId, u64>,
     stopping: BTreeSet<RunId>,
@@ -35,11 +35,11 @@ pub(super) struct Ledger {
     last_at: Timestamp,
     /// True as long as the clock was not set back.
     pub(super) clock_is_true: bool,
-    /// Those that a new supervisor has not taken up again.
+    /// Runs that a new supervisor has not taken up again.
     interrupted: BTreeSet<RunId>,
-    /// What the operator has added to a budget, or to one below it.
+    /// Tokens that the operator has added to a budget, or to one below it.
     added: HashMap<RunId, u64>,
-    /// How often each was tried again after a fault.
+    /// The number of further attempts of each run after a fault.
     retried: HashMap<RunId, u32>,
     spawns: u32,
     /// All of the record.
@@ -53,7 +53,7 @@ pub(super) struct Ledger {
     first_child: HashMap<RunId, Duration>,
     /// The usage that each run had reported when its runtime panicked, in tokens.
     panicked: HashMap<RunId, u64>,
-    /// What has happened, and how often.
+    /// Numbers of events by their kind.
     pub(super) seen: BTreeMap<&'static str, u32>,
 }
 
@@ -370,7 +370,7 @@ impl Ledger {
         !self.ended.contains_key(&parent) && !self.interrupted.contains(&parent)
     }
 
-    /// Whether an agent asked for it.
+    /// True if an agent asked for the run.
     fn announces(&self, run: RunId) -> bool {
         let admitted = &self.admitted[&run];
         admitted.origin == Origin::Agent && admitted.parent != Some(self.root.run())
@@ -383,7 +383,7 @@ impl Ledger {
         }
     }
 
-    /// What a run reports counts for everybody above it.
+    /// Counts a report of a run for all runs above it.
     fn spend(&mut self, run: RunId, usage: &Usage) {
         let total = usage.total().lower_bound();
         let before = self.reported.insert(run, total).unwrap_or(0);
@@ -416,7 +416,7 @@ impl Ledger {
         children.map(held).sum()
     }
 
-    /// What it was given, with what was added.
+    /// Returns the grant of a run, with what was added.
     fn granted(&self, run: RunId) -> Option<u64> {
         let added = self.added.get(&run).copied().unwrap_or(0);
         Some(self.admitted[&run].grant.budget.tokens? + added)
@@ -452,7 +452,7 @@ impl Ledger {
         self.assert_budgets(machine);
     }
 
-    /// Reserved, used, overrun and free add up for everybody, and what was used is what was reported.
+    /// Reserved, used, overrun and free add up for all runs, and what was used is what was reported.
     fn assert_budgets(&mut self, machine: &Machine) {
         if self.limits.budget_tokens.is_none() {
             return;

@@ -36,7 +36,7 @@ fn what_never_started_costs_nothing() {
         assert_eq!(balance.expect("it has a budget").used, expected);
     };
     check(1, 0);
-    // Whatever it did, it had half of the half.
+    // In any case it had half of the half.
     check(2, 250);
 }
 

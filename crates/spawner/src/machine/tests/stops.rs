@@ -1,4 +1,4 @@
-//! How a root that holds pieces ends when everything is stopped.
+//! The end of a root that holds pieces when everything is stopped.
 
 use offshoot_model::{CancelledBy, Reason, RunStatus};
 

@@ -104,7 +104,7 @@ fn giving_up_an_answer_on_its_way_goes_on_at_once() {
     assert_eq!(world.holding(), [parent, blocker], "in debt");
 }
 
-/// A parent whose wait has succeeded while somebody else holds the only slot.
+/// A parent whose wait has succeeded while another run holds the only slot.
 fn answered_without_a_slot(world: &mut World) -> (RunIndex, WaitId, RunIndex) {
     let parent = world.spawn_piece();
     let child = world.spawn_from(parent).expect("the parent may spawn");

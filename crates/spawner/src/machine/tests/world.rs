@@ -58,9 +58,9 @@ pub(super) struct World {
     pub(super) places: BTreeMap<u32, RunIndex>,
     /// Pieces that the owner has not asked for again since the last crash.
     pub(super) unclaimed: Vec<RunIndex>,
-    /// What sessions call their values, as it was read back last.
+    /// Kept values of sessions, as they were read back last.
     pub(super) kept_values: ValuesBySession,
-    /// Whose next attempt goes on where the last one was, as it was read back last.
+    /// Runs whose next attempt continues where the last one was, as they were read back last.
     pub(super) going_on: Vec<RunIndex>,
 }
 
@@ -142,7 +142,7 @@ impl World {
         self.spawn(caller, Origin::Agent, of_agent(agent)).expect("the child is admitted")
     }
 
-    /// A child that runs whatever agent the seed says.
+    /// A child that runs the agent that the seed says.
     pub(super) fn spawn_some(&mut self, caller: RunIndex) {
         let request = self.some_request();
         let _ = self.spawn(caller, Origin::Agent, request);
@@ -290,7 +290,7 @@ impl World {
         self.step(Input::Finished { run, outcome: Box::new(ending.into()) });
     }
 
-    /// Its runtime panics: it says nothing more of what it has used.
+    /// Lets the runtime of a run panic: it reports no use any more.
     pub(super) fn panic(&mut self, run: RunIndex) {
         let actor = self.actors.remove(&run).expect("only what runs can end");
         self.stopping.retain(|&stopping| stopping != run);
@@ -352,7 +352,7 @@ impl World {
         self.step(Input::Time);
     }
 
-    /// Somebody sets the clock back.
+    /// Sets the clock back.
     pub(super) fn set_back(&mut self, by: Duration) {
         let micros = self.now.as_micros().saturating_sub(by.as_micros() as u64);
         self.ledger.clock_is_true = false;
@@ -519,7 +519,7 @@ impl World {
         }
     }
 
-    /// A wait was answered: whoever asked goes on, or still waits for something else.
+    /// A wait was answered: its caller goes on, or still waits for something else.
     fn go_on(&mut self, wait: WaitId, caller: RunIndex) {
         let Some(actor) = self.actors.get_mut(&caller) else { return };
         actor.waits.remove(&wait);

@@ -1,4 +1,4 @@
-//! Which model thinks for whom.
+//! The choice of models along a line of runs.
 
 use std::sync::Arc;
 
