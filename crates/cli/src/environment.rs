@@ -4,6 +4,8 @@ use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use offshoot_host::value;
+
 use crate::failure::Failure;
 
 /// What the process was started with, beside its arguments.
@@ -68,6 +70,16 @@ impl Environment {
         })
     }
 
+    /// Returns what a host is given of it.
+    pub(crate) fn of_host(&self) -> offshoot_host::Environment {
+        offshoot_host::Environment {
+            offshoot: self.executable.clone(),
+            variables: self.variables.clone(),
+            runtime_folder: self.runtime_folder.clone(),
+            state_home: self.state_home.clone(),
+        }
+    }
+
     /// Variables that are settings, name and value.
     pub(crate) fn settings(&self) -> Result<Vec<(String, String)>, Failure> {
         let named = |(name, _): &&(OsString, OsString)| {
@@ -107,9 +119,4 @@ impl Environment {
     pub(crate) fn path(&self) -> Option<&OsString> {
         value(&self.variables, "PATH")
     }
-}
-
-/// A variable that is set and not empty.
-fn value<'a>(variables: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsString> {
-    variables.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value)
 }

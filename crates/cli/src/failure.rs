@@ -4,7 +4,11 @@ use std::error::Error;
 use std::fmt::{self, Display};
 use std::path::Path;
 
+use offshoot_host::{HostError, causes, plain};
+use offshoot_plugin_host::PluginError;
+
 use crate::exit::Exit;
+use crate::work::engine::broken;
 
 /// Why a command ends without what it was asked for. Printed by [`Output`](crate::output::Output), which also
 /// knows the form: `error: …`, `caused by: …`, `hint: …`.
@@ -74,17 +78,11 @@ impl Failure {
         }
     }
 
-    /// With the chain that begins at `cause`. A cause whose words the error above it repeats is left out.
+    /// With the chain that begins at `cause`.
     #[must_use]
-    pub(crate) fn caused_by(mut self, mut cause: Option<&dyn Error>) -> Self {
-        let Some(last) = self.complaints.last_mut() else { return self };
-        while let Some(error) = cause {
-            let text = words(&error.to_string());
-            let above = last.causes.last().unwrap_or(&last.message);
-            if !above.contains(&text) {
-                last.causes.push(text);
-            }
-            cause = error.source();
+    pub(crate) fn caused_by(mut self, cause: Option<&dyn Error>) -> Self {
+        if let Some(last) = self.complaints.last_mut() {
+            last.causes = causes(&last.message, cause);
         }
         self
     }
@@ -102,37 +100,47 @@ impl Display for Failure {
     }
 }
 
-/// The system's words for an error, lower case and without the number that Rust adds.
-pub(crate) fn plain(error: &std::io::Error) -> String {
-    words(&error.to_string())
-}
+impl Error for Failure {}
 
-/// The same for any text: only that of a system error has the number, and only such a one begins with a capital.
-fn words(text: &str) -> String {
-    let Some((words, _)) = text.split_once(" (os error") else { return text.to_owned() };
-    let mut letters = words.chars();
-    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_system_error_reads_like_our_own_words() {
-        let missing = std::io::Error::from_raw_os_error(2);
-        assert_eq!(plain(&missing), "no such file or directory");
+impl From<HostError> for Failure {
+    fn from(error: HostError) -> Self {
+        let exit = match error {
+            HostError::Spawner(error) => return broken(&error),
+            HostError::Plugin(error) => return Self::from(&*error),
+            // What the user trusts is read by this program, whose failures come back as they were.
+            HostError::Trust(error) => {
+                let failure = error.downcast::<Self>();
+                return failure.map_or_else(|error| Self::of(Exit::BadInput, &*error), |it| *it);
+            }
+            HostError::Process(_)
+            | HostError::Claude(_)
+            | HostError::Endpoint(_)
+            | HostError::NotOfThisTree { .. }
+            | HostError::Program(_)
+            | HostError::Threads(_) => Exit::NoRuntime,
+            _ => Exit::BadInput,
+        };
+        Self::of(exit, &error).maybe_hint(error.hint())
     }
+}
 
-    #[test]
-    fn a_cause_is_not_said_twice() {
-        #[derive(Debug, thiserror::Error)]
-        #[error("outer: {source}")]
-        struct Outer {
-            source: std::num::ParseIntError,
-        }
-        let source = "x".parse::<u8>().expect_err("x is no number");
-        let failure = Failure::of(Exit::BadInput, &Outer { source });
-        assert_eq!(failure.complaints[0].causes, Vec::<String>::new());
+impl From<PluginError> for Failure {
+    fn from(error: PluginError) -> Self {
+        Self::from(&error)
+    }
+}
+
+/// A plugin that cannot be used, with everything that is wrong and what to do about it.
+impl From<&PluginError> for Failure {
+    fn from(error: &PluginError) -> Self {
+        let PluginError::Package(problems) = error else {
+            return Self::of(Exit::NoRuntime, error).maybe_hint(error.hint());
+        };
+        let complaints = problems.problems().iter().map(|problem| Complaint {
+            message: problem.to_string(),
+            causes: Vec::new(),
+            hint: None,
+        });
+        Self { exit: Exit::NoRuntime, complaints: complaints.collect(), json: None }
     }
 }

@@ -12,10 +12,11 @@ use offshoot_config::{Config, ConfigErrors, Loader, Source, SourceKind};
 use crate::arguments::LimitArguments;
 use crate::environment::SYSTEM_FOLDER;
 use crate::exit::Exit;
-use crate::failure::{Complaint, Failure, plain};
+use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
 use crate::project::{Project, Reading, config_in};
 use crate::trusted::{Trust, Trusted};
+use offshoot_host::plain;
 
 /// Finds and reads all layers. What is ignored is named on standard error.
 pub(crate) fn config(cx: &Invocation, limits: &LimitArguments) -> Result<Config, Failure> {

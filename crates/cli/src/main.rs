@@ -21,7 +21,6 @@ mod output;
 mod plugins;
 mod project;
 mod record;
-mod tried;
 mod trusted;
 mod wording;
 mod work;

@@ -11,7 +11,8 @@ use offshoot_display::{Progress, ProgressDrawTarget, neutral};
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 
-use crate::failure::{Complaint, Failure, plain};
+use crate::failure::{Complaint, Failure};
+use offshoot_host::{Level, Reporter, plain};
 
 /// How much is said on standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,6 +105,15 @@ impl Output {
             }
             _ => None,
         }
+    }
+
+    /// Returns what shows the messages of a host.
+    pub(crate) fn reporter(self) -> Reporter {
+        Reporter::new(move |level, text| match level {
+            Level::Detail => self.detail(harmless(text)),
+            Level::Note => self.note(harmless(text)),
+            Level::Warning => self.warning(harmless(text)),
+        })
     }
 
     /// Prints a result byte for byte.

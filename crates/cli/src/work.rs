@@ -7,8 +7,6 @@
 //!                                       └─ interrupt: Ctrl-C, once and twice
 //! ```
 
-pub(crate) mod children;
-pub(crate) mod claude;
 pub(crate) mod consent;
 pub(crate) mod context;
 pub(crate) mod data;
@@ -18,9 +16,6 @@ pub(crate) mod heads;
 pub(crate) mod held;
 pub(crate) mod input;
 pub(crate) mod interrupt;
-pub(crate) mod leftovers;
-pub(crate) mod merging;
-pub(crate) mod openai;
 pub(crate) mod pieces;
 pub(crate) mod plan;
 pub(crate) mod preflight;

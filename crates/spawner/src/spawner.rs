@@ -69,6 +69,7 @@ pub struct RootSpec {
     pub plan: Option<JsonText>,
 }
 
+#[derive(Clone)]
 pub(crate) struct Surroundings {
     pub(crate) config: Config,
     pub(crate) store: Arc<dyn Store>,
@@ -80,6 +81,16 @@ pub(crate) struct Surroundings {
 }
 
 impl Spawner {
+    /// Returns the same engine, with tickets from this issuer for the trees that it opens.
+    #[must_use]
+    pub fn with_ticket_issuer(&self, ticket_issuer: Arc<dyn TicketIssuer>) -> Self {
+        let around = Surroundings {
+            ticket_issuer: Some(ticket_issuer),
+            ..Surroundings::clone(&self.surroundings)
+        };
+        Self { surroundings: Arc::new(around) }
+    }
+
     /// Starts with the built-in configuration, a store in memory and no runtime.
     pub fn builder() -> SpawnerBuilder {
         SpawnerBuilder::default()

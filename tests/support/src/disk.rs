@@ -2,8 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
 use tempfile::TempDir;
+
+use crate::skip::{lacking, skip};
 
 /// A small disk in memory, mounted on a folder for as long as this value lives. Only root may mount.
 #[derive(Debug)]
@@ -27,12 +33,10 @@ impl Disk {
     }
 
     fn mounted(path: PathBuf, own: Option<TempDir>, bytes: u64) -> Option<Self> {
-        let size =
-            std::ffi::CString::new(format!("size={bytes},mode=0755")).expect("no zero in it");
-        match mount("tmpfs", &path, "tmpfs", MountFlags::empty(), size.as_c_str()) {
+        match mount("tmpfs", &path, "tmpfs", MountFlags::empty(), Some(&*options(bytes))) {
             Ok(()) => Some(Self { path, _own: own }),
             Err(error) => {
-                skipped(&format!("a disk cannot be mounted here: {error}"));
+                skip("a small disk", &format!("it cannot be mounted: {error}"));
                 None
             }
         }
@@ -41,6 +45,28 @@ impl Disk {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Writes until it is full. Returns the file to remove when there is to be space again.
+    ///
+    /// # Panics
+    ///
+    /// Where it cannot be filled.
+    pub fn fill(&self) -> PathBuf {
+        let path = self.path().join("ballast");
+        let mut ballast = File::create(&path).expect("there is room for a name");
+        let error = io::copy(&mut io::repeat(1), &mut ballast).expect_err("it is a small disk");
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        path
+    }
+
+    /// Gives it room for so many bytes.
+    ///
+    /// # Panics
+    ///
+    /// Where it is no longer mounted.
+    pub fn grow(&self, bytes: u64) {
+        mount_remount(self.path(), MountFlags::empty(), &*options(bytes)).expect("it is mounted");
     }
 
     /// From now on nothing on it can be changed, not even by root.
@@ -57,14 +83,13 @@ impl Drop for Disk {
     fn drop(&mut self) {
         // Lazily: a process that a failed test has left may still be there.
         if let Err(error) = unmount(self.path(), UnmountFlags::DETACH) {
-            skipped(&format!("{} stays mounted: {error}", self.path().display()));
+            lacking("unmounting", &format!("{} stays: {error}", self.path().display()));
         }
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a test that proves nothing must say so")]
-fn skipped(why: &str) {
-    eprintln!("SKIPPED: {why}");
+fn options(bytes: u64) -> CString {
+    CString::new(format!("size={bytes},mode=0755")).expect("a number has no NUL")
 }
 
 #[cfg(test)]

@@ -18,7 +18,9 @@ pub use gone::Watched;
 pub use listener::{Listener, run};
 pub use loopback::alone_on_loopback;
 pub use package::{bubblewrap, installed};
-pub use programs::{fake_agent, offshoot, offshoot_at_home, plugin_library, workspace_plugin};
+pub use programs::{
+    example, fake_agent, offshoot, offshoot_at_home, plugin_library, workspace_plugin,
+};
 pub use release::release_build;
 pub use skip::{lacking, skip};
 pub use target::target_folder;

@@ -60,6 +60,15 @@ pub fn plugin_library(name: &str) -> PathBuf {
     build("offshoot-plugin-host", &["--example", name]).join("examples").join(file)
 }
 
+/// An example of a package of this workspace, as a program.
+///
+/// # Panics
+///
+/// Where it cannot be built.
+pub fn example(package: &str, name: &str) -> PathBuf {
+    build(package, &["--example", name]).join("examples").join(name)
+}
+
 /// The library of a plugin of this workspace, by the name of its folder in `plugins`. Where it is built on demand, it is built
 /// apart: a library without a hash in its name is one file for all who build it, and built alone it would have other features
 /// than the tests that link it.

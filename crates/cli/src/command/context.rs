@@ -18,9 +18,10 @@ use crate::arguments::{
 };
 use crate::door::{refused, visit};
 use crate::exit::Exit;
-use crate::failure::{Failure, plain};
+use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::work::engine::block_on;
+use offshoot_host::plain;
 
 /// More than this of standard input passes through a file: a line at the door has its limits.
 const IN_LINE: u64 = 256 * 1024;

@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, 
         return plan.dry_run(&agents, &config, cx);
     }
     consent::ask(plan.tasks.len(), &prepared, &config, arguments.pieces.yes, cx)?;
-    let external = terms.merging.load(&prepared.plugins, cx)?;
+    let external = terms.merging.load(|name| prepared.plugins.merge(name))?;
     engine::block_on(async {
         let interrupts = Interrupts::listen()?;
         let engine = Engine::start(config, engine::data_folder(cx)?, &prepared, cx).await?;

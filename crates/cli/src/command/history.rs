@@ -2,10 +2,11 @@
 
 use offshoot_display::neutral;
 use offshoot_door::{EntryKind, History, HistoryEntry, HistoryPage, RunName};
+use offshoot_host::history;
 
 use super::spawn::call;
 use crate::arguments::HistoryArguments;
-use crate::door::{above, history, may_be_below};
+use crate::door::{above, may_be_below};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;

@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
     }
     let yes = arguments.pieces.yes;
     consent::ask(cut.pieces.len(), &prepared, &config, yes, cx)?;
-    let external = terms.merging.load(&prepared.plugins, cx)?;
+    let external = terms.merging.load(|name| prepared.plugins.merge(name))?;
     engine::block_on(async {
         let interrupts = Interrupts::listen()?;
         let engine = Engine::start(config.clone(), engine::data_folder(cx)?, &prepared, cx).await?;

@@ -1,6 +1,7 @@
 //! `run`, `map` and `fanout` inside an agent: no trees of their own, but children of that agent, under its limits.
 
 use offshoot_door::{Client, MergeOrder, Spawn, SpawnMany, SpawnedMany, Wait};
+use offshoot_host::runtimes::exec::EXEC;
 use offshoot_model::{AgentId, BudgetRequest};
 
 use super::spawn::{call, child, hand_in};
@@ -14,7 +15,6 @@ use crate::exit::Exit;
 use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
 use crate::work::engine::block_on;
-use crate::work::preflight::EXEC;
 use crate::work::task::Task;
 
 /// Asks for the child, where this process runs inside an agent, and waits for its answer. None where it does not.

@@ -18,7 +18,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::load;
-use crate::plugins::{Plugins, unusable};
+use crate::plugins;
+use offshoot_host::Plugins;
 
 pub(super) use check::suite;
 
@@ -46,7 +47,7 @@ pub(super) fn trial(cx: &Invocation) -> Result<Exit, Failure> {
 /// The plugins that can be found.
 fn plugins(path: &PluginPathArguments, cx: &Invocation) -> Result<Plugins, Failure> {
     let config = load::config(cx, &LimitArguments::default())?;
-    Plugins::new(&path.plugin_path, &config, cx)
+    plugins::plugins(&path.plugin_path, &config, cx)
 }
 
 /// A plugin by its name or its folder; a bare library by its file.
@@ -60,23 +61,23 @@ impl Meant {
         let path = cx.absolute(text);
         let is_path = text.contains('/') || text == "." || text == "..";
         if is_path || path.join(PACKAGE_FILE).is_file() || path.is_file() {
-            return Self::at(&path, cx);
+            return Self::at(&path);
         }
-        let candidate = plugins.search().plugin(text).map_err(|error| unusable(&error, cx))?;
+        let candidate = plugins.search().plugin(text)?;
         Ok(Self::Plugin(Box::new(candidate)))
     }
 
     /// What the user has named by its place is the user's own choice.
-    fn at(path: &Path, cx: &Invocation) -> Result<Self, Failure> {
+    fn at(path: &Path) -> Result<Self, Failure> {
         if path.is_dir() {
             return Ok(Self::Plugin(Box::new(folder(path)?)));
         }
-        Checked::file(path).map(Box::new).map(Self::File).map_err(|error| unusable(&error, cx))
+        Ok(Self::File(Box::new(Checked::file(path)?)))
     }
 
-    fn check(self, plugins: &Plugins, cx: &Invocation) -> Result<Checked, Failure> {
+    fn check(self, plugins: &Plugins) -> Result<Checked, Failure> {
         match self {
-            Self::Plugin(candidate) => plugins.check(*candidate, cx),
+            Self::Plugin(candidate) => Ok(plugins.check(*candidate)?),
             Self::File(checked) => Ok(*checked),
         }
     }

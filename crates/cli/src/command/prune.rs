@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::{Record, failed};
 use crate::wording;
-use crate::work::leftovers;
+use offshoot_host::end_orphans;
 
 /// What was deleted, or would be.
 #[derive(Default, Serialize)]
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &PruneArguments, cx: &Invocation) -> Result<Exit, F
     if let Some(record) = Record::open(cx)? {
         if !arguments.dry_run {
             // A tree that was left by its supervisor may have processes, and only its record names them.
-            leftovers::see_to(record.folder(), &**record.store(), cx)?;
+            end_orphans(record.folder(), &**record.store(), &cx.output.reporter())?;
         }
         prune(&record, arguments, &mut pruned)?;
     }

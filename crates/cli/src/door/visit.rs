@@ -1,6 +1,6 @@
 //! Knocking at the door, from inside an agent.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use offshoot_door::{
     CallerWord, Client, ClientError, ErrorCode, Registry, RunName, SOCKET_VARIABLE, Supervisor,
@@ -42,8 +42,8 @@ pub(crate) fn may_be_below(cx: &Invocation) -> bool {
 /// the environment may.
 pub(crate) async fn above(cx: &Invocation) -> Result<Option<Client>, Failure> {
     let environment = &cx.environment;
-    let registered = supervisors(cx).into_iter().next();
-    let process = registered.as_ref().map(|supervisor| supervisor.process);
+    let registered = supervisors(cx);
+    let process = registered.first().map(|supervisor| supervisor.process);
     let Some(process) = process.or_else(supervisor_above_by_name) else {
         if registry(cx).was_left_by_an_agent() {
             let message =
@@ -69,18 +69,29 @@ pub(crate) async fn above(cx: &Invocation) -> Result<Option<Client>, Failure> {
         process.pid
     )
     .to_string();
-    let socket = registered.map(|supervisor| supervisor.socket);
-    let socket = socket.or_else(|| environment.text(SOCKET_VARIABLE).map(Into::into));
-    let Some(socket) = socket else {
-        let message = "the supervisor of this process cannot be found with this user id";
-        return Err(Failure::new(Exit::Refused, message).hint(belongs));
-    };
-    let ticket = ticket(environment)?;
-    let client = Client::connect(&socket, &registry(cx), ticket.as_ref()).await;
-    client.map(Some).map_err(|error| match &error {
-        ClientError::Refused(_) => refused(&error),
-        other => Failure::of(Exit::Refused, other).hint(belongs),
-    })
+    let named = environment.text(SOCKET_VARIABLE).map(PathBuf::from);
+    // A program may hold several trees, each with a socket of its own. A process is known at that of its tree alone.
+    let mut sockets: Vec<PathBuf> = registered.into_iter().map(|it| it.socket).collect();
+    sockets.sort_by_key(|socket| Some(socket) != named.as_ref());
+    if sockets.is_empty() {
+        sockets.extend(named);
+    }
+    let (ticket, registry) = (ticket(environment)?, registry(cx));
+    let mut refusal = None;
+    for socket in sockets {
+        match Client::connect(&socket, &registry, ticket.as_ref()).await {
+            Ok(client) => return Ok(Some(client)),
+            Err(error @ ClientError::Refused(_)) => drop(refusal.get_or_insert(error)),
+            Err(error) => return Err(Failure::of(Exit::Refused, &error).hint(belongs)),
+        }
+    }
+    Err(refusal.map_or_else(
+        || {
+            let message = "the supervisor of this process cannot be found with this user id";
+            Failure::new(Exit::Refused, message).hint(belongs)
+        },
+        |error| refused(&error),
+    ))
 }
 
 /// Inside an agent the run that it means, which is its own or one below; none outside of any.

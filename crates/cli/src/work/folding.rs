@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use offshoot_host::Merging;
 use offshoot_merge::{Answer, Fold, OnFailure};
 use offshoot_model::{Payload, Refusal, RefusalCode, RunId, RunStatus, SpawnRequest};
 use offshoot_runtime::{
@@ -12,13 +13,13 @@ use offshoot_spawner::ExternalMerge;
 use offshoot_store::Store;
 
 use super::engine::block_on;
-use super::merging::Merging;
+use super::pieces::merging as parse;
 use crate::arguments::{LimitArguments, MergeArguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::load;
-use crate::plugins::Plugins;
+use crate::plugins;
 use crate::record::failed;
 
 /// A fold of ours, or a plugin's merge with one that counts.
@@ -30,13 +31,13 @@ pub(crate) struct Folding {
 impl Folding {
     /// Begins it.
     pub(crate) fn begin(arguments: &MergeArguments, cx: &Invocation) -> Result<Self, Failure> {
-        let merging = Merging::parse(&arguments.strategy)?;
+        let merging = parse(&arguments.strategy)?;
         if let Merging::Strategy(strategy) = merging {
             return Ok(Self { fold: Fold::new(strategy, OnFailure::Fail), job: None });
         }
         let config = load::config(cx, &LimitArguments::default())?;
-        let plugins = Plugins::new(&arguments.plugins.plugin_path, &config, cx)?;
-        let external = merging.load(&plugins, cx)?.expect("it is no strategy");
+        let plugins = plugins::plugins(&arguments.plugins.plugin_path, &config, cx)?;
+        let external = merging.load(|name| plugins.merge(name))?.expect("it is no strategy");
         let begun = external.merge.begin(&external.params, RunHost::new(NoTree));
         let job = begun.map_err(|fault| wrong(&fault))?;
         Ok(Self { fold: Fold::elsewhere(OnFailure::Fail), job: Some(job) })

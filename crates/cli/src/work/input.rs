@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use offshoot_host::plain;
 use offshoot_merge::MergeError;
 use offshoot_model::{InputRange, SpawnRequest, ValueKind};
 use offshoot_split::{self as split, Cuts, InputFile, Piece, Source, Split, SplitError};
@@ -14,7 +15,7 @@ use rustix::fs::{AtFlags, CWD, FlockOperation, flock, linkat};
 
 use super::plan::Plan;
 use crate::exit::Exit;
-use crate::failure::{Failure, plain};
+use crate::failure::Failure;
 use crate::record::failed;
 
 /// Input that was cut.

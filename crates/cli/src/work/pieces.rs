@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
+use offshoot_host::{Abandoned, Merging};
 use offshoot_merge::OnFailure;
 use offshoot_model::{Ending, Reason};
-use offshoot_spawner::{
-    AbandonedTree, ExternalMerge, FanOut, Piece, RootKind, RootSpec, SpawnerError,
-};
+use offshoot_spawner::{ExternalMerge, FanOut, Piece, RootKind, RootSpec, SpawnerError};
 
 use super::engine::{Engine, broken, halted};
 use super::input;
 use super::interrupt::Interrupts;
-use super::merging::Merging;
 use super::plan::Plan;
 use super::preflight::Prepared;
 use super::progress;
@@ -55,7 +53,7 @@ impl Terms {
     /// As the flags have it.
     pub(crate) fn of(arguments: &PieceArguments) -> Result<Self, Failure> {
         Ok(Self {
-            merging: Merging::parse(&arguments.merge)?,
+            merging: merging(&arguments.merge)?,
             on_failure: match arguments.on_failure {
                 OnFailureArgument::Fail => OnFailure::Fail,
                 OnFailureArgument::Skip => OnFailure::Skip,
@@ -66,12 +64,12 @@ impl Terms {
     }
 }
 
-/// Runs the pieces and prints what comes of them. `tree` is one to go on with, where its pieces have read what these would
+/// Runs the pieces and prints what comes of them. `abandoned` is one to go on with, where its pieces have read what these would
 /// read.
 pub(crate) async fn run(
     engine: &Engine,
     order: Order,
-    tree: Option<AbandonedTree>,
+    abandoned: Option<Abandoned>,
     mut interrupts: Interrupts,
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
@@ -89,7 +87,7 @@ pub(crate) async fn run(
         run_spec: prepared.run_spec,
         plan,
     };
-    let session = match tree {
+    let tree = match abandoned {
         Some(tree) => {
             tree.check_inputs(&pieces).map_err(|error| match error {
                 SpawnerError::InputChanged(mut range) => {
@@ -100,13 +98,12 @@ pub(crate) async fn run(
             })?;
             tree.resume(spec).await
         }
-        None => engine.spawner.open(spec).await,
+        None => engine.host.open(spec).await,
     };
-    let mut session = session.map_err(|error| broken(&error))?;
-    let door = engine.listen(&session)?;
-    let root = session.root();
-    let stopper = session.stopper();
-    let follow = progress::follow(&session, pieces.len(), cx.output);
+    let mut tree = tree?;
+    let root = tree.root();
+    let stopper = tree.stopper();
+    let follow = progress::follow(&tree, pieces.len(), cx.output);
     let work = async {
         let order = FanOut {
             run_spec: None,
@@ -116,36 +113,41 @@ pub(crate) async fn run(
             on_failure: terms.on_failure,
             max_fail: terms.max_fail,
         };
-        let answered = async { session.fan_out(order).await?.answer().await };
+        let answered = async { tree.fan_out(order).await?.answer().await };
         let mut answer = match answered.await {
             Ok(answer) => answer,
             // A tree that ends before its answer has a reason, which it tells to whoever asks.
             Err(SpawnerError::Over) => {
-                return Err(session.ended().await.err().unwrap_or(SpawnerError::Over));
+                return Err(tree.ended().await.err().unwrap_or(SpawnerError::Over));
             }
             Err(error) => {
                 // A tree whose record has ended stays as it is, and can be resumed. Every other one ends with the reason.
                 let message = broken(&error).to_string();
                 let reason = Reason::RuntimeError { message, retryable: false };
-                let _ = session.close(Ending::of(reason)).await;
+                let _ = tree.close(Ending::of(reason)).await;
                 return Err(error);
             }
         };
         if let Some(changed) = input::changed(files, ranges).await {
             answer.verdict = Err(changed);
         }
-        let concluded = session.conclude(&answer).await;
+        let concluded = tree.conclude(&answer).await;
         Ok((answer, concluded))
     };
     let (answer, concluded) = tokio::select! {
         (outcome, ()) = async { tokio::join!(work, follow) } => outcome.map_err(|error| halted(&error, root))?,
         never = interrupts.pass_on(&stopper, cx.output) => match never {},
     };
-    door.stop().await;
     // An answer that could not be recorded is still an answer: it is printed before that is said.
     let exit = report::pieces(engine, root, &answer, &terms, interrupts.interrupted(), cx);
     engine.keep_head(root, cx).await;
     let exit = exit?;
     concluded.map_err(|error| halted(&error, root))?;
     Ok(exit)
+}
+
+/// Reads how answers become one.
+pub(crate) fn merging(text: &str) -> Result<Merging, Failure> {
+    let parsed = text.parse::<Merging>();
+    parsed.map_err(|error| Failure::of(Exit::BadInput, &error).hint(error.hint()))
 }

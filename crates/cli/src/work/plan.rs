@@ -7,6 +7,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use offshoot_config::{AgentId, Config, Valued};
 use offshoot_display::number::{bytes, count};
+use offshoot_host::runtimes::exec::EXEC;
 use offshoot_model::{ContextEntry, JsonText};
 use offshoot_runtime::OutputFormat;
 use offshoot_split::InputFile;
@@ -14,9 +15,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::held::{Held, held};
-use super::merging::Merging;
 use super::pieces::Terms;
-use super::preflight::{EXEC, Prepared};
+use super::pieces::merging;
+use super::preflight::Prepared;
 use super::task::Task;
 use crate::arguments::{LimitArguments, OutputArgument, PluginPathArguments, WorkArguments};
 use crate::exit::Exit;
@@ -122,7 +123,15 @@ impl Plan {
         limits: &LimitArguments,
         cx: &Invocation,
     ) -> Self {
-        let Prepared { agent, run_spec, runtime, command: program, is_paid: _, plugins } = prepared;
+        let Prepared {
+            agent,
+            run_spec,
+            runtime,
+            command: program,
+            is_paid: _,
+            plugins: _,
+            plugin_path,
+        } = prepared;
         Self {
             command: command.into(),
             agent: agent.clone(),
@@ -133,7 +142,7 @@ impl Plan {
             working_folder: Arc::clone(&run_spec.working_folder),
             opened_in: Arc::new(cx.environment.working_folder.clone()),
             config: cx.global.config.as_ref().map(|config| cx.absolute(config)),
-            plugin_path: plugins.named().to_vec(),
+            plugin_path: plugin_path.clone(),
             ok_exit: Arc::clone(&run_spec.ok_exit),
             output: match run_spec.output {
                 OutputFormat::Text => "text".into(),
@@ -192,7 +201,7 @@ impl Plan {
             return Ok(None);
         };
         Ok(Some(Terms {
-            merging: Merging::parse(merge)?,
+            merging: merging(merge)?,
             on_failure: on_failure.parse().map_err(|error| Failure::of(Exit::BadInput, &error))?,
             max_fail: self.max_fail,
         }))

@@ -1,10 +1,15 @@
 //! What is certain before anything starts: the agent, its runtime, and that its program is there. A mistyped program
 //! is one error here, and a thousand failed pieces later.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use offshoot_config::{AgentDefinition, Config, CostKind, Loader};
+use offshoot_host::runtimes::BUILT_IN;
+use offshoot_host::runtimes::claude::{self, CLAUDE};
+use offshoot_host::runtimes::exec::EXEC;
+use offshoot_host::runtimes::openai::{self, OPENAI};
+use offshoot_host::{HostError, Plugins};
 use offshoot_model::AgentId;
 use offshoot_plugin_host::{Checked, PluginError};
 use offshoot_policy::Terms;
@@ -12,21 +17,13 @@ use offshoot_process::{make_room, resolve_program};
 use offshoot_runtime::{CostKnowledge, OutputFormat, Runtime};
 use offshoot_spawner::RunSpec;
 
-use super::claude::{self, CLAUDE};
-use super::openai::{self, OPENAI};
 use crate::arguments::{OutputArgument, WorkArguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::load;
-use crate::plugins::{self, Plugins};
+use crate::plugins;
 use crate::wording;
-
-/// The runtime for programs.
-pub(crate) const EXEC: &str = "exec";
-
-/// The runtimes that need no plugin.
-const BUILT_IN: [&str; 3] = [CLAUDE, EXEC, OPENAI];
 
 /// What is to run.
 #[derive(Clone, Debug)]
@@ -43,6 +40,8 @@ pub(crate) struct Prepared {
     pub(crate) is_paid: bool,
     /// The plugins that can be found, and those that were loaded for it.
     pub(crate) plugins: Plugins,
+    /// The folders of plugins that the command line names. Absolute.
+    pub(crate) plugin_path: Vec<PathBuf>,
 }
 
 impl Prepared {
@@ -79,7 +78,9 @@ pub(crate) fn prepare(
     }
     let runtime = choose(arguments, command, &config, &agent)?;
     let runtime: &str = &runtime;
-    let mut plugins = Plugins::new(&arguments.plugins.plugin_path, &config, cx)?;
+    let named = &arguments.plugins.plugin_path;
+    let mut plugins = plugins::plugins(named, &config, cx)?;
+    let environment = cx.environment.of_host();
     let mut cost = CostKnowledge::None;
     let plain = !command.is_empty() && !arguments.program_configured;
     let program: Arc<[String]> = match runtime {
@@ -88,17 +89,17 @@ pub(crate) fn prepare(
             program(command, &config, &agent, &folder, cx)?
         }
         OPENAI => {
-            let runtime = openai::runtime(&config, cx)?;
-            runtime.check().map_err(|error| openai::unusable(&error))?;
+            let runtime = openai::runtime(&config, &environment)?;
+            runtime.check().map_err(HostError::from)?;
             cost = runtime.abilities().cost;
             [OPENAI.to_owned()].into()
         }
         CLAUDE => {
             cost = CostKnowledge::Reported;
-            let options = claude::options(&config, cx)?;
-            claude::find(&options, &folder, cx).map_err(|error| {
+            let options = claude::options(&config, &environment)?;
+            claude::find(&options, &folder, &environment).map_err(|error| {
                 match chosen(arguments, definition) {
-                    true => claude::unusable(&error),
+                    true => HostError::from(error).into(),
                     false => no_runtime(format_args!(
                         "nothing says what runs the agent `{agent}`, and {error}"
                     )),
@@ -107,10 +108,10 @@ pub(crate) fn prepare(
             [options.command].into()
         }
         name => {
-            let checked = find_plugin(&plugins, name, cx)?;
+            let checked = find_plugin(&plugins, name)?;
             // What is only planned is not loaded.
             if !arguments.dry_run {
-                let runtime = plugins.load_runtime(name, &checked, cx)?;
+                let runtime = plugins.load_runtime(name, &checked)?;
                 cost = runtime.abilities().cost;
             }
             match command {
@@ -120,7 +121,7 @@ pub(crate) fn prepare(
         }
     };
     if !arguments.dry_run {
-        load_others(&mut plugins, runtime, &config, cx);
+        plugins.load_for_agents(&[runtime]);
     }
     let run_spec = RunSpec {
         runtime: Some(runtime.into()),
@@ -148,7 +149,15 @@ pub(crate) fn prepare(
     let is_paid = cost != CostKnowledge::None;
     Ok((
         config,
-        Prepared { agent, run_spec, runtime: runtime.into(), command: program, is_paid, plugins },
+        Prepared {
+            agent,
+            run_spec,
+            runtime: runtime.into(),
+            command: program,
+            is_paid,
+            plugins,
+            plugin_path: named.iter().map(|folder| cx.absolute(folder)).collect(),
+        },
     ))
 }
 
@@ -177,9 +186,9 @@ fn choose(
 }
 
 /// A runtime that is not built in. Where no plugin has it, all that there are are named.
-fn find_plugin(plugins: &Plugins, name: &str, cx: &Invocation) -> Result<Checked, Failure> {
+fn find_plugin(plugins: &Plugins, name: &str) -> Result<Checked, Failure> {
     match plugins.search().runtime(name) {
-        Ok(candidate) => plugins.check(candidate, cx),
+        Ok(candidate) => Ok(plugins.check(candidate)?),
         Err(PluginError::NotFound { known, unreadable, .. }) => {
             let names: Vec<&str> =
                 BUILT_IN.into_iter().chain(known.iter().map(String::as_str)).collect();
@@ -191,27 +200,7 @@ fn find_plugin(plugins: &Plugins, name: &str, cx: &Invocation) -> Result<Checked
                 unusable.collect::<String>()
             )))
         }
-        Err(error) => Err(plugins::unusable(&error, cx)),
-    }
-}
-
-/// Loads what agents that may be spawned are run by. One that cannot be used is told, and is missing when it is asked
-/// for.
-fn load_others(plugins: &mut Plugins, loaded: &str, config: &Config, cx: &Invocation) {
-    let mut seen = BUILT_IN.to_vec();
-    seen.push(loaded);
-    for agent in config.agents() {
-        let Some(name) = agent.runtime.as_ref().map(|name| name.value.as_str()) else { continue };
-        if seen.contains(&name) {
-            continue;
-        }
-        seen.push(name);
-        let found = plugins.find_runtime(name, cx);
-        let usable = found.and_then(|checked| plugins.load_runtime(name, &checked, cx).map(drop));
-        if let Err(failure) = usable {
-            let why = failure.complaints.first().map_or("", |complaint| &complaint.message);
-            cx.output.warning(format_args!("the agent `{}` cannot be run: {why}", agent.id()));
-        }
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use offshoot_config::{Config, Origin};
+use offshoot_host::{Abandoned, HostError};
 use offshoot_model::{Admitted, Payload, RootId, RunStatus};
-use offshoot_spawner::{AbandonedTree, Piece, RootKind, RootSpec, SpawnerError};
+use offshoot_spawner::{Piece, RootKind, RootSpec, SpawnerError};
 use offshoot_split::Split;
 use offshoot_store::Store;
 
-use super::engine::{self, Engine, broken};
+use super::engine::{self, Engine};
 use super::held;
 use super::input;
 use super::interrupt::Interrupts;
@@ -44,15 +45,19 @@ pub(crate) fn resume(root: RootId, cx: &Invocation) -> Result<Exit, Failure> {
     let (config, prepared) = as_it_was(config, prepared, &plan, cx)?;
     let terms = plan.terms()?;
     let merging = terms.as_ref().map(|terms| &terms.merging);
-    let external =
-        merging.map(|merging| merging.load(&prepared.plugins, cx)).transpose()?.flatten();
+    let external = merging
+        .map(|merging| merging.load(|name| prepared.plugins.merge(name)))
+        .transpose()?
+        .flatten();
     engine::block_on(async {
         let interrupts = Interrupts::listen()?;
         let engine = Engine::start(config, engine::data_folder(cx)?, &prepared, cx).await?;
-        let tree = match engine.spawner.abandoned(root).await {
+        let tree = match engine.host.abandoned(root).await {
             Ok(tree) => tree,
-            Err(SpawnerError::Over) => return finished(&engine, root, interrupts, cx),
-            Err(error) => return Err(broken(&error)),
+            Err(HostError::Spawner(SpawnerError::Over)) => {
+                return finished(&engine, root, interrupts, cx);
+            }
+            Err(error) => return Err(error.into()),
         };
         cx.output.note(format_args!("resuming tree {root}"));
         let label = admitted.label.clone();
@@ -86,7 +91,7 @@ pub(crate) async fn same(
     plan: &Plan,
     work: &WorkArguments,
     cx: &Invocation,
-) -> Result<Option<AbandonedTree>, Failure> {
+) -> Result<Option<Abandoned>, Failure> {
     if !work.auto_resume {
         return Ok(None);
     }
@@ -96,8 +101,7 @@ pub(crate) async fn same(
         let recorded = admitted.and_then(|admitted| admitted.plan);
         if recorded.is_some_and(|recorded| plan.is_same(&recorded)) {
             cx.output.note(format_args!("resuming tree {root}"));
-            let tree = engine.spawner.abandoned(root).await;
-            return tree.map(Some).map_err(|error| broken(&error));
+            return Ok(Some(engine.host.abandoned(root).await?));
         }
     }
     Ok(None)

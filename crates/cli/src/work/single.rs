@@ -1,7 +1,8 @@
 //! A root that is an agent itself: opened or taken over, followed, reported.
 
+use offshoot_host::Abandoned;
 use offshoot_model::{Envelope, RootId};
-use offshoot_spawner::{AbandonedTree, RootSpec, SpawnerError};
+use offshoot_spawner::{RootSpec, SpawnerError};
 
 use super::engine::{Engine, broken, halted};
 use super::interrupt::Interrupts;
@@ -12,45 +13,44 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::failed;
 
-/// Runs it and prints what comes of it. `tree` is one to go on with.
+/// Runs it and prints what comes of it. `abandoned` is one to go on with.
 pub(crate) async fn run(
     engine: &Engine,
     spec: RootSpec,
-    tree: Option<AbandonedTree>,
+    abandoned: Option<Abandoned>,
     mut interrupts: Interrupts,
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
-    let session = match tree {
+    let tree = match abandoned {
         Some(tree) => tree.resume(spec).await,
-        None => engine.spawner.run(spec).await,
+        None => engine.host.run(spec).await,
     };
-    let mut session = session.map_err(|error| broken(&error))?;
-    let door = engine.listen(&session)?;
-    let (root, stopper) = (session.root(), session.stopper());
-    let follow = progress::follow(&session, 1, cx.output);
+    let mut tree = tree?;
+    let (root, stopper) = (tree.root(), tree.stopper());
+    let follow = progress::follow(&tree, 1, cx.output);
     let work = async {
         // One that is taken over may have answered before, and only what is below it goes on.
         let envelope = match recorded(engine, root)? {
             Some(envelope) => envelope,
-            None => match session.answer().await {
+            None => match tree.answer().await {
                 Ok(envelope) => envelope,
                 // It was lost: that is known once everything is over.
                 Err(SpawnerError::Over) => {
-                    session.ended().await.map_err(|error| halted(&error, root))?;
+                    tree.ended().await.map_err(|error| halted(&error, root))?;
                     recorded(engine, root)?.ok_or_else(|| broken(&SpawnerError::Over))?
                 }
                 Err(error) => return Err(halted(&error, root)),
             },
         };
-        let printed = report::early(engine, &envelope, session.counts().await.live, cx)?;
-        session.ended().await.map_err(|error| halted(&error, root))?;
+        let printed = report::early(engine, &envelope, tree.counts().await.live, cx)?;
+        tree.ended().await.map_err(|error| halted(&error, root))?;
         Ok::<_, Failure>((envelope, printed))
     };
     let (envelope, printed) = tokio::select! {
         (answered, ()) = async { tokio::join!(work, follow) } => answered?,
         never = interrupts.pass_on(&stopper, cx.output) => match never {},
     };
-    door.stop().await;
+    tree.stop().await;
     let exit = report::run(engine, root, &envelope, printed, interrupts.interrupted(), cx);
     engine.keep_head(root, cx).await;
     exit

@@ -4,9 +4,10 @@ use std::fs;
 
 use rusqlite::Connection;
 
+use offshoot_test_support::Disk;
+
 use crate::command::Place;
 use crate::forged::forge;
-use crate::tmpfs::Tmpfs;
 
 /// A place with two trees of two pieces each, and their ids, the oldest first.
 fn with_two_trees() -> (Place, [String; 2]) {
@@ -145,7 +146,7 @@ fn a_result_that_was_changed_is_named_and_others_are_printed() {
 
 #[test]
 fn a_record_in_a_folder_that_has_become_read_only_is_read_and_not_written() {
-    let Some(disk) = Tmpfs::mount(8 << 20) else { return };
+    let Some(disk) = Disk::of(8 << 20) else { return };
     let place = Place::new();
     place.file("in", "x");
     let folder = disk.path().join("data");

@@ -5,8 +5,9 @@ use std::io::{BufRead, BufReader, Write};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
+use offshoot_test_support::Disk;
+
 use crate::command::{Place, check};
-use crate::tmpfs::Tmpfs;
 
 #[test]
 fn a_folder_that_cannot_be_made_is_named() {
@@ -19,7 +20,7 @@ fn a_folder_that_cannot_be_made_is_named() {
 
 #[test]
 fn a_folder_that_is_read_only_is_named() {
-    let Some(disk) = Tmpfs::mount(1 << 20) else { return };
+    let Some(disk) = Disk::of(1 << 20) else { return };
     let place = Place::new();
     place.file("in", "x");
     disk.make_read_only();
@@ -32,7 +33,7 @@ fn a_folder_that_is_read_only_is_named() {
 
 #[test]
 fn a_full_disk_is_an_honest_outcome_and_no_lasting_one() {
-    let Some(disk) = Tmpfs::mount(8 << 20) else { return };
+    let Some(disk) = Disk::of(8 << 20) else { return };
     let place = Place::new();
     place.file("in", "x");
     let folder = disk.path().join("data");
@@ -55,7 +56,7 @@ fn full_while_it_works(
     free: bool,
     script: &str,
 ) -> Option<(Place, String, crate::command::Outcome)> {
-    let disk = Tmpfs::mount(8 << 20)?;
+    let disk = Disk::of(8 << 20)?;
     let place = Place::new();
     place.file("c.toml", "[agents.defaults.subagents]\ngraceSeconds = 1\n");
     let pipe = |name: &str| {
@@ -129,7 +130,7 @@ fn a_fanout_whose_tasks_do_not_fit_is_resumed_once_they_do() {
     let offshoot = |arguments: &[&str]| place.run(&[&there[..], arguments].concat());
     // The values of the folder lie on a disk of their own, which has room for some of the tasks.
     fs::create_dir_all(place.path().join("data/blobs")).expect("there is room");
-    let Some(disk) = Tmpfs::mount_at(&place.path().join("data/blobs"), 7 << 20) else { return };
+    let Some(disk) = Disk::over(&place.path().join("data/blobs"), 7 << 20) else { return };
     let fanout = ["fanout", "--tasks", "tasks", "--merge", "sum", "--", "sh", "-c", "wc -w"];
     let full = offshoot(&fanout).expect_code(1);
     assert!(full.stdout.is_empty() && full.stderr.contains("no space left"), "{}", full.text());
@@ -156,7 +157,7 @@ fn a_run_that_prints_without_end_is_ended_by_name() {
 
 #[test]
 fn an_answer_larger_than_the_disk_is_a_failure() {
-    let Some(disk) = Tmpfs::mount(4 << 20) else { return };
+    let Some(disk) = Disk::of(4 << 20) else { return };
     let place = Place::new();
     place.file("in", "x");
     let folder = disk.path().join("data");

@@ -3,7 +3,6 @@
 
 mod command;
 mod stage;
-mod tmpfs;
 
 mod attacks;
 mod audit;

@@ -2,8 +2,9 @@
 
 use std::fs;
 
+use offshoot_test_support::Disk;
+
 use crate::command::Place;
-use crate::tmpfs::Tmpfs;
 
 /// A configuration in which the runtime for programs has this wrapper.
 fn wrapped(place: &Place, words: &[&str]) {
@@ -13,7 +14,7 @@ fn wrapped(place: &Place, words: &[&str]) {
 
 /// What only root may do here, and only where mounting is permitted; where it is not, the test says so.
 fn may_shut_in() -> bool {
-    Tmpfs::mount(64 * 1024).is_some()
+    Disk::of(64 * 1024).is_some()
 }
 
 #[test]

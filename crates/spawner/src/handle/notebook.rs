@@ -19,6 +19,11 @@ impl Notebook {
         Self { sender }
     }
 
+    /// True if the tree is not over.
+    pub fn is_open(&self) -> bool {
+        self.sender.strong_count() > 0
+    }
+
     /// The process that ends the tree's processes if this one is killed did not hold any more. `error` says why no other one has
     /// taken its place.
     pub fn keeper_failed(&self, pid: u32, found: KeeperFault, error: Option<Arc<str>>) {

@@ -10,14 +10,16 @@
 //! in every folder otherwise.
 
 use offshoot_config::Config;
-use offshoot_door::{Client, ClientError, ErrorCode, Refused, Server};
+use offshoot_door::{Client, ClientError, ErrorCode, Refused};
+use offshoot_host::Tree;
 use offshoot_mcp::{Entrance, Options, ServeError, serve_stdio};
 use offshoot_model::{Ending, Reason};
-use offshoot_spawner::{RootKind, RootSpec, Session};
+use offshoot_spawner::{RootKind, RootSpec};
 use tokio::sync::{mpsc, oneshot};
 
 use super::ended;
 use crate::arguments::{McpArguments, OnClientGone};
+use crate::door::refused;
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -30,8 +32,7 @@ const TASK: &str = "whatever its client asks for";
 
 /// A tree that is open.
 struct OwnTree {
-    session: Session,
-    door: Server,
+    tree: Tree,
     interrupts: Interrupts,
     /// Holds what the tree stands on.
     engine: Engine,
@@ -98,9 +99,9 @@ impl OwnTree {
             // Nobody but its client could go on with it.
             plan: None,
         };
-        let session = engine.spawner.open(spec).await.map_err(|error| broken(&error))?;
-        let (door, client) = engine.listen_inside(&session).await?;
-        Ok((Self { session, door, interrupts, engine }, client))
+        let tree = engine.host.open(spec).await?;
+        let client = tree.client().await.map_err(|error| refused(&error))?;
+        Ok((Self { tree, interrupts, engine }, client))
     }
 
     /// Until the client has gone, or a signal comes.
@@ -110,12 +111,12 @@ impl OwnTree {
         on_client_gone: Option<OnClientGone>,
         cx: &Invocation,
     ) -> Result<Exit, Failure> {
-        let stopper = self.session.stopper();
+        let stopper = self.tree.stopper();
         tokio::select! {
             served = served => {
-                self.session.end(Ending::of(Reason::ClientGone));
+                self.tree.end(Ending::of(Reason::ClientGone));
                 if let Some(OnClientGone::Cascade) = on_client_gone {
-                    self.session.cascade();
+                    self.tree.cascade();
                 }
                 self.close(cx).await?;
                 ended(served)
@@ -123,8 +124,8 @@ impl OwnTree {
             () = self.interrupts.hear() => {
                 // Most clients end their servers so, also where all went well. Where nothing runs below, nothing is cut
                 // short. The root ends first: it is not what the signal stops.
-                let cut_short = self.session.counts().await.live > 1;
-                self.session.end(Ending::of(Reason::ClientGone));
+                let cut_short = self.tree.counts().await.live > 1;
+                self.tree.end(Ending::of(Reason::ClientGone));
                 if cut_short {
                     self.interrupts.tell(&stopper, cx.output);
                 }
@@ -138,20 +139,20 @@ impl OwnTree {
 
     /// Ends the root, and waits for what lives below it.
     async fn close(self, cx: &Invocation) -> Result<(), Failure> {
-        let Self { mut session, door, mut interrupts, engine } = self;
-        let root = session.root();
-        let stopper = session.stopper();
-        session.end(Ending::of(Reason::ClientGone));
-        let below = session.counts().await.live;
+        let Self { mut tree, mut interrupts, engine } = self;
+        let root = tree.root();
+        let stopper = tree.stopper();
+        tree.end(Ending::of(Reason::ClientGone));
+        let below = tree.counts().await.live;
         if below > 0 {
             let agents = if below == 1 { "agent" } else { "agents" };
             cx.output.note(format_args!("waiting for {below} {agents} below this root"));
         }
         let closed = tokio::select! {
-            closed = session.ended() => closed,
+            closed = tree.ended() => closed,
             never = interrupts.pass_on(&stopper, cx.output) => match never {},
         };
-        door.stop().await;
+        tree.stop().await;
         closed.map_err(|error| broken(&error))?;
         engine.keep_head(root, cx).await;
         Ok(())

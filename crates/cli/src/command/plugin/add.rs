@@ -15,7 +15,7 @@ use crate::arguments::{AddPluginArguments, PluginPathArguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::plugins::{real, unusable, user_folder};
+use crate::plugins::{real, user_folder};
 use crate::trusted::Trusted;
 
 /// A plugin that has just been taken in.
@@ -30,8 +30,8 @@ struct Added<'a> {
 pub(super) fn run(arguments: &AddPluginArguments, cx: &Invocation) -> Result<Exit, Failure> {
     let plugins = super::plugins(&PluginPathArguments::default(), cx)?;
     let candidate = super::folder(&cx.absolute(&arguments.folder))?;
-    let checked = candidate.check(None).map_err(|error| unusable(&error, cx))?;
-    plugins.describe(&checked, &Extent::default(), cx)?;
+    let checked = candidate.check(None)?;
+    plugins.describe(&checked, &Extent::default())?;
     let package = checked.package.as_ref().expect("a folder has one");
     let home = user_folder(cx)?;
     let folder = home.join(package.name.as_str());
@@ -48,7 +48,7 @@ pub(super) fn run(arguments: &AddPluginArguments, cx: &Invocation) -> Result<Exi
     copy(&checked, package, &staged).map_err(|error| failed(&error))?;
     // What is there takes effect only as a whole, and only once it has been seen to be in order.
     let examined = Candidate::read(staged.clone(), PlaceOrigin::User).examine();
-    let digest = examined.map_err(|error| unusable(&error, cx))?.digest();
+    let digest = examined?.digest();
     put(&staged, &folder).map_err(|error| failed(&error))?;
     trusted.add_plugin(real(&folder), digest)?;
     let (name, version) = (package.name.as_str(), package.version.as_str());

@@ -9,17 +9,16 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::output::harmless;
-use crate::plugins::{Plugins, unusable};
-use crate::work::engine;
+use offshoot_host::Plugins;
 
 /// Runs a plugin through the contract, in a process of its own.
 pub(super) fn run(arguments: &CheckPluginArguments, cx: &Invocation) -> Result<Exit, Failure> {
     let plugins = super::plugins(&arguments.one.path, cx)?;
-    let checked = Meant::of(&arguments.one.plugin, &plugins, cx)?.check(&plugins, cx)?;
-    let suite = order(arguments, &checked, &plugins, cx)?;
-    let trier = plugins.trier("plugin-suite", cx)?;
-    let findings = engine::aside(offshoot_plugin_host::check(&trier, &checked, suite))?;
-    let findings = findings.map_err(|error| unusable(&error, cx))?;
+    let checked = Meant::of(&arguments.one.plugin, &plugins, cx)?.check(&plugins)?;
+    let suite = order(arguments, &checked, &plugins)?;
+    let trier = plugins.trier("plugin-suite")?;
+    let findings = offshoot_host::aside(offshoot_plugin_host::check(&trier, &checked, suite))?;
+    let findings = findings?;
     if cx.output.wants_json() {
         cx.output.json(&findings)?;
     } else {
@@ -44,7 +43,7 @@ pub(crate) fn suite(cx: &Invocation) -> Result<Exit, Failure> {
         let _ = cx.output.stream(|out| out.write_all(line.as_bytes()));
     };
     let suite = offshoot_plugin_host::suite(&order, print);
-    engine::threads()?.block_on(suite).map_err(|error| Failure::input(&error))?;
+    offshoot_host::threads()?.block_on(suite).map_err(|error| Failure::input(&error))?;
     Ok(Exit::Done)
 }
 
@@ -53,9 +52,8 @@ fn order(
     arguments: &CheckPluginArguments,
     checked: &Checked,
     plugins: &Plugins,
-    cx: &Invocation,
 ) -> Result<Suite, Failure> {
-    let manifest = plugins.describe(checked, &Extent::default(), cx)?.manifest;
+    let manifest = plugins.describe(checked, &Extent::default())?.manifest;
     let runtimes = manifest.runtimes.into_iter().map(|entry| {
         let settings = plugins.runtime_settings(&entry.name);
         (entry.name, settings)

@@ -50,8 +50,8 @@ struct ShownMerge<'a> {
 /// Opens it in a process of its own and prints what it says.
 pub(super) fn run(arguments: &OnePluginArguments, cx: &Invocation) -> Result<Exit, Failure> {
     let plugins = super::plugins(&arguments.path, cx)?;
-    let checked = Meant::of(&arguments.plugin, &plugins, cx)?.check(&plugins, cx)?;
-    let Described { manifest, abi } = plugins.describe(&checked, &Extent::default(), cx)?;
+    let checked = Meant::of(&arguments.plugin, &plugins, cx)?.check(&plugins)?;
+    let Described { manifest, abi } = plugins.describe(&checked, &Extent::default())?;
     let Manifest { name, version, description, license, config_schema, runtimes, merges, .. } =
         &manifest;
     let shown = Shown {

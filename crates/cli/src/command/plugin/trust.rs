@@ -10,7 +10,7 @@ use crate::arguments::TrustPluginArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::plugins::{real, unusable};
+use crate::plugins::real;
 use crate::trusted::Trusted;
 
 /// A plugin that has just been trusted.
@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &TrustPluginArguments, cx: &Invocation) -> Result<E
         };
     }
     // Everything but trust has to be in order: nobody trusts what cannot be used.
-    let examined = candidate.examine().map_err(|error| unusable(&error, cx))?;
+    let examined = candidate.examine()?;
     let (name, digest) = (examined.name(), examined.digest());
     trusted.add_plugin(folder.clone(), digest)?;
     if cx.output.wants_json() {

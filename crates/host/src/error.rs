@@ -1,0 +1,117 @@
+//! What a host can fail with.
+
+use std::error::Error;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use offshoot_config::Origin;
+use offshoot_door::{BindError, StartError};
+use offshoot_plugin_host::PluginError;
+use offshoot_process::{ProcessesError, ProgramError};
+use offshoot_runtime_claude::CheckError;
+use offshoot_runtime_openai::EndpointError;
+use offshoot_spawner::SpawnerError;
+use offshoot_store::StoreError;
+
+use crate::merging::ParseMergingError;
+
+/// A host that cannot be started, or a plugin or runtime that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// The data folder or the record cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The engine cannot be started.
+    #[error(transparent)]
+    Spawner(#[from] SpawnerError),
+    /// Processes cannot be held.
+    #[error(transparent)]
+    Process(#[from] ProcessesError),
+    /// The `offshoot` command is not there.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// A merge is not written as one.
+    #[error(transparent)]
+    Merging(#[from] ParseMergingError),
+    /// The socket of the door cannot be used.
+    #[error(transparent)]
+    Door(#[from] BindError),
+    /// The door cannot be served.
+    #[error(transparent)]
+    Serve(#[from] StartError),
+    /// Claude Code cannot be used.
+    #[error(transparent)]
+    Claude(#[from] CheckError),
+    /// The chat endpoint cannot be used.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    /// A plugin cannot be used.
+    #[error(transparent)]
+    Plugin(#[from] Box<PluginError>),
+    /// A plugin was not there, or was another one, when the tree began.
+    #[error("the plugin `{name}` in {} {why}", folder.display())]
+    NotOfThisTree {
+        /// The name of the plugin.
+        name: String,
+        /// The folder of the plugin.
+        folder: PathBuf,
+        /// What became of it.
+        why: &'static str,
+    },
+    /// What the user trusts cannot be read.
+    #[error("cannot read what is trusted")]
+    Trust(#[source] Box<dyn Error + Send + Sync>),
+    /// Settings of a runtime have another shape.
+    #[error("{name} ({origin}): {source}")]
+    Settings {
+        /// The key of the settings.
+        name: String,
+        /// Where they are written.
+        origin: Origin,
+        /// What is wrong with them.
+        #[source]
+        source: Arc<serde_json::Error>,
+    },
+    /// What an earlier supervisor has left running cannot be looked for.
+    #[error("cannot look for what an earlier supervisor left")]
+    Orphans(#[source] io::Error),
+    /// The system has no threads left.
+    #[error("the system has no threads left for us")]
+    Threads(#[source] io::Error),
+}
+
+impl HostError {
+    /// Returns what can be done about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Store(error) => error.hint().map(str::to_owned),
+            Self::Spawner(error) => error.hint(),
+            Self::Door(error) => Some(error.hint().to_owned()),
+            Self::Claude(error) => Some(error.hint().to_owned()),
+            Self::Endpoint(error) => Some(error.hint().to_owned()),
+            Self::Plugin(error) => error.hint(),
+            Self::NotOfThisTree { .. } => Some(
+                "agents use plugins as they were when their tree began: use it in the next one"
+                    .to_owned(),
+            ),
+            Self::Program(_) => {
+                Some("install the `offshoot` command, or add its folder to PATH".to_owned())
+            }
+            Self::Merging(error) => Some(error.hint().to_owned()),
+            Self::Process(_)
+            | Self::Serve(_)
+            | Self::Trust(_)
+            | Self::Settings { .. }
+            | Self::Orphans(_)
+            | Self::Threads(_) => None,
+        }
+    }
+}
+
+impl From<PluginError> for HostError {
+    fn from(error: PluginError) -> Self {
+        Self::Plugin(Box::new(error))
+    }
+}

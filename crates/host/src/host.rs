@@ -1,0 +1,240 @@
+//! The parts of a supervisor, put together: data folder, record, runtimes, plugins, doors.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use offshoot_config::Config;
+use offshoot_model::RootId;
+use offshoot_plugin_host::{Place, PlaceOrigin, Search};
+use offshoot_process::Processes;
+use offshoot_runtime_claude::ClaudeRuntime;
+use offshoot_spawner::{FanAnswer, FanOut, RootSpec, RunSpec, Spawner, StoredValues};
+use offshoot_store::{DataFolder, SqliteStore, Store};
+
+use crate::door::Door;
+use crate::environment::Environment;
+use crate::error::HostError;
+use crate::merging::Merging;
+use crate::orphans::end_orphans;
+use crate::plugins::{PluginSnapshot, Plugins};
+use crate::processes::{Children, TreeList};
+use crate::reporter::Reporter;
+use crate::runtimes::{claude, exec, openai};
+use crate::tree::{Abandoned, Entrance, Tree};
+
+/// Opens trees in one data folder. It holds the record, the processes and the plugins that all of them share.
+#[derive(Debug)]
+pub struct Host {
+    spawner: Spawner,
+    store: Arc<SqliteStore>,
+    folder: Arc<DataFolder>,
+    environment: Environment,
+    plugins: Arc<PluginSnapshot>,
+    trees: TreeList,
+}
+
+/// The parts of a [`Host`] to be.
+#[derive(Debug)]
+pub struct HostBuilder {
+    config: Config,
+    environment: Environment,
+    folder: Option<DataFolder>,
+    plugins: Option<Plugins>,
+    plugin_folders: Vec<PathBuf>,
+    reporter: Reporter,
+    run_spec: Option<RunSpec>,
+}
+
+impl Host {
+    /// Begins with a configuration and the environment of the process.
+    pub fn builder(config: Config, environment: Environment) -> HostBuilder {
+        HostBuilder {
+            config,
+            environment,
+            folder: None,
+            plugins: None,
+            plugin_folders: Vec::new(),
+            reporter: Reporter::default(),
+            run_spec: None,
+        }
+    }
+
+    /// Opens a tree whose root runs nothing itself and holds pieces.
+    ///
+    /// # Errors
+    ///
+    /// Where the root is refused, or cannot be recorded, or no socket can be bound for its agents.
+    pub async fn open(&self, spec: RootSpec) -> Result<Tree, HostError> {
+        let (spawner, entrance) = self.entrance()?;
+        entrance.open(spawner.open(spec).await?)
+    }
+
+    /// Opens a tree whose root is an agent.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Host::open`].
+    pub async fn run(&self, spec: RootSpec) -> Result<Tree, HostError> {
+        let (spawner, entrance) = self.entrance()?;
+        entrance.open(spawner.run(spec).await?)
+    }
+
+    /// Takes over a tree whose supervisor has died.
+    ///
+    /// # Errors
+    ///
+    /// Where another supervisor holds it, it is over, or its record cannot be read.
+    pub async fn abandoned(&self, root: RootId) -> Result<Abandoned, HostError> {
+        let (spawner, entrance) = self.entrance()?;
+        Ok(Abandoned::new(spawner.abandoned(root).await?, entrance))
+    }
+
+    /// Returns an order whose answers become one in this way: a strategy, or `plugin:NAME[=PARAMETERS]`.
+    ///
+    /// # Errors
+    ///
+    /// Where that is no merge, or the plugin cannot be loaded.
+    pub fn merge(&self, order: FanOut, merge: &str) -> Result<FanOut, HostError> {
+        let merging: Merging = merge.parse()?;
+        let order = order.merge(merging.strategy());
+        Ok(match merging.load(|name| self.plugins.merge(name))? {
+            Some(external) => order.merge_by(external),
+            None => order,
+        })
+    }
+
+    /// Returns what an answer of this host is written with.
+    pub fn values(&self, answer: &FanAnswer) -> StoredValues {
+        answer.values(self.store.clone())
+    }
+
+    /// Returns the engine, which counts over all trees of this host. Trees that it opens itself have no door.
+    pub fn spawner(&self) -> &Spawner {
+        &self.spawner
+    }
+
+    /// Returns the record.
+    pub fn store(&self) -> &Arc<SqliteStore> {
+        &self.store
+    }
+
+    /// An engine that issues tickets for a door of its own, and this door.
+    fn entrance(&self) -> Result<(Spawner, Entrance), HostError> {
+        let door = Door::bind(&self.folder, &self.environment)?;
+        let spawner = self.spawner.with_ticket_issuer(Arc::new(door.tickets.clone()));
+        let (plugins, trees) = (Arc::clone(&self.plugins), self.trees.clone());
+        Ok((spawner, Entrance { door, plugins, trees }))
+    }
+}
+
+impl HostBuilder {
+    /// Keeps record and values here. Without this they are in a temporary folder.
+    #[must_use]
+    pub fn folder(mut self, folder: DataFolder) -> Self {
+        self.folder = Some(folder);
+        self
+    }
+
+    /// Loads the plugins that agents name from these folders, besides those of [`plugins`](Self::plugins).
+    #[must_use]
+    pub fn plugin_folders(mut self, folders: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        self.plugin_folders = folders.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Uses these plugins.
+    #[must_use]
+    pub fn plugins(mut self, plugins: Plugins) -> Self {
+        self.plugins = Some(plugins);
+        self
+    }
+
+    /// Hands messages for the user to this reporter.
+    #[must_use]
+    pub fn reporter(mut self, reporter: Reporter) -> Self {
+        self.reporter = reporter;
+        self
+    }
+
+    /// Checks before anything is opened that this can be run.
+    #[must_use]
+    pub fn ready_for(mut self, run_spec: RunSpec) -> Self {
+        self.run_spec = Some(run_spec);
+        self
+    }
+
+    /// Opens the record, ends what an earlier supervisor has left running, and starts the processes that hold others.
+    ///
+    /// # Errors
+    ///
+    /// See [`HostError`].
+    pub async fn start(self) -> Result<Host, HostError> {
+        let Self { config, environment, folder, plugins, plugin_folders, reporter, run_spec } =
+            self;
+        let folder = match folder {
+            Some(folder) => folder,
+            None => DataFolder::temporary()?,
+        };
+        let store = Arc::new(SqliteStore::open(&folder)?);
+        end_orphans(&folder, &*store, &reporter)?;
+        let plugins = match plugins {
+            Some(plugins) => plugins,
+            None => named(plugin_folders, &config, &environment, &reporter),
+        };
+        let Children { processes, trees } = plugins.children()?.clone();
+        let claude = claude(&config, &processes, run_spec.as_ref(), &environment).await?;
+        let mut builder =
+            Spawner::builder().runtime(exec::runtime(&config, processes, &environment));
+        if let Some(claude) = claude {
+            builder = builder.runtime(claude);
+        }
+        let wanted = run_spec.as_ref().and_then(|spec| spec.runtime.as_deref());
+        if wanted == Some(openai::OPENAI) || openai::is_wanted(&config) {
+            builder = builder.runtime(openai::runtime(&config, &environment)?);
+        }
+        for runtime in plugins.runtimes() {
+            builder = builder.runtime(runtime.clone());
+        }
+        let folder = Arc::new(folder);
+        let shared: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
+        let spawner = builder.config(config).store(shared).folder(Arc::clone(&folder)).build()?;
+        let plugins = Arc::new(PluginSnapshot::take(plugins)?);
+        Ok(Host { spawner, store, folder, environment, plugins, trees })
+    }
+}
+
+/// The plugins of folders that the caller has named, each of which is trusted by that. Those that agents name are loaded.
+fn named(
+    folders: Vec<PathBuf>,
+    config: &Config,
+    environment: &Environment,
+    reporter: &Reporter,
+) -> Plugins {
+    let place = |folder| Place { folder, origin: PlaceOrigin::Flag };
+    let search = Search::new(folders.into_iter().map(place).collect());
+    let trust = Arc::new(|_: &_| Ok(None));
+    let mut plugins =
+        Plugins::new(search, trust, config.clone(), environment.clone(), reporter.clone());
+    plugins.load_for_agents(&[]);
+    plugins
+}
+
+/// The runtime for Claude Code, where that is there: an agent of a tree of programs may ask for it too.
+async fn claude(
+    config: &Config,
+    processes: &Processes,
+    run_spec: Option<&RunSpec>,
+    environment: &Environment,
+) -> Result<Option<ClaudeRuntime>, HostError> {
+    let options = claude::options(config, environment)?;
+    let nowhere = PathBuf::from("/");
+    let folder = run_spec.map_or(&nowhere, |run_spec| &run_spec.working_folder);
+    if claude::find(&options, folder, environment).is_err() {
+        return Ok(None);
+    }
+    let runtime = ClaudeRuntime::new(processes.clone(), options.clone());
+    if run_spec.is_some_and(|spec| spec.runtime.as_deref() == Some(claude::CLAUDE)) {
+        claude::check(&runtime, &options, folder).await?;
+    }
+    Ok(Some(runtime))
+}

@@ -1,0 +1,119 @@
+//! How answers become one: a strategy of ours, or a plugin's merge.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use offshoot_merge::{ParseStrategyError, Strategy};
+use offshoot_model::JsonText;
+use offshoot_plugin_host::{NameError, PluginMerge, PluginName};
+use offshoot_spawner::ExternalMerge;
+
+/// A merge as it is written: a strategy, or `plugin:NAME[=PARAMETERS]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Merging {
+    /// One of ours.
+    Strategy(Strategy),
+    /// A plugin's merge.
+    Plugin {
+        /// The name of the merge.
+        name: PluginName,
+        /// JSON where it is JSON, else text; `null` where there are none.
+        params: JsonText,
+    },
+}
+
+/// A text that names no merge.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ParseMergingError {
+    /// No strategy is written so.
+    #[error(transparent)]
+    Strategy(#[from] ParseStrategyError),
+    /// No plugin can have this name.
+    #[error(transparent)]
+    Plugin(#[from] NameError),
+}
+
+impl ParseMergingError {
+    /// Returns what can be done about it.
+    pub fn hint(&self) -> &'static str {
+        "a plugin's merge is plugin:NAME[=PARAMETERS]"
+    }
+}
+
+impl Merging {
+    /// Returns the strategy, which is the default one where a plugin merges.
+    pub fn strategy(&self) -> Strategy {
+        match self {
+            Self::Strategy(strategy) => *strategy,
+            Self::Plugin { .. } => Strategy::default(),
+        }
+    }
+
+    /// Loads the plugin's merge, where it is one.
+    pub fn load<E>(
+        &self,
+        load: impl FnOnce(&str) -> Result<PluginMerge, E>,
+    ) -> Result<Option<ExternalMerge>, E> {
+        let Self::Plugin { name, params } = self else { return Ok(None) };
+        let merge = load(name.as_str())?;
+        Ok(Some(ExternalMerge { merge: Arc::new(merge), params: params.clone() }))
+    }
+}
+
+impl FromStr for Merging {
+    type Err = ParseMergingError;
+
+    fn from_str(text: &str) -> Result<Self, ParseMergingError> {
+        let Some(plugin) = text.strip_prefix("plugin:") else {
+            return Ok(Self::Strategy(text.parse()?));
+        };
+        let (name, params) = match plugin.split_once('=') {
+            Some((name, params)) => (name, Some(params)),
+            None => (plugin, None),
+        };
+        let name = PluginName::parse(name)?;
+        let params = match params {
+            None => JsonText::parse("null".to_owned()),
+            Some(text) => JsonText::parse(text.to_owned()).or_else(|_| JsonText::of(&text)),
+        };
+        Ok(Self::Plugin { name, params: params.expect("text is always JSON") })
+    }
+}
+
+impl fmt::Display for Merging {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Strategy(strategy) => strategy.fmt(f),
+            Self::Plugin { name, params } => match params.as_str() {
+                "null" => write!(f, "plugin:{name}"),
+                params => write!(f, "plugin:{name}={params}"),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plugins_and_their_parameters_are_told_apart_from_strategies() {
+        let check = |text: &str, name: &str, params: &str| {
+            let Merging::Plugin { name: found, params: given } = text.parse().expect("it is one")
+            else {
+                panic!("{text} is a plugin's");
+            };
+            assert_eq!((found.as_str(), given.as_str()), (name, params), "{text}");
+        };
+        check("plugin:jq", "jq", "null");
+        check("plugin:jq=.a", "jq", "\".a\"");
+        check("plugin:jq={\"program\":\".a=1\"}", "jq", "{\"program\":\".a=1\"}");
+        check("plugin:jq=", "jq", "\"\"");
+        check("plugin:my-merge=12", "my-merge", "12");
+        assert_eq!("quorum:3".parse::<Merging>().expect("it is one").to_string(), "quorum:3");
+        for wrong in ["plugin:", "plugin:A b", "plugin", "jq"] {
+            wrong.parse::<Merging>().expect_err(wrong);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Claude Code as this machine has it: settings into options, and whether the program is there.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use offshoot_config::{AgentDefinition, Config, Park, built_in};
+use offshoot_model::{AgentId, MicroUsd};
+use offshoot_process::{ProgramError, resolve_program};
+use offshoot_runtime_claude::{
+    AgentOptions, CheckError, ClaudeOptions, ClaudeRuntime, OwnServer, Parking,
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::environment::Environment;
+use crate::error::HostError;
+use crate::runtimes::settings as read;
+
+/// The name of the runtime.
+pub const CLAUDE: &str = "claude";
+
+/// In seconds. We are the client, so a call may block for as long as the run may take.
+const PATIENCE: &str = "86400";
+
+/// `runtimes.claude.options`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct More {
+    bare: bool,
+    fallback_models: Vec<String>,
+    permission_mode: Option<String>,
+    max_turns: Option<u32>,
+    json_schema: Option<Value>,
+    settings: Option<Value>,
+    servers: BTreeMap<String, Value>,
+}
+
+/// How it is started, as `runtimes.claude` has it.
+pub fn options(config: &Config, environment: &Environment) -> Result<ClaudeOptions, HostError> {
+    let own_server = OwnServer {
+        command: environment.offshoot.clone(),
+        args: vec!["mcp".into(), "--patience".into(), PATIENCE.into()],
+    };
+    let variables = environment.variables.clone();
+    let options =
+        ClaudeOptions { own_server: Some(own_server), ..ClaudeOptions::inheriting(variables) };
+    let options = ClaudeOptions { agents: agents(config)?, ..options };
+    let Some(settings) = config.runtime(CLAUDE) else {
+        return Ok(options);
+    };
+    let options_of = |table| read("runtimes.claude.options", table);
+    let more: More = settings.options.as_ref().map(options_of).transpose()?.unwrap_or_default();
+    // A command of several words is a program and what it is given first: all but its last word go before.
+    let own = settings.command.as_ref().map(|command| command.value.as_ref());
+    let (command, before): (_, &[String]) = match own.and_then(<[String]>::split_last) {
+        Some((last, before)) => (last.as_str(), before),
+        None => (CLAUDE, &[]),
+    };
+    let wrap = settings.wrap.as_ref().map(|wrap| wrap.value.as_ref()).unwrap_or_default();
+    Ok(ClaudeOptions {
+        command: command.to_owned(),
+        wrap: [wrap, before].concat(),
+        more: settings.env.as_ref().map(|env| env.value.clone()).unwrap_or_default(),
+        bare: more.bare,
+        fallback_models: more.fallback_models,
+        permission_mode: more.permission_mode,
+        max_turns: more.max_turns,
+        json_schema: more.json_schema.map(|schema| schema.to_string()),
+        settings: more.settings,
+        servers: more.servers,
+        parking: match settings.park.as_ref().map(|park| park.value) {
+            Some(Park::Keep) => Parking::Keep,
+            Some(Park::Resume) => Parking::Resume,
+            Some(Park::Auto) | None => Parking::Auto,
+        },
+        ..options
+    })
+}
+
+/// What agents have of their own, or have from the defaults.
+fn agents(config: &Config) -> Result<BTreeMap<String, AgentOptions>, HostError> {
+    let ids = config.agents().map(AgentDefinition::id).chain([config.default_agent()]);
+    let own = |id: &AgentId| {
+        let model = config.agent(id).and_then(|agent| agent.model.as_ref());
+        let below = config.settings(id).model;
+        let fallback_models = [model, below.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(|model| &model.value.fallbacks)
+            .find(|fallbacks| !fallbacks.is_empty());
+        let name = format!("compaction of the agent {id}");
+        let compaction = config.compaction(id).map(|compaction| read(&name, compaction));
+        let fallback_models = fallback_models.cloned().unwrap_or_default();
+        let compaction = compaction.transpose()?.unwrap_or_default();
+        Ok((id.to_string(), AgentOptions { fallback_models, compaction }))
+    };
+    ids.map(own).collect()
+}
+
+/// Finds the program that is to be started. Behind a wrapper only the wrapper can know.
+///
+/// # Errors
+///
+/// Where the program is not there, or cannot be started.
+pub fn find(
+    options: &ClaudeOptions,
+    folder: &Path,
+    environment: &Environment,
+) -> Result<(), CheckError> {
+    let command = options.wrap.first().unwrap_or(&options.command).clone();
+    match resolve_program(command.as_ref(), environment.path(), folder) {
+        Ok(_) => Ok(()),
+        Err(ProgramError::NotFound { .. }) => Err(CheckError::NotFound { command }),
+        Err(error) => Err(CheckError::CannotStart { command, message: error.to_string() }),
+    }
+}
+
+/// Asks the program for its version, which takes a moment, and compares it with the oldest that fits.
+pub(crate) async fn check(
+    claude: &ClaudeRuntime,
+    options: &ClaudeOptions,
+    folder: &Path,
+) -> Result<(), HostError> {
+    if options.wrap.is_empty() {
+        claude.check(folder).await?;
+    }
+    Ok(())
+}
+
+/// Returns the dollars that a tree may cost under a runtime where no budget is set.
+pub fn default_usd(config: &Config, runtime: &str) -> MicroUsd {
+    let configured = config.runtime(runtime).and_then(|settings| settings.default_usd.as_ref());
+    configured.map_or(built_in::RUNTIME_DEFAULT_USD, |usd| usd.value)
+}

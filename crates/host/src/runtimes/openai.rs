@@ -1,0 +1,64 @@
+//! Models behind a chat endpoint, as the configuration has them.
+
+use offshoot_config::{Config, CostKind, Valued};
+use offshoot_runtime_openai::{AgentOptions, CostOption, OpenAiOptions, OpenAiRuntime, Price};
+
+use crate::environment::Environment;
+use crate::error::HostError;
+use crate::runtimes::settings;
+
+/// The name of the runtime.
+pub const OPENAI: &str = "openai";
+
+/// True if the configuration names it: otherwise no tree needs it.
+pub(crate) fn is_wanted(config: &Config) -> bool {
+    let of_agent =
+        |runtime: Option<&Valued<String>>| runtime.is_some_and(|name| name.value == OPENAI);
+    config.runtime(OPENAI).is_some()
+        || config.agents().any(|agent| of_agent(agent.runtime.as_ref()))
+}
+
+/// The runtime, as `runtimes.openai` and the agents have it.
+pub fn runtime(config: &Config, environment: &Environment) -> Result<OpenAiRuntime, HostError> {
+    Ok(OpenAiRuntime::new(OPENAI, options(config)?, &environment.variables))
+}
+
+fn options(config: &Config) -> Result<OpenAiOptions, HostError> {
+    let configured = config.runtime(OPENAI);
+    let options = configured.and_then(|runtime| runtime.options.as_ref());
+    let name = format!("runtimes.{OPENAI}.options");
+    let mut options: OpenAiOptions =
+        options.map(|options| settings(&name, options)).transpose()?.unwrap_or_default();
+    let cost = configured.and_then(|runtime| runtime.cost.as_ref());
+    if cost.is_some_and(|cost| cost.value == CostKind::None) {
+        options.cost = CostOption::None;
+    }
+    for (model, price) in config.prices() {
+        let usd = |price: &Option<Valued<_>>| price.as_ref().map(|price| price.value);
+        if let (Some(input_per_million), Some(output_per_million)) =
+            (usd(&price.input_per_million), usd(&price.output_per_million))
+        {
+            let cache_read_per_million = usd(&price.cache_read_per_million);
+            let price = Price { input_per_million, output_per_million, cache_read_per_million };
+            options.prices.entry(model.clone()).or_insert(price);
+        }
+    }
+    let agents = config.agents().map(|agent| agent.id()).chain([config.default_agent()]);
+    for agent in agents {
+        let compaction = config.compaction(agent);
+        let pruning = config.context_pruning(agent);
+        let model = config.agent(agent).and_then(|agent| agent.model.as_ref());
+        let stand_ins = model.map(|model| model.value.fallbacks.clone());
+        let own = AgentOptions {
+            fallback_models: stand_ins.filter(|models| !models.is_empty()),
+            compaction: compaction
+                .map(|table| settings(&format!("compaction of the agent {agent}"), table))
+                .transpose()?,
+            context_pruning: pruning
+                .map(|table| settings(&format!("contextPruning of the agent {agent}"), table))
+                .transpose()?,
+        };
+        options.agents.insert(agent.to_string(), own);
+    }
+    Ok(options)
+}

@@ -1,0 +1,239 @@
+//! Children: one, several, or one for each piece of a value.
+
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::PathBuf;
+
+use offshoot_door::{
+    CallError, ChildAnswer, ProgressSink, Spawn, SpawnMany, Spawned, SpawnedMany, Split,
+};
+use offshoot_model::{
+    ContextEntry, InputRange, Refusal, RunId, SpawnRequest, ValueKind, VariableRef,
+};
+use offshoot_spawner::{Accepted, ChildRequest};
+use offshoot_split as split;
+use offshoot_store::{DataFolder, NewValue, ValueReader};
+
+use super::{TreeService, blocking, failed, invalid};
+
+/// More children in one request are a mistake rather than a plan: a piece of a value each, and a value of its own.
+const MOST_CHILDREN: usize = 1000;
+
+/// A label has at most so many characters.
+const LABEL: usize = 100;
+
+/// A child that was asked for and could not even be asked on.
+type Asked = Result<ChildRequest, Refusal>;
+
+impl TreeService {
+    /// One child.
+    pub(super) async fn spawn(&self, caller: RunId, spawn: Spawn) -> Result<Spawned, CallError> {
+        let child = self.child(caller, spawn).await?;
+        let Accepted { run, key } = self.agents.spawn(caller, child).await?;
+        Ok(Spawned { run_id: run, session_key: key })
+    }
+
+    /// Several children in one step, which share what the caller has left. A refusal undoes none of the others.
+    pub(super) async fn spawn_many(
+        &self,
+        caller: RunId,
+        many: SpawnMany,
+        progress: &ProgressSink,
+    ) -> Result<SpawnedMany, CallError> {
+        let SpawnMany { children, template, split, wait } = many;
+        if wait.as_ref().is_some_and(|wait| !wait.runs.is_empty()) {
+            return Err(invalid("wait.runs", "the runs are those that are asked for"));
+        }
+        let asked = match (template, split) {
+            (None, None) if children.is_empty() => {
+                return Err(invalid("children", "no child is asked for"));
+            }
+            (None, None) => self.each(caller, children).await?,
+            (Some(template), Some(split)) if children.is_empty() => {
+                self.pieces(caller, template, split).await?
+            }
+            (None, Some(_)) => return Err(invalid("template", "a split needs a template")),
+            (Some(_), None) => return Err(invalid("split", "a template needs a split")),
+            (Some(_), Some(_)) => {
+                return Err(invalid("children", "either `children`, or `template` with `split`"));
+            }
+        };
+        // Before anything runs: a merge that cannot be used costs nothing then.
+        let order = match &wait {
+            Some(wait) => self.order_of(caller, wait).await?,
+            None => None,
+        };
+        let answers = self.ask_all(caller, asked).await?;
+        let runs: Vec<RunId> = answers.iter().flatten().map(|accepted| accepted.run).collect();
+        let children = answers.into_iter().map(answer).collect();
+        let waited = match wait {
+            Some(wait) => Some(self.wait_for(caller, runs, &wait, order, progress).await?),
+            None => None,
+        };
+        Ok(SpawnedMany { children, waited })
+    }
+
+    /// The same step for all that can be asked on; what cannot keeps its place.
+    async fn ask_all(
+        &self,
+        caller: RunId,
+        asked: Vec<Asked>,
+    ) -> Result<Vec<Result<Accepted, Refusal>>, CallError> {
+        let sound = asked.iter().flatten().cloned().collect();
+        let mut answers = self.agents.spawn_many(caller, sound).await?.into_iter();
+        let mut place = |asked: Asked| {
+            asked.and_then(|_| answers.next().expect("one answer for each that was asked"))
+        };
+        Ok(asked.into_iter().map(&mut place).collect())
+    }
+
+    async fn each(&self, caller: RunId, children: Vec<Spawn>) -> Result<Vec<Asked>, CallError> {
+        if children.len() > MOST_CHILDREN {
+            return Err(too_many("children"));
+        }
+        let mut asked = Vec::with_capacity(children.len());
+        for spawn in children {
+            asked.push(match self.child(caller, spawn).await {
+                Ok(child) => Ok(child),
+                Err(CallError::Refused(refusal)) => Err(*refusal),
+                Err(error) => return Err(error),
+            });
+        }
+        Ok(asked)
+    }
+
+    /// One child for each piece of a value, which it finds under the value's name.
+    async fn pieces(
+        &self,
+        caller: RunId,
+        template: Spawn,
+        split: Split,
+    ) -> Result<Vec<Asked>, CallError> {
+        let Split { name, by } = split;
+        let by: split::Split = by
+            .parse()
+            .map_err(|error: split::ParseSplitError| invalid("split.by", error.to_string()))?;
+        let whole = self.value(caller, "split.name", &name).await?;
+        let opened = self.agents.store().open(&whole).map_err(|error| failed(&error))?;
+        let source = split::Source::Open(opened.into_file().into(), PathBuf::from(&name));
+        let ranges = blocking(move || {
+            let cuts = split::cut([source], by).map_err(|error| split_failed(&error))?;
+            let ranges = cuts.take(MOST_CHILDREN + 1).map(|piece| piece.map(|piece| piece.range));
+            ranges.collect::<Result<Vec<_>, _>>().map_err(|error| split_failed(&error))
+        })
+        .await?;
+        if ranges.len() > MOST_CHILDREN {
+            return Err(too_many("split.by"));
+        }
+        let child = self.child(caller, template.clone()).await?;
+        let title = template.label.as_deref().unwrap_or(&name);
+        let mut asked = Vec::with_capacity(ranges.len());
+        for (number, range) in (1..).zip(ranges) {
+            let value = self.piece(range, &whole).await?;
+            let mut child = child.clone();
+            child.request.label = Some(label(title, number).into());
+            child.request.context.retain(|entry| *entry.name != *name);
+            child.request.context.push(ContextEntry { name: name.as_str().into(), value });
+            asked.push(Ok(child));
+        }
+        Ok(asked)
+    }
+
+    /// A piece as a value of its own. It passes through a file, never as a whole through memory.
+    async fn piece(
+        &self,
+        range: InputRange,
+        whole: &VariableRef,
+    ) -> Result<VariableRef, CallError> {
+        let kind = match whole.kind {
+            ValueKind::Bytes => ValueKind::Bytes,
+            // A part of a JSON value is text.
+            ValueKind::Text | ValueKind::Json | ValueKind::Result => ValueKind::Text,
+        };
+        let folder = self.agents.folder().clone();
+        let whole = self.agents.store().open(whole).map_err(|error| failed(&error))?;
+        let copied = blocking(move || {
+            copy(&folder, whole, &range)
+                .map_err(|error| CallError::failed(format!("cannot cut: {error}")))
+        })
+        .await?;
+        let value = NewValue::adopt(kind, copied);
+        self.agents.store().put(value).await.map_err(|error| failed(&error))
+    }
+
+    /// What the engine is asked for.
+    async fn child(&self, caller: RunId, spawn: Spawn) -> Result<ChildRequest, CallError> {
+        let mut context = Vec::with_capacity(spawn.context.len());
+        for grant in spawn.context {
+            let from = grant.from.as_ref().unwrap_or(&grant.name);
+            let value = self.value(caller, "context", from).await?;
+            context.push(ContextEntry { name: grant.name.into(), value });
+        }
+        let folder = spawn.cwd.map(PathBuf::from);
+        if folder.as_ref().is_some_and(|folder| !folder.is_absolute()) {
+            return Err(invalid("cwd", "the folder is not absolute"));
+        }
+        let request = SpawnRequest {
+            task: spawn.task.into(),
+            agent: spawn.agent,
+            label: spawn.label.map(Into::into),
+            context,
+            command: spawn.command.map(Into::into),
+            model: spawn.model,
+            thinking: spawn.thinking,
+            run_timeout_seconds: spawn.run_timeout_seconds,
+            tools: spawn.tools,
+            budget: spawn.budget,
+            no_queue: spawn.queue == Some(false),
+            cleanup: spawn.cleanup,
+        };
+        Ok(ChildRequest { request, folder })
+    }
+}
+
+fn answer(answer: Result<Accepted, Refusal>) -> ChildAnswer {
+    match answer {
+        Ok(Accepted { run, key }) => {
+            ChildAnswer { run_id: Some(run), session_key: Some(key), refusal: None }
+        }
+        Err(refusal) => {
+            ChildAnswer { refusal: Some(Box::new((&refusal).into())), ..ChildAnswer::default() }
+        }
+    }
+}
+
+/// A name for people: that of the whole, and the piece's number.
+fn label(title: &str, number: u32) -> String {
+    let number = format!(":{number}");
+    let plain = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    let title: String = title.chars().map(plain).take(LABEL - number.len()).collect();
+    format!("{title}{number}")
+}
+
+fn copy(folder: &DataFolder, mut from: ValueReader, range: &InputRange) -> io::Result<PathBuf> {
+    from.seek(SeekFrom::Start(range.offset))?;
+    let (mut file, path) = folder.spool_file().map_err(io::Error::other)?;
+    io::copy(&mut from.take(range.length), &mut file)?;
+    Ok(path)
+}
+
+fn too_many(field: &str) -> CallError {
+    invalid(field, format!("more than {MOST_CHILDREN} children in one request"))
+}
+
+fn split_failed(error: &split::SplitError) -> CallError {
+    invalid("split", error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_has_its_number_whatever_the_name() {
+        assert_eq!(label("log", 3), "log:3");
+        assert_eq!(label("a\nb", 1), "a\u{fffd}b:1");
+        let long = label(&"é".repeat(200), 1000);
+        assert_eq!(long.chars().count(), LABEL);
+        assert!(long.ends_with("é:1000"), "{long}");
+    }
+}

@@ -1,0 +1,151 @@
+//! What happened in a session, from the record.
+
+use std::sync::Arc;
+
+use offshoot_door::{CallError, CallerKind, EntryKind, History, HistoryEntry, HistoryPage};
+use offshoot_model::{Admitted, Ending, Event, EventKind, Payload, RootId, RunId, SessionKey};
+use offshoot_spawner::Excerpt;
+use offshoot_store::{Store, StoreError};
+
+use super::searches::Gone;
+use super::{TreeService, failed};
+
+/// As many entries come at once where nobody says how many, and never more than the second.
+const ENTRIES: u32 = 100;
+const MOST_ENTRIES: u32 = 1000;
+
+/// As much of a text is shown.
+const SHOWN: u64 = 4096;
+
+/// What happened, in words.
+struct Words {
+    kind: EntryKind,
+    from: Option<SessionKey>,
+    text: String,
+}
+
+impl TreeService {
+    /// The lines of one session that the caller may see: its own, or one below it.
+    pub(super) async fn history(
+        &self,
+        caller: CallerKind,
+        asked: History,
+    ) -> Result<HistoryPage, CallError> {
+        let History { run: name, after, limit } = asked;
+        let run = self.named(caller, "run", &name).await?;
+        let limit = limit.unwrap_or(ENTRIES).clamp(1, MOST_ENTRIES) as usize;
+        let (store, root) = (Arc::clone(self.agents.store()), self.agents.root());
+        let read = move |_: &Gone| {
+            let page = history(&*store, root, run, after.unwrap_or(0), limit);
+            page.map_err(|error| failed(&error))
+        };
+        self.searches.read(caller, read).await
+    }
+}
+
+/// What happened in a session after an event, from the record of its tree.
+pub fn history(
+    store: &dyn Store,
+    root: RootId,
+    run: RunId,
+    after: u64,
+    limit: usize,
+) -> Result<HistoryPage, StoreError> {
+    let mut entries = Vec::new();
+    for event in store.events(root, after) {
+        let event = event?;
+        let Some(Words { kind, from, text }) = words(store, run, &event)? else { continue };
+        if entries.len() == limit {
+            return Ok(HistoryPage { entries, more: true });
+        }
+        let (seq, at) = (event.seq, event.at.to_string());
+        entries.push(HistoryEntry { seq, at, kind, from, text });
+    }
+    Ok(HistoryPage { entries, more: false })
+}
+
+/// What an event means for a session; none where it is nothing to it.
+fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, StoreError> {
+    if event.run != run {
+        return of_child(store, run, event);
+    }
+    let own = |kind, text: String| Some(Words { kind, from: None, text });
+    Ok(match &event.kind {
+        EventKind::Admitted(admitted) => {
+            let from = match admitted.parent {
+                Some(parent) => store.admitted(event.root, parent)?.map(|parent| parent.key),
+                None => None,
+            };
+            Some(Words { kind: EntryKind::Task, from, text: text(store, &admitted.task)? })
+        }
+        EventKind::Refused { .. } | EventKind::Waiting | EventKind::Merged(_) => {
+            own(EntryKind::Request, event.kind.to_string())
+        }
+        EventKind::Ended(ending) => own(EntryKind::Answer, answer(store, ending)?),
+        EventKind::TurnEnded { answer: Some(answer), .. } => {
+            own(EntryKind::Answer, text(store, answer)?)
+        }
+        EventKind::Letter { from, text: letter } => {
+            let from = match from {
+                Some(from) => store.admitted(event.root, *from)?.map(|from| from.key),
+                None => None,
+            };
+            Some(Words { kind: EntryKind::Message, from, text: text(store, letter)? })
+        }
+        EventKind::Progress { text } | EventKind::Reported { text } => {
+            own(EntryKind::Report, text.to_string())
+        }
+        // How much it has used is in its outcome, and in `tree` while it runs.
+        EventKind::Used { .. } => None,
+        kind => own(EntryKind::Event, kind.to_string()),
+    })
+}
+
+/// What happens to a child is of interest where it was asked for, and where it has ended.
+fn of_child(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, StoreError> {
+    match &event.kind {
+        EventKind::Admitted(admitted) if admitted.parent == Some(run) => {
+            let Admitted { key, label, .. } = &**admitted;
+            let label = label.as_ref().map(|label| format!(" `{label}`")).unwrap_or_default();
+            let task = text(store, &admitted.task)?;
+            let text = format!("asked for the child{label} {key}: {task}");
+            Ok(Some(Words { kind: EntryKind::Request, from: None, text }))
+        }
+        EventKind::Ended(ending) => {
+            let about = store.admitted(event.root, event.run)?;
+            let Some(about) = about.filter(|about| about.parent == Some(run)) else {
+                return Ok(None);
+            };
+            let text = answer(store, ending)?;
+            Ok(Some(Words { kind: EntryKind::Result, from: Some(about.key), text }))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// How a run ended, and with what.
+fn answer(store: &dyn Store, ending: &Ending) -> Result<String, StoreError> {
+    let output = match &ending.output {
+        Some(output) => text(store, output)?,
+        None => String::new(),
+    };
+    let status = ending.status();
+    if status.is_success() {
+        return Ok(output);
+    }
+    let gap = if output.is_empty() { "" } else { "\n" };
+    Ok(format!("{status}: {}{gap}{output}", ending.reason))
+}
+
+/// A payload as text: its beginning and its end, where it is large.
+fn text(store: &dyn Store, payload: &Payload) -> Result<String, StoreError> {
+    Ok(match Excerpt::of(store, payload, SHOWN)? {
+        Excerpt::Whole(Payload::Text(text)) => text.to_string(),
+        Excerpt::Whole(Payload::Json(json)) => json.as_str().to_owned(),
+        Excerpt::Whole(Payload::Stored(value)) => format!("({} bytes)", value.size),
+        Excerpt::Part { value, path, head, tail } => {
+            let gap = format!("({} bytes in {})", value.size, path.display());
+            if head.is_empty() { gap } else { format!("{head}\n… {gap} …\n{tail}") }
+        }
+    })
+}
