@@ -1,12 +1,16 @@
-//! What it means to exceed a ceiling, for each kind of key.
+//! Which of two values permits more, for each kind of key: a ceiling bounds by it, and along a chain of agents the strictest
+//! value holds.
 //!
-//! The table stands on the crate page, under *Ceilings*.
+//! The table of ceilings stands on the crate page, under *Ceilings*.
 
 use crate::setting::{AllowAgents, ToolList};
 
-/// How a key is bounded.
+/// The order of a key's values.
 pub(crate) struct Bound<T> {
+    /// Whether the first value permits more than the second.
     pub(crate) exceeds: fn(&T, &T) -> bool,
+    /// Whether a ceiling may name the key.
+    pub(crate) is_ceiling: bool,
     /// Whether the ceiling's value stands in for a key that nobody set and that has no built-in value. Not so for
     /// `allowAgents`, where unset is the strictest there is.
     pub(crate) unset_is_unbounded: bool,
@@ -14,7 +18,7 @@ pub(crate) struct Bound<T> {
 
 /// Greater is more.
 pub(crate) const fn count<T: Ord>() -> Bound<T> {
-    Bound { exceeds: |value, ceiling| value > ceiling, unset_is_unbounded: true }
+    Bound { exceeds: |value, ceiling| value > ceiling, is_ceiling: true, unset_is_unbounded: true }
 }
 
 /// Greater is more, and nothing is more than 0, which means none.
@@ -23,22 +27,49 @@ pub(crate) const fn zero_is_endless<T: Ord + Default>() -> Bound<T> {
         let none = T::default();
         *ceiling != none && (*value == none || value > ceiling)
     };
-    Bound { exceeds, unset_is_unbounded: true }
+    Bound { exceeds, is_ceiling: true, unset_is_unbounded: true }
+}
+
+/// Greater is more, and a ceiling does not name the key.
+pub(crate) const fn smaller_is_stricter<T: Ord>() -> Bound<T> {
+    Bound { is_ceiling: false, ..count() }
+}
+
+/// Smaller is more: waits, and what is kept back. A ceiling does not name the key.
+pub(crate) const fn greater_is_stricter<T: Ord>() -> Bound<T> {
+    Bound { exceeds: |value, ceiling| value < ceiling, is_ceiling: false, unset_is_unbounded: true }
+}
+
+/// Neither is more: the value that stands highest in a chain holds.
+pub(crate) const fn the_first_holds<T>() -> Bound<T> {
+    Bound { exceeds: |_, _| false, is_ceiling: false, unset_is_unbounded: true }
 }
 
 /// True is more than false.
 pub(crate) const fn permission() -> Bound<bool> {
-    Bound { exceeds: |value, ceiling| *value && !*ceiling, unset_is_unbounded: true }
+    Bound {
+        exceeds: |value, ceiling| *value && !*ceiling,
+        is_ceiling: true,
+        unset_is_unbounded: true,
+    }
 }
 
 /// More agents are more.
 pub(crate) const fn agents() -> Bound<AllowAgents> {
-    Bound { exceeds: |value, ceiling| !value.is_within(ceiling), unset_is_unbounded: false }
+    Bound {
+        exceeds: |value, ceiling| !value.is_within(ceiling),
+        is_ceiling: true,
+        unset_is_unbounded: false,
+    }
 }
 
 /// More rights are more.
 pub(crate) const fn tools() -> Bound<ToolList> {
-    Bound { exceeds: |value, ceiling| !value.is_within(ceiling), unset_is_unbounded: true }
+    Bound {
+        exceeds: |value, ceiling| !value.is_within(ceiling),
+        is_ceiling: true,
+        unset_is_unbounded: true,
+    }
 }
 
 #[cfg(test)]

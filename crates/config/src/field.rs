@@ -1,7 +1,9 @@
 //! Fields: what stands behind one key, be it a value, values by depth, or a section of its own.
 
 use std::collections::BTreeMap;
+use std::num::{NonZeroU32, NonZeroU64};
 
+use offshoot_model::MicroUsd;
 use serde_json::{Map, Value, json};
 
 use crate::ceiling::Bound;
@@ -10,7 +12,7 @@ use crate::origin::{Origin, Valued};
 use crate::problem::{Place, Problem, ProblemKind};
 use crate::reader::Reader;
 use crate::section::{Section, section_schema};
-use crate::setting::Setting;
+use crate::setting::{Cleanup, Fraction, MaxChildren, MaxDepth, OnInterrupt, OnParentEnd, Setting};
 use crate::template::Template;
 
 /// What is known about a key besides its type.
@@ -22,6 +24,15 @@ pub(crate) struct Row<T> {
     /// Stands in the template where there is no built-in value and the type's own example says too little.
     pub(crate) such_as: Option<&'static str>,
     pub(crate) bound: Option<Bound<T>>,
+    /// Whether the strictest value along a chain of agents holds.
+    pub(crate) is_limit: bool,
+}
+
+impl<T> Row<T> {
+    /// The order by which a ceiling bounds the key; none where no ceiling may name it.
+    fn ceiling(&self) -> Option<&Bound<T>> {
+        self.bound.as_ref().filter(|bound| bound.is_ceiling)
+    }
 }
 
 /// What a field of a section can do.
@@ -41,6 +52,92 @@ pub(crate) trait Field {
     fn fill(&mut self, ceiling: &Self, row: &Row<Self::Value>);
     /// Reports what is set although it has no more and less.
     fn check_boundable(&self, row: &Row<Self::Value>, path: &str, out: &mut Vec<Problem>);
+    /// Where this is a limit and `below` is stricter, or sets what was unset, that holds, and `took` is told the key.
+    fn narrow(&mut self, _below: &Self, _row: &Row<Self::Value>, _path: &str, _took: Took<'_>) {}
+    /// Limits that differ from those of `now`.
+    fn differ(
+        &self,
+        _now: &Self,
+        _row: &Row<Self::Value>,
+        _path: &str,
+        _out: &mut Vec<Difference>,
+    ) {
+    }
+    /// The keys of limits.
+    fn limits(_row: &Row<Self::Value>, _path: &str, _out: &mut Vec<String>) {}
+}
+
+/// Told the key of each value that a fold took from further down.
+pub(crate) type Took<'a> = &'a mut dyn FnMut(String);
+
+/// A limit that was one thing and is another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// Its key within `subagents`.
+    pub key: String,
+    /// What it was; none where nothing bounded it.
+    pub was: Option<Value>,
+    /// What it is.
+    pub is: Option<Value>,
+    /// Whether what it was is the stricter.
+    pub was_stricter: bool,
+}
+
+/// A limit as it is declared.
+pub trait Limit {
+    /// Its value, as a plain number where it is one.
+    type Plain;
+
+    /// What is set.
+    fn plain(&self) -> Option<Self::Plain>;
+}
+
+/// Makes a value of a setting plain.
+pub trait Plain: Copy {
+    /// A plain number where it is one, else the value itself.
+    type Plain;
+
+    /// Converts it.
+    fn plain(self) -> Self::Plain;
+}
+
+impl<T: Plain> Limit for Option<Valued<T>> {
+    type Plain = T::Plain;
+
+    fn plain(&self) -> Option<T::Plain> {
+        self.as_ref().map(|set| set.value.plain())
+    }
+}
+
+/// `type as plain type, by this conversion;`
+macro_rules! plain {
+    ($($type:ty as $plain:ty, $convert:expr;)*) => {
+        $(
+            impl Plain for $type {
+                type Plain = $plain;
+
+                fn plain(self) -> $plain {
+                    let convert: fn(Self) -> $plain = $convert;
+                    convert(self)
+                }
+            }
+        )*
+    };
+}
+
+plain! {
+    bool as bool, |value| value;
+    u32 as u32, |value| value;
+    u64 as u64, |value| value;
+    NonZeroU32 as u32, Self::get;
+    NonZeroU64 as u64, Self::get;
+    MaxDepth as u32, |depth| depth.get().into();
+    MaxChildren as u32, |children| children.get().into();
+    MicroUsd as MicroUsd, |amount| amount;
+    Fraction as Fraction, |share| share;
+    Cleanup as Cleanup, |word| word;
+    OnParentEnd as OnParentEnd, |word| word;
+    OnInterrupt as OnInterrupt, |word| word;
 }
 
 /// Keys with their values, collected for `config show` and `config resolve`.
@@ -111,14 +208,16 @@ impl<T: Setting> Field for Option<Valued<T>> {
     }
 
     fn check(&self, ceiling: &Self, row: &Row<T>, path: &str, out: &mut Vec<Problem>) {
-        let (Some(set), Some(ceiling), Some(bound)) = (self, ceiling, &row.bound) else { return };
+        let (Some(set), Some(ceiling), Some(bound)) = (self, ceiling, row.ceiling()) else {
+            return;
+        };
         if (bound.exceeds)(&set.value, &ceiling.value) {
             out.push(above(set, ceiling, join(path, row.key)));
         }
     }
 
     fn fill(&mut self, ceiling: &Self, row: &Row<T>) {
-        let (Some(highest), Some(bound)) = (ceiling, &row.bound) else { return };
+        let (Some(highest), Some(bound)) = (ceiling, row.ceiling()) else { return };
         // What somebody set has been checked, so what is set and exceeds is the value of another ceiling.
         let exceeds = match (self.as_ref().map(|set| &set.value), &row.built_in) {
             (Some(value), _) | (None, Some(value)) => (bound.exceeds)(value, &highest.value),
@@ -130,10 +229,36 @@ impl<T: Setting> Field for Option<Valued<T>> {
     }
 
     fn check_boundable(&self, row: &Row<T>, path: &str, out: &mut Vec<Problem>) {
-        if let (Some(set), None) = (self, &row.bound) {
+        if let (Some(set), None) = (self, row.ceiling()) {
             let place = Place { origin: set.origin.clone(), column: None };
             out.push(Problem { place, key: join(path, row.key), kind: ProblemKind::NotBoundable });
         }
+    }
+
+    fn narrow(&mut self, below: &Self, row: &Row<T>, path: &str, took: Took<'_>) {
+        let (Some(set), Some(bound), true) = (below, &row.bound, row.is_limit) else { return };
+        if self.as_ref().is_none_or(|above| (bound.exceeds)(&above.value, &set.value)) {
+            *self = Some(set.clone());
+            took(join(path, row.key));
+        }
+    }
+
+    fn differ(&self, now: &Self, row: &Row<T>, path: &str, out: &mut Vec<Difference>) {
+        let (Some(bound), true) = (&row.bound, row.is_limit) else { return };
+        let value = |set: &Self| set.as_ref().map(|set| set.value.clone()).or(row.built_in.clone());
+        let (was, is) = (value(self), value(now));
+        let was_stricter = match (&was, &is) {
+            (Some(was), Some(is)) => (bound.exceeds)(is, was),
+            (was, _) => was.is_some(),
+        };
+        let [was, is] = [was, is].map(|value| value.map(|value| value.to_json()));
+        if was != is {
+            out.push(Difference { key: join(path, row.key), was, is, was_stricter });
+        }
+    }
+
+    fn limits(row: &Row<T>, path: &str, out: &mut Vec<String>) {
+        out.extend(row.is_limit.then(|| join(path, row.key)));
     }
 }
 
@@ -192,7 +317,7 @@ impl<T: Setting> Field for BTreeMap<u8, Valued<T>> {
     }
 
     fn check(&self, ceiling: &Self, row: &Row<T>, path: &str, out: &mut Vec<Problem>) {
-        let Some(bound) = &row.bound else { return };
+        let Some(bound) = row.ceiling() else { return };
         for (depth, set) in self {
             if let Some(ceiling) = ceiling.get(depth)
                 && (bound.exceeds)(&set.value, &ceiling.value)
@@ -255,6 +380,18 @@ impl<S: Section> Field for S {
 
     fn check_boundable(&self, row: &Row<()>, path: &str, out: &mut Vec<Problem>) {
         self.check_boundable_keys(&join(path, row.key), out);
+    }
+
+    fn narrow(&mut self, below: &Self, row: &Row<()>, path: &str, took: Took<'_>) {
+        self.narrow_keys(below, &join(path, row.key), took);
+    }
+
+    fn differ(&self, now: &Self, row: &Row<()>, path: &str, out: &mut Vec<Difference>) {
+        self.differ_keys(now, &join(path, row.key), out);
+    }
+
+    fn limits(row: &Row<()>, path: &str, out: &mut Vec<String>) {
+        S::limit_keys(&join(path, row.key), out);
     }
 }
 

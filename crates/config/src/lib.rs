@@ -115,6 +115,7 @@ mod template;
 pub use agent::AgentDefinition;
 pub use audit::AuditSettings;
 pub use config::Config;
+pub use field::{Difference, Limit, Plain};
 pub use loader::{Ignored, Loader};
 pub use origin::{Origin, Valued};
 pub use plugins::PluginSettings;

@@ -11,7 +11,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::field::Listing;
+use crate::field::{Difference, Listing, Took};
 use crate::foreign;
 use crate::node::Node;
 use crate::problem::{Problem, ProblemKind};
@@ -34,6 +34,9 @@ pub(crate) trait Section: Default {
     fn check_keys(&self, ceiling: &Self, path: &str, out: &mut Vec<Problem>);
     fn fill_keys(&mut self, ceiling: &Self);
     fn check_boundable_keys(&self, path: &str, out: &mut Vec<Problem>);
+    fn narrow_keys(&mut self, below: &Self, path: &str, took: Took<'_>);
+    fn differ_keys(&self, now: &Self, path: &str, out: &mut Vec<Difference>);
+    fn limit_keys(path: &str, out: &mut Vec<String>);
 
     fn read_table(&mut self, node: &Node, cx: &mut Reader<'_>) {
         let Some(entries) = node.table() else {
@@ -74,18 +77,34 @@ pub(crate) fn object_schema<S: Section>(mut properties: Map<String, Value>) -> V
 
 /// Declares a section: a struct whose fields are keys.
 ///
-/// `field: Type = "key", built_in VALUE, such_as "EXAMPLE", bound BOUND;` where all after the key may be absent. The
-/// field's documentation becomes the description in the schema and in the template.
+/// `field: Type = "key", built_in VALUE, such_as "EXAMPLE", bound ORDER;` where all after the key may be absent. The
+/// field's documentation becomes the description in the schema and in the template. With `limit ORDER` instead of `bound`, the
+/// strictest value along a chain of agents holds, and a function of the field's name returns it, or what is built in.
 macro_rules! section {
     (@or_none) => { None };
     (@or_none $value:expr) => { Some($value) };
+    (@value [$($doc:literal)*] $field:ident: $type:ty, [$($built_in:expr)?]) => {};
+    (@value [$($doc:literal)*] $field:ident: $type:ty, [], $limit:expr) => {
+        $(#[doc = $doc])*
+        pub fn $field(&self) -> Option<<$type as $crate::field::Limit>::Plain> {
+            $crate::field::Limit::plain(&self.$field)
+        }
+    };
+    (@value [$($doc:literal)*] $field:ident: $type:ty, [$built_in:expr], $limit:expr) => {
+        $(#[doc = $doc])*
+        pub fn $field(&self) -> <$type as $crate::field::Limit>::Plain {
+            $crate::field::Limit::plain(&self.$field)
+                .unwrap_or_else(|| $crate::field::Plain::plain($built_in))
+        }
+    };
     (
         $(#[$meta:meta])*
         $vis:vis struct $name:ident, foreign $foreign:expr => {
             $(
                 $(#[doc = $doc:literal])*
                 $field_vis:vis $field:ident: $type:ty = $key:literal
-                    $(, built_in $built_in:expr)? $(, such_as $such_as:literal)? $(, bound $bound:expr)?;
+                    $(, built_in $built_in:expr)? $(, such_as $such_as:literal)?
+                    $(, bound $bound:expr)? $(, limit $limit:expr)?;
             )*
         }
     ) => {
@@ -93,6 +112,12 @@ macro_rules! section {
         #[derive(Clone, Debug, Default, PartialEq)]
         $vis struct $name {
             $( $(#[doc = $doc])* $field_vis $field: $type, )*
+        }
+
+        impl $name {
+            $( $crate::section::section!(
+                @value [$($doc)*] $field: $type, [$($built_in)?] $(, $limit)?
+            ); )*
         }
 
         // In a scope of its own, so that what is generated for a field cannot meet a method of the type.
@@ -107,7 +132,8 @@ macro_rules! section {
                             doc: concat!($($doc),*).trim_ascii(),
                             built_in: $crate::section::section!(@or_none $($built_in)?),
                         such_as: $crate::section::section!(@or_none $($such_as)?),
-                            bound: $crate::section::section!(@or_none $($bound)?),
+                            bound: $crate::section::section!(@or_none $($bound)? $($limit)?),
+                            is_limit: !concat!($(stringify!($limit))?).is_empty(),
                         }
                     }
                 )*
@@ -167,6 +193,20 @@ macro_rules! section {
 
                 fn check_boundable_keys(&self, path: &str, out: &mut Vec<$crate::problem::Problem>) {
                     $( $crate::field::Field::check_boundable(&self.$field, &Rows::$field(), path, out); )*
+                }
+
+                fn narrow_keys(&mut self, below: &Self, path: &str, took: $crate::field::Took<'_>) {
+                    $( $crate::field::Field::narrow(
+                        &mut self.$field, &below.$field, &Rows::$field(), path, took,
+                    ); )*
+                }
+
+                fn differ_keys(&self, now: &Self, path: &str, out: &mut Vec<$crate::field::Difference>) {
+                    $( $crate::field::Field::differ(&self.$field, &now.$field, &Rows::$field(), path, out); )*
+                }
+
+                fn limit_keys(path: &str, out: &mut Vec<String>) {
+                    $( <$type as $crate::field::Field>::limits(&Rows::$field(), path, out); )*
                 }
             }
         };

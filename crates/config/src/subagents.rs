@@ -1,14 +1,23 @@
 //! `agents.defaults.subagents` and `agents.list[n].subagents`: the limits of a tree.
+//!
+//! One row declares a limit: its key, its type, what it means, what holds where nothing is set, and which of two values is the
+//! stricter. From it come the reading, the merging, the schema, the template, the listings, the ceilings, the fold over a chain
+//! of agents, and the function of its name, which returns what holds.
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
 
 use offshoot_model::MicroUsd;
+use serde_json::Value;
 
 use crate::built_in;
-use crate::ceiling::{agents, count, permission, tools, zero_is_endless};
+use crate::ceiling::{
+    agents, count, greater_is_stricter, permission, smaller_is_stricter, the_first_holds, tools,
+    zero_is_endless,
+};
+use crate::field::{Difference, Listing, Unset};
 use crate::origin::Valued;
-use crate::section::section;
+use crate::section::{Section, section};
 use crate::setting::{
     AllowAgents, Cleanup, Fraction, MaxChildren, MaxDepth, ModelChoice, OnInterrupt, OnParentEnd,
     ToolList,
@@ -20,32 +29,32 @@ section! {
     pub struct SubagentSettings, foreign crate::foreign::SUBAGENTS => {
         /// Whether a sub-agent may spawn.
         pub allow_recursive_spawn: Option<Valued<bool>> = "allowRecursiveSpawn",
-            built_in built_in::ALLOW_RECURSIVE_SPAWN, bound permission();
+            built_in built_in::ALLOW_RECURSIVE_SPAWN, limit permission();
         /// Levels below the root, which is depth 0.
         pub max_depth: Option<Valued<MaxDepth>> = "maxDepth",
-            built_in built_in::MAX_DEPTH, bound count();
+            built_in built_in::MAX_DEPTH, limit count();
         /// Running agents at all depths that are not blocked in a wait; the rest queue. The root's value counts the whole tree,
         /// that of an agent deeper in it what is below that agent.
         pub max_concurrent: Option<Valued<NonZeroU32>> = "maxConcurrent",
-            built_in built_in::MAX_CONCURRENT, bound count();
+            built_in built_in::MAX_CONCURRENT, limit count();
         /// Running agents at each depth, counted like `maxConcurrent`.
         pub max_concurrent_per_level: Option<Valued<NonZeroU32>> = "maxConcurrentPerLevel",
-            bound count();
+            limit count();
         /// Live children of one session, queued ones included.
         pub max_children_per_agent: Option<Valued<MaxChildren>> = "maxChildrenPerAgent",
-            bound count();
+            limit count();
         /// Spawns asked for by agents over the life of the tree.
         pub max_spawns: Option<Valued<NonZeroU32>> = "maxSpawns",
-            built_in built_in::MAX_SPAWNS, bound count();
+            built_in built_in::MAX_SPAWNS, limit count();
         /// Spawns asked for by agents within a minute.
         pub max_spawns_per_minute: Option<Valued<NonZeroU32>> = "maxSpawnsPerMinute",
-            bound count();
+            limit count();
         /// Whether a chain may return to an agent with another in between.
         pub allow_cycles: Option<Valued<bool>> = "allowCycles",
-            built_in built_in::ALLOW_CYCLES, bound permission();
+            built_in built_in::ALLOW_CYCLES, limit permission();
         /// How often the same delegation may stand in one chain.
         pub max_identical_delegations: Option<Valued<NonZeroU32>> = "maxIdenticalDelegations",
-            built_in built_in::MAX_IDENTICAL_DELEGATIONS, bound count();
+            built_in built_in::MAX_IDENTICAL_DELEGATIONS, limit count();
         /// Ids of the agents that may be spawned, or `*` for any; unset is the agent itself.
         pub allow_agents: Option<Valued<AllowAgents>> = "allowAgents", bound agents();
         /// The model of sub-agents; unset inherits.
@@ -54,33 +63,33 @@ section! {
         pub thinking: Option<Valued<String>> = "thinking", such_as "low";
         /// Seconds a run may take, starting and running, and of CPU time while it waits; 0 is no limit.
         pub run_timeout_seconds: Option<Valued<u64>> = "runTimeoutSeconds",
-            built_in built_in::RUN_TIMEOUT_SECONDS, bound zero_is_endless();
+            built_in built_in::RUN_TIMEOUT_SECONDS, limit zero_is_endless();
         /// Seconds without any sign of life while running; 0 is no limit.
         pub idle_timeout_seconds: Option<Valued<u64>> = "idleTimeoutSeconds",
-            built_in built_in::IDLE_TIMEOUT_SECONDS, bound zero_is_endless();
+            built_in built_in::IDLE_TIMEOUT_SECONDS, limit zero_is_endless();
         /// Seconds between the request to stop and the kill.
         pub grace_seconds: Option<Valued<u64>> = "graceSeconds",
-            built_in built_in::GRACE_SECONDS, bound count();
+            built_in built_in::GRACE_SECONDS, limit count();
         /// Bytes that a run may answer with; one that exceeds them is ended. 0 is no limit.
         pub max_output_bytes: Option<Valued<u64>> = "maxOutputBytes",
-            built_in built_in::MAX_OUTPUT_BYTES, bound zero_is_endless();
+            built_in built_in::MAX_OUTPUT_BYTES, limit zero_is_endless();
         /// Minutes until an ended run is hidden; 0 is never.
         pub archive_after_minutes: Option<Valued<u64>> = "archiveAfterMinutes",
             built_in built_in::ARCHIVE_AFTER_MINUTES, bound zero_is_endless();
         /// Milliseconds for one attempt to deliver a result.
         pub announce_timeout_ms: Option<Valued<NonZeroU64>> = "announceTimeoutMs",
-            built_in built_in::ANNOUNCE_TIMEOUT_MS, bound count();
+            built_in built_in::ANNOUNCE_TIMEOUT_MS, limit count();
         /// Bytes of a result that a parent gets whole; larger ones arrive as head, tail and reference.
         pub result_inline_bytes: Option<Valued<u64>> = "resultInlineBytes",
-            built_in built_in::RESULT_INLINE_BYTES, bound count();
+            built_in built_in::RESULT_INLINE_BYTES, limit count();
         /// What becomes of a session after delivery.
-        pub cleanup: Option<Valued<Cleanup>> = "cleanup", built_in built_in::CLEANUP;
+        pub cleanup: Option<Valued<Cleanup>> = "cleanup", built_in built_in::CLEANUP, limit smaller_is_stricter();
         /// What a parent's end means for its children.
         pub on_parent_end: Option<Valued<OnParentEnd>> = "onParentEnd",
-            built_in built_in::ON_PARENT_END;
+            built_in built_in::ON_PARENT_END, limit greater_is_stricter();
         /// What becomes of a run whose supervisor died; pieces of a map or fanout are run again.
         pub on_interrupt: Option<Valued<OnInterrupt>> = "onInterrupt",
-            built_in built_in::ON_INTERRUPT;
+            built_in built_in::ON_INTERRUPT, limit greater_is_stricter();
         /// Rights of sub-agents.
         pub tools: Option<Valued<ToolList>> = "tools",
             built_in ToolList::default(), bound tools();
@@ -90,7 +99,7 @@ section! {
         pub budget: BudgetSettings = "budget";
         /// Seconds for the whole tree, queueing included; 0 or unset is no limit. The value of an agent deeper in the tree
         /// counts for what is below that agent, from its first child on.
-        pub deadline_seconds: Option<Valued<u64>> = "deadlineSeconds", bound zero_is_endless();
+        pub deadline_seconds: Option<Valued<u64>> = "deadlineSeconds", limit zero_is_endless();
         /// When an agent that cannot run is no longer tried.
         pub breaker: BreakerSettings = "breaker";
         /// How a run that failed for a passing reason is repeated.
@@ -98,21 +107,61 @@ section! {
     }
 }
 
+impl SubagentSettings {
+    /// Narrows the limits by what an agent further down a chain has set, and returns the keys of the values that it took.
+    pub fn narrow(&mut self, below: &Self) -> Vec<String> {
+        let mut taken = Vec::new();
+        self.narrow_keys(below, "", &mut |key| taken.push(key));
+        taken
+    }
+
+    /// Returns the limits that are not those of `now`, with the stricter of the two. What is not set is what is built in.
+    pub fn differences(&self, now: &Self) -> Vec<Difference> {
+        let mut differences = Vec::new();
+        self.differ_keys(now, "", &mut differences);
+        differences
+    }
+
+    /// Returns the keys of the limits.
+    pub fn limits() -> Vec<String> {
+        let mut keys = Vec::new();
+        Self::limit_keys("", &mut keys);
+        keys
+    }
+
+    /// Returns whether these set a key, to the value and from the place that the others have.
+    pub fn sets(&self, key: &str, others: &Self) -> bool {
+        let value = |settings: &Self| settings.listed(key, Unset::Omitted);
+        value(self).is_some_and(|own| value(others) == Some(own))
+    }
+
+    /// Returns the value behind a key, or what is built in. None where neither is there.
+    pub fn value(&self, key: &str) -> Option<Valued<Value>> {
+        self.listed(key, Unset::BuiltIn)
+    }
+
+    fn listed(&self, key: &str, unset: Unset) -> Option<Valued<Value>> {
+        let mut listing = Listing { values: Vec::new(), unset };
+        self.list_keys("", &mut listing);
+        listing.values.into_iter().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+}
+
 section! {
     /// What a tree may use up, and how spawns divide it.
     pub struct BudgetSettings, foreign &[] => {
         /// Tokens of all four kinds together; 0 is none at all.
-        pub tokens: Option<Valued<u64>> = "tokens", bound count();
+        pub tokens: Option<Valued<u64>> = "tokens", limit count();
         /// Dollars; 0 is none at all.
-        pub usd: Option<Valued<MicroUsd>> = "usd", bound count();
+        pub usd: Option<Valued<MicroUsd>> = "usd", limit count();
         /// The share of what is left that a spawn reserves when it asks for no amount.
         pub share: Option<Valued<Fraction>> = "share",
-            built_in built_in::BUDGET_SHARE, bound count();
+            built_in built_in::BUDGET_SHARE, limit count();
         /// The share that many children at once leave to their parent.
-        pub keep: Option<Valued<Fraction>> = "keep", built_in built_in::BUDGET_KEEP;
+        pub keep: Option<Valued<Fraction>> = "keep", built_in built_in::BUDGET_KEEP, limit greater_is_stricter();
         /// Whether a runtime whose cost nobody knows may run under a budget in dollars.
         pub allow_unknown_cost: Option<Valued<bool>> = "allowUnknownCost",
-            built_in built_in::BUDGET_ALLOW_UNKNOWN_COST, bound permission();
+            built_in built_in::BUDGET_ALLOW_UNKNOWN_COST, limit permission();
     }
 }
 
@@ -121,10 +170,10 @@ section! {
     pub struct BreakerSettings, foreign &[] => {
         /// Faults of the runtime in a row; 0 switches the breaker off.
         pub failures: Option<Valued<u32>> = "failures",
-            built_in built_in::BREAKER_FAILURES, bound zero_is_endless();
+            built_in built_in::BREAKER_FAILURES, limit zero_is_endless();
         /// Seconds until one is tried again.
         pub cooldown_seconds: Option<Valued<u64>> = "cooldownSeconds",
-            built_in built_in::BREAKER_COOLDOWN_SECONDS;
+            built_in built_in::BREAKER_COOLDOWN_SECONDS, limit greater_is_stricter();
     }
 }
 
@@ -133,11 +182,11 @@ section! {
     pub struct RetrySettings, foreign &[] => {
         /// Attempts after the first. The built-in number holds where the runtime goes on where the run was, as Claude Code
         /// does; elsewhere it is 0.
-        pub count: Option<Valued<u32>> = "count", built_in built_in::RETRIES_COUNT, bound count();
+        pub count: Option<Valued<u32>> = "count", built_in built_in::RETRIES_COUNT, limit count();
         /// Seconds before the first repetition; each further one waits twice as long.
         pub backoff_seconds: Option<Valued<u64>> = "backoffSeconds",
-            built_in built_in::RETRIES_BACKOFF_SECONDS;
+            built_in built_in::RETRIES_BACKOFF_SECONDS, limit greater_is_stricter();
         /// How far a wait is moved at random, as a share of it.
-        pub jitter: Option<Valued<Fraction>> = "jitter", built_in built_in::RETRIES_JITTER;
+        pub jitter: Option<Valued<Fraction>> = "jitter", built_in built_in::RETRIES_JITTER, limit the_first_holds();
     }
 }

@@ -38,19 +38,6 @@ impl<T> Term<T> {
     }
 }
 
-/// The stricter of two explicit values; of two equal ones the first, which stands higher in the chain.
-pub(crate) fn strictest<T: Clone>(
-    above: Option<&Term<T>>,
-    below: Option<Term<T>>,
-    is_stricter: impl Fn(&T, &T) -> bool,
-) -> Option<Term<T>> {
-    match (above, below) {
-        (Some(above), Some(below)) if is_stricter(&below.value, &above.value) => Some(below),
-        (Some(above), _) => Some(above.clone()),
-        (None, below) => below,
-    }
-}
-
 /// The setting behind a refusal, by its key within the agent: the explicit value, else the built-in one, else nothing governs.
 pub(crate) fn governed_by<T: Serialize>(
     key: &str,

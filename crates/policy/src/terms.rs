@@ -11,7 +11,6 @@
 //! the first explicit value replaces that, whichever way, and from then on values only become stricter.
 
 mod limits;
-mod strictness;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -24,7 +23,8 @@ use offshoot_model::Origin;
 use crate::rights::{Scope, ToolRule};
 use crate::term::Term;
 
-pub use limits::{Difference, Limits};
+pub use limits::Limits;
+pub use offshoot_config::Difference;
 
 /// The terms under which one session spawns. Made once per admitted run and shared.
 #[derive(Clone, Debug, PartialEq)]
@@ -113,7 +113,7 @@ impl Terms {
             Origin::Piece => built_in::ON_INTERRUPT_OF_PIECES,
             Origin::Root | Origin::Agent => built_in::ON_INTERRUPT,
         };
-        self.on_interrupt.as_ref().map_or(built_in, |term| term.value)
+        self.on_interrupt.as_ref().map_or(built_in, |set| set.value)
     }
 }
 

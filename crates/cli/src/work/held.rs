@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use offshoot_config::{AgentId, Config, Loader, Origin};
-use offshoot_policy::{Difference, Limits, Terms};
+use offshoot_config::{AgentId, Config, Loader, Origin, SubagentSettings};
+use offshoot_policy::{Difference, Terms};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -52,7 +52,8 @@ pub(crate) fn changes(
 ) -> Result<Vec<Change>, Failure> {
     let is = held(config, agent);
     let mut changes = Vec::new();
-    let limit = |key: &&String| Limits::KEYS.contains(&key.as_str());
+    let limits = SubagentSettings::limits();
+    let limit = |key: &&String| limits.contains(key);
     let recorded = was
         .iter()
         .filter(|(key, _)| limit(key))
@@ -61,16 +62,11 @@ pub(crate) fn changes(
     for Difference { key, was: before, is: now, was_stricter } in
         recorded.differences(&Terms::root(config, agent))
     {
-        if key == ON_INTERRUPT && !was.contains_key(key) {
+        if key == ON_INTERRUPT && !was.contains_key(&key) {
             continue;
         }
-        let value = |text: &offshoot_model::JsonText| {
-            serde_json::from_str(text.as_str()).expect("it was written a moment ago")
-        };
-        let before: Option<Value> = before.as_ref().map(value);
         let holds = before.clone().filter(|_| was_stricter);
-        let is = now.as_ref().map(value);
-        changes.push(Change { key: key.to_owned(), was: before, is, holds });
+        changes.push(Change { key, was: before, is: now, holds });
     }
     let keys: BTreeSet<&String> = was.keys().chain(is.keys()).filter(|key| !limit(key)).collect();
     for key in keys {

@@ -15,7 +15,7 @@ macro_rules! choice {
         $name:ident { $( $(#[$variant_meta:meta])* $variant:ident = $word:literal, )* }
     ) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
         pub enum $name {
             $( $(#[$variant_meta])* #[serde(rename = $word)] $variant, )*
         }

@@ -16,7 +16,7 @@ pub(super) fn check(
 ) -> Result<BudgetGrant, Refusal> {
     let Question { caller, load, request, runtime, .. } = *question;
     let left = load.books.ledger.left(caller.run);
-    let share = caller.terms.budget_share();
+    let share = caller.terms.budget.share();
     let reserve = |unit: Unit| -> Result<Option<u64>, Refusal> {
         let (left, asked) = (unit.of(left), asked(request, unit));
         let amount = match (asked, left) {
@@ -66,7 +66,8 @@ fn check_bounded(
     terms: &Terms,
     runtime: &RuntimeFacts,
 ) -> Result<(), Refusal> {
-    if grant.usd.is_none() || runtime.cost != CostKind::Unknown || terms.allow_unknown_cost() {
+    if grant.usd.is_none() || runtime.cost != CostKind::Unknown || terms.budget.allow_unknown_cost()
+    {
         return Ok(());
     }
     let message = format!(

@@ -94,11 +94,11 @@ fn the_strictest_explicit_limit_holds_whoever_set_it() {
     check("runTimeoutSeconds = 0", "", &timeout, 0);
     let spawns = |terms: &Terms| u64::from(terms.max_spawns());
     check("maxSpawns = 10", "maxSpawns = 100", &spawns, 10);
-    let keep = |terms: &Terms| u64::from(terms.budget_keep().as_millionths());
+    let keep = |terms: &Terms| u64::from(terms.budget.keep().as_millionths());
     check("budget = { keep = 0.1 }", "budget = { keep = 0.5 }", &keep, 500_000);
-    let cooldown = |terms: &Terms| terms.breaker_cooldown_seconds();
+    let cooldown = |terms: &Terms| terms.breaker.cooldown_seconds();
     check("breaker = { cooldownSeconds = 9 }", "breaker = { cooldownSeconds = 99 }", &cooldown, 99);
-    let failures = |terms: &Terms| u64::from(terms.breaker_failures());
+    let failures = |terms: &Terms| u64::from(terms.breaker.failures());
     check("breaker = { failures = 0 }", "breaker = { failures = 5 }", &failures, 5);
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use offshoot_config::Cleanup;
 use offshoot_config::{CostKind, OnInterrupt, OnParentEnd};
 use offshoot_model::{Grant, Origin, SpawnRequest};
-use offshoot_policy::{Limits, Term, Terms};
+use offshoot_policy::{Limits, Terms};
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 
@@ -18,12 +18,12 @@ const TOOLS: [&str; 5] = ["read", "write", "exec", "fetch", "spawn"];
 fn wider(below: &Limits, above: &Limits) -> Vec<&'static str> {
     let mut found = Vec::new();
     macro_rules! check {
-        ($($name:ident: $order:expr),* $(,)?) => {
-            $( if let (Some(above), below) = (&above.$name, &below.$name) {
+        ($($($name:ident).+: $order:expr),* $(,)?) => {
+            $( if let (Some(above), below) = (&above.$($name).+, &below.$($name).+) {
                 let below = below.as_ref().map(|term| &term.value);
                 // Where somebody above has a say, somebody has one here.
                 if below.is_none_or(|below| $order(below, &above.value)) {
-                    found.push(stringify!($name));
+                    found.push(stringify!($($name).+));
                 }
             } )*
         };
@@ -49,14 +49,14 @@ fn wider(below: &Limits, above: &Limits) -> Vec<&'static str> {
         max_concurrent_per_level: greater, max_children_per_agent: greater, max_spawns: greater,
         max_spawns_per_minute: greater, allow_cycles: greater, max_identical_delegations: greater,
         run_timeout_seconds: longer, idle_timeout_seconds: longer, grace_seconds: greater,
-        announce_timeout_ms: greater, result_inline_bytes: greater, budget_tokens: greater,
-        budget_usd: greater, budget_share: greater, budget_keep: less,
-        allow_unknown_cost: greater, deadline_seconds: longer, breaker_failures: longer,
-        breaker_cooldown_seconds: less, retries_count: greater, retries_backoff_seconds: less,
+        announce_timeout_ms: greater, result_inline_bytes: greater, budget.tokens: greater,
+        budget.usd: greater, budget.share: greater, budget.keep: less,
+        budget.allow_unknown_cost: greater, deadline_seconds: longer, breaker.failures: longer,
+        breaker.cooldown_seconds: less, retries.count: greater, retries.backoff_seconds: less,
         cleanup: left(Cleanup::Keep),
         on_parent_end: left(OnParentEnd::Cascade),
         on_interrupt: left(OnInterrupt::Lost),
-        retries_jitter: changed,
+        retries.jitter: changed,
     }
     found
 }
@@ -240,11 +240,10 @@ fn the_agent_that_set_a_value_is_named() {
     let config = config(text);
     let root = Terms::root(&config, &agent("main"));
     let terms = root.child(&config, &agent("b")).child(&config, &agent("a"));
-    let setter = |term: Option<&Term<_>>| term.and_then(Term::agent).cloned();
-    assert_eq!(setter(terms.max_depth.as_ref()), Some(agent("b")), "the first of two equal ones");
-    let spawns = terms.max_spawns.as_ref().and_then(Term::agent).cloned();
-    assert_eq!(spawns, Some(agent("a")));
-    assert_eq!(root.max_spawns.as_ref().and_then(Term::agent), None, "the defaults");
+    let setter = |terms: &Terms, key| terms.governing(key).expect("it has a value").agent;
+    assert_eq!(setter(&terms, "maxDepth").as_deref(), Some("b"), "the first of two equal ones");
+    assert_eq!(setter(&terms, "maxSpawns").as_deref(), Some("a"));
+    assert_eq!(setter(&root, "maxSpawns"), None, "the defaults");
     assert_eq!(root.governing("deadlineSeconds"), None);
     assert_eq!(root.governing("nonsense"), None);
 }

@@ -38,7 +38,7 @@ impl Machine {
             let weights: Vec<u32> = spends.iter().zip(&asked).map(weight).collect();
             let asked = asked.into_iter().flatten().fold(0, u64::saturating_add);
             let rest = BudgetGrant { tokens: Some(left.saturating_sub(asked)), usd: None };
-            let parts = divide(rest, live.terms.budget_keep(), &weights);
+            let parts = divide(rest, live.terms.budget.keep(), &weights);
             for (((request, ..), weight), part) in wanted.iter_mut().zip(weights).zip(parts) {
                 if weight > 0 {
                     let budget = request.budget.get_or_insert_default();

@@ -154,8 +154,8 @@ impl Machine {
         reason: &Reason,
     ) {
         let limits = BreakerLimits {
-            failures: terms.breaker_failures(),
-            cooldown: Duration::from_secs(terms.breaker_cooldown_seconds()),
+            failures: terms.breaker.failures(),
+            cooldown: Duration::from_secs(terms.breaker.cooldown_seconds()),
         };
         let turn = self.books.breakers.ended(agent, run, reason, limits, now);
         match turn {

@@ -49,10 +49,10 @@ impl Machine {
         live.earlier = Some(Box::new((usage, cost)));
         live.told = None;
         let (attempt, continues) = (live.attempt + 1, live.resumes);
-        let first = Duration::from_secs(live.under.retries_backoff_seconds());
-        let wait = backoff(first, live.faults + 1, live.under.retries_jitter(), id);
+        let first = Duration::from_secs(live.under.retries.backoff_seconds());
+        let wait = backoff(first, live.faults + 1, live.under.retries.jitter(), id);
         // A service that refused may have said when to come again. A part is added, so that not all come at that moment.
-        let asked = asked.map(|asked| backoff_by(asked, live.under.retries_jitter(), id));
+        let asked = asked.map(|asked| backoff_by(asked, live.under.retries.jitter(), id));
         let wait = asked.map_or(wait, |asked| asked.max(wait));
         self.slots.give_back(lease);
         self.queued += 1;

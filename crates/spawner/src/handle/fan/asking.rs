@@ -38,7 +38,7 @@ pub(super) async fn all(
     mut hand_on: impl FnMut(Vec<Ask>, Option<OwnedSemaphorePermit>) -> Result<(), SpawnerError>,
 ) -> Result<(), SpawnerError> {
     let terms = Terms::root(&tree.config, &tree.agent);
-    let divides = terms.budget_tokens.is_some() || terms.budget_usd.is_some();
+    let divides = terms.budget.tokens.is_some() || terms.budget.usd.is_some();
     // The pieces of a map have one task, which is kept once.
     let mut last: Option<(Arc<str>, Payload)> = None;
     let mut asks = asks.into_iter().peekable();
