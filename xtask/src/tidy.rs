@@ -7,7 +7,7 @@ mod arrows;
 mod doc_words;
 mod docs;
 mod invariants;
-mod layer_table;
+pub(crate) mod layer_table;
 mod lints;
 mod locks;
 mod rooms;
