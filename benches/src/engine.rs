@@ -101,7 +101,8 @@ pub(crate) fn exec() -> Result<ExecRuntime> {
 
 /// Processes with a keeper, as the command has them. Must be called inside a tokio runtime.
 pub(crate) fn processes() -> Result<Processes> {
-    let keeper = KeeperCommand { program: std::env::current_exe()?, args: vec![KEEPER.into()] };
+    let keeper =
+        KeeperCommand { program: std::env::current_exe()?, args: vec![KEEPER.into()], log: None };
     // No subreaper: peers start processes in this one, too.
     Ok(Processes::start(Options { keeper: Some(keeper), ..Options::default() })?)
 }

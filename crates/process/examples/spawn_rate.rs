@@ -32,7 +32,8 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
 
 #[expect(clippy::print_stdout, reason = "an example speaks")]
 async fn compare(children: usize, at_once: usize) -> Result<(), Box<dyn Error>> {
-    let keeper = KeeperCommand { program: std::env::current_exe()?, args: vec!["keeper".into()] };
+    let keeper =
+        KeeperCommand { program: std::env::current_exe()?, args: vec!["keeper".into()], log: None };
     // Before the sub-reaper flag is set, which cannot be taken back for the others.
     let plain = Processes::start(Options::default())?;
     let held =

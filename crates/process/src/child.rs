@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::capture::Reader;
 use crate::group::Group;
 use crate::input::Input;
+use crate::remains::Ended;
 use crate::stop::{Ladder, Move};
 use crate::{CpuClock, Finished, Identity, StopSignal};
 
@@ -73,25 +74,29 @@ impl Child {
                         None
                     }
                 };
+                let Some(step) = step else { continue };
+                tracing::info!(pid = group.identity().pid, ?step, "process is stopped");
                 match step {
-                    None => {}
-                    Some(Move::Ask) => group.ask(),
-                    Some(Move::Kill) => group.kill(),
-                    Some(Move::GiveUp) => break false,
+                    Move::Ask => group.ask(),
+                    Move::Kill => group.kill(),
+                    Move::GiveUp => break false,
                 }
             }
         };
+        let pid = group.identity().pid;
         let ended = if ended { group.end().await } else { group.give_up() };
+        let Ended { exit, stragglers, lost, .. } = ended;
+        tracing::debug!(pid, ?exit, stragglers, lost, "process ended");
         let (stdout, stderr) = tokio::join!(stdout.finish(), stderr.finish());
         Finished {
-            exit: ended.exit,
+            exit,
             stop: ladder.rung(),
             stdout,
             stderr,
             input_error,
-            stragglers: ended.stragglers,
+            stragglers,
             strays: ended.strays,
-            lost: ended.lost,
+            lost,
         }
     }
 }

@@ -28,8 +28,9 @@ pub use state::{KeeperState, keeper_of};
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, RawFd};
+use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rustix::io::{read, retry_on_intr, write};
 
@@ -44,12 +45,14 @@ const LEDGER: &str = "keeper";
 const READY: &[u8] = b"offshoot-keeper 4\n";
 
 /// How a keeper is started. The program must call [`run_keeper`] first thing when it is given these arguments.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct KeeperCommand {
     /// Absolute.
     pub program: PathBuf,
     /// Without the program itself.
     pub args: Vec<OsString>,
+    /// The standard error of the keeper, where the program writes its log. None leads nowhere.
+    pub log: Option<Arc<OwnedFd>>,
 }
 
 /// Is the keeper, until its supervisor has ended and nothing of it is left. Never comes back.
@@ -61,8 +64,11 @@ pub struct KeeperCommand {
 pub fn run_keeper() -> ! {
     let code = match hold() {
         Ok(()) => 0,
-        // There is nobody to tell: standard error leads nowhere, and the supervisor sees the silence.
-        Err(_) => 1,
+        // The supervisor sees the silence.
+        Err(error) => {
+            tracing::error!(error = error.to_string(), "keeper failed");
+            1
+        }
     };
     std::process::exit(code)
 }
@@ -75,6 +81,8 @@ fn hold() -> io::Result<()> {
     let _ = rustix::process::setsid();
     std::env::set_current_dir("/")?;
     close_inherited()?;
+    // Said before the supervisor goes on: what it draws on the terminal then must not be torn.
+    tracing::debug!(pid = std::process::id(), "keeper ready");
     let mut line = io::stdout().lock();
     line.write_all(READY)?;
     line.flush()?;
@@ -83,13 +91,21 @@ fn hold() -> io::Result<()> {
     let ledger = io::stdin().as_fd().try_clone_to_owned()?;
     match Left::read(&ledger.into())? {
         Some(Left { token, cgroup, groups }) => {
+            tracing::warn!(groups = groups.len(), "supervisor gone, its processes are killed");
             sweep::groups(&groups);
             let swept = sweep::carriers(&token);
+            tracing::info!(
+                control_group = cgroup.is_some(),
+                "processes of the supervisor are gone"
+            );
             // Last, because it ends this process too, where that was started inside and could not be put out.
             cgroup.iter().for_each(|cgroup| cgroup::end(cgroup));
             swept
         }
-        None => Ok(()),
+        None => {
+            tracing::debug!("supervisor ended in order");
+            Ok(())
+        }
     }
 }
 

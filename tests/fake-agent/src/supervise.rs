@@ -107,7 +107,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> io::Result<ExitCode> 
             Some("--many") => flags.many = Some(crate::act::number(args.next())?),
             Some("--keeper") => {
                 let (program, args) = (std::env::current_exe()?, vec!["keeper".into()]);
-                flags.options.keeper = Some(KeeperCommand { program, args });
+                flags.options.keeper = Some(KeeperCommand { program, args, log: None });
             }
             Some("--again") => flags.again = true,
             Some("--mark") => {

@@ -300,7 +300,8 @@ fn check_nothing_is_left(all: &[Came]) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_agent_ends_as_the_table_says() {
     // Built before anything else starts a process: from then on orphans of this process are the runs'.
-    let keeper = KeeperCommand { program: fake_agent().to_owned(), args: vec!["keeper".into()] };
+    let keeper =
+        KeeperCommand { program: fake_agent().to_owned(), args: vec!["keeper".into()], log: None };
     let options = Options { keeper: Some(keeper), subreaper: true, ..Options::default() };
     let processes = Processes::start(options).expect("processes");
     let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];

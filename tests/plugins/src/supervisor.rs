@@ -41,7 +41,7 @@ impl Host for Printer {
 async fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [keeper, folder, command @ ..] = &args[..] else { panic!("too few arguments") };
-    let keeper = KeeperCommand { program: keeper.into(), args: vec!["keeper".into()] };
+    let keeper = KeeperCommand { program: keeper.into(), args: vec!["keeper".into()], log: None };
     let options = Options { keeper: Some(keeper), subreaper: true, ..Options::default() };
     let processes = Some(Processes::start(options).expect("processes can be held"));
     let folder = Path::new(folder);

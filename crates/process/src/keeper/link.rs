@@ -44,6 +44,7 @@ impl Link {
         let flags = SocketFlags::CLOEXEC;
         let (stdout, line) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)
             .map_err(|error| start(error.into()))?;
+        let log = command.log.as_ref().map(|log| log.try_clone()).transpose().map_err(start)?;
         #[expect(clippy::disallowed_methods, reason = "this is the crate that starts processes")]
         let child = Command::new(&command.program)
             .args(&command.args)
@@ -51,7 +52,7 @@ impl Link {
             .current_dir("/")
             .stdin(stdin)
             .stdout(stdout)
-            .stderr(Stdio::null())
+            .stderr(log.map_or_else(Stdio::null, Stdio::from))
             .spawn()
             .map_err(start)?;
         let process = ProcessId::new(child.id()).expect("a child's number is above 1");
@@ -72,6 +73,7 @@ impl Link {
             // Where it has to stay inside it ends together with those whom it kills, as the last thing that it does.
             let _ = cgroup.put_out(link.process);
         }
+        tracing::debug!(keeper = link.pid(), "keeper started");
         Ok(link)
     }
 

@@ -24,7 +24,8 @@ fn hanging(processes: &Processes) -> Child {
 #[tokio::test]
 async fn only_what_is_recorded_is_killed() {
     let processes = Processes::start(Options::default()).expect("processes can be held");
-    let command = KeeperCommand { program: fake_agent().into(), args: vec!["keeper".into()] };
+    let command =
+        KeeperCommand { program: fake_agent().into(), args: vec!["keeper".into()], log: None };
     let children: Vec<Child> = (0..5).map(|_| hanging(&processes)).collect();
     let [known, told, removed, reused, unknown] =
         [0, 1, 2, 3, 4].map(|index: usize| children[index].identity());
@@ -48,7 +49,8 @@ async fn only_what_is_recorded_is_killed() {
 
 #[tokio::test]
 async fn a_keeper_is_not_woken_by_what_starts_and_ends() {
-    let command = KeeperCommand { program: fake_agent().into(), args: vec!["keeper".into()] };
+    let command =
+        KeeperCommand { program: fake_agent().into(), args: vec!["keeper".into()], log: None };
     let mut link = Link::start(&command, TOKEN, None, [].into_iter()).expect("a keeper comes up");
     let before = times_it_slept(link.pid());
     // Nobody has such a number: it is over what the kernel gives.
@@ -76,7 +78,8 @@ async fn whoever_carries_the_token_is_killed() {
     let token = processes.token();
     // Both carry the token of `processes`: a keeper of another one kills neither.
     let [carrier, other] = [carrier, other].map(Watched::new);
-    let command = KeeperCommand { program: fake_agent().into(), args: vec!["keeper".into()] };
+    let command =
+        KeeperCommand { program: fake_agent().into(), args: vec!["keeper".into()], log: None };
     Link::start(&command, TOKEN, None, [].into_iter()).expect("a keeper comes up").break_off();
     assert!(!carrier.is_gone() && !other.is_gone());
     Link::start(&command, token, None, [].into_iter()).expect("a keeper comes up").break_off();
@@ -86,7 +89,8 @@ async fn whoever_carries_the_token_is_killed() {
 #[tokio::test]
 async fn a_keeper_that_is_stopped_can_be_told() {
     use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
-    let command = KeeperCommand { program: fake_agent().into(), args: vec!["keeper".into()] };
+    let command =
+        KeeperCommand { program: fake_agent().into(), args: vec!["keeper".into()], log: None };
     let link = Link::start(&command, TOKEN, None, [].into_iter()).expect("a keeper comes up");
     let pid = link.pid();
     assert_eq!(state::state_of(pid), KeeperState::Holds { pid });

@@ -79,6 +79,21 @@ impl Inner {
 
     /// Sends a notice, where there is a receiver.
     pub(super) fn notice(&self, notice: Notice) {
+        match &notice {
+            Notice::Stray(stray) => {
+                tracing::warn!(
+                    pid = stray.pid,
+                    "process belongs to no run, ends with the last one"
+                );
+            }
+            Notice::KeeperFailed { pid, found, error: None } => {
+                tracing::warn!(keeper = pid, ?found, "keeper failed, replaced");
+            }
+            Notice::KeeperFailed { pid, found, error: Some(error) } => {
+                let error = error.to_string();
+                tracing::error!(keeper = pid, ?found, error, "keeper failed, none in its place");
+            }
+        }
         if let Some(notices) = &self.notices {
             // One that has stopped to listen does not want to know.
             let _ = notices.send(notice);

@@ -43,6 +43,8 @@ impl Processes {
             ended.as_mut().enable();
             match self.attempt(&mut program) {
                 Err(error) if error.is_pressure() && self.0.has_children() => {
+                    let error = error.to_string();
+                    tracing::warn!(error, "start waits until another process has ended");
                     ended.await;
                     woken = true;
                 }
@@ -51,6 +53,7 @@ impl Processes {
                     if woken || error.is_pressure() {
                         self.0.ended.notify_one();
                     }
+                    tracing::warn!(error = error.to_string(), "process not started");
                     return Err(error);
                 }
                 Ok(child) => return Ok(child),
@@ -91,6 +94,8 @@ impl Processes {
         let identity = Identity { pid: process.get(), start_time };
         starting.enter(identity)?;
         unborn.held();
+        // Its arguments and its environment may hold secrets.
+        tracing::debug!(pid = identity.pid, program = ?path.file_name().unwrap_or_default(), "process started");
         let group = Group::new(self.0.clone(), process, identity, mark, exit);
         out_reader.show_to(stdout.tap.take());
         err_reader.show_to(stderr.tap.take());

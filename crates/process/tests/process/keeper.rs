@@ -20,7 +20,8 @@ pub(super) fn signal(pid: u32, signal: Signal) {
 }
 
 fn kept() -> Options {
-    let keeper = KeeperCommand { program: fake_agent().into(), args: vec!["keeper".into()] };
+    let keeper =
+        KeeperCommand { program: fake_agent().into(), args: vec!["keeper".into()], log: None };
     Options { keeper: Some(keeper), ..Options::default() }
 }
 
@@ -141,7 +142,7 @@ fn a_dead_keeper_is_replaced_at_the_next_start() {
 #[test]
 fn a_keeper_that_is_none_is_an_error() {
     let start = |program: &str| {
-        let keeper = KeeperCommand { program: program.into(), args: vec![] };
+        let keeper = KeeperCommand { program: program.into(), args: vec![], log: None };
         Processes::start(Options { keeper: Some(keeper), ..Options::default() })
     };
     let error = start("/bin/true").expect_err("it says nothing");
