@@ -24,6 +24,7 @@ use offshoot_model::RunId;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
+use tracing::{Instrument, Span, error_span};
 
 use self::seats::{Holder, Seat, Seats};
 use crate::caller::Supervised;
@@ -243,7 +244,8 @@ async fn accept(
             Some(_) = connections.join_next() => {}
             Some(insider) = inside.recv() => {
                 if let Some(visitor) = Visitor::inside(insider) {
-                    connections.spawn(connection::serve(visitor, Arc::clone(&shared)));
+                    let span = visitor.span();
+                    connections.spawn(connection::serve(visitor, Arc::clone(&shared)).instrument(span));
                 }
             }
             accepted = listener.accept() => match accepted {
@@ -253,13 +255,20 @@ async fn accept(
                     match seats.take(holder, &shared.limits) {
                         Ok(seat) => {
                             visitor.seat = Some(seat);
-                            connections.spawn(connection::serve(visitor, Arc::clone(&shared)));
+                            let span = visitor.span();
+                            connections.spawn(connection::serve(visitor, Arc::clone(&shared)).instrument(span));
                         }
-                        Err(message) => visitor.send_away(&message),
+                        Err(message) => {
+                            tracing::warn!(pid = visitor.peer.pid, "connection refused, too many are open");
+                            visitor.send_away(&message);
+                        }
                     }
                 }
                 // No descriptor left, as a rule; whoever connects stays in the queue.
-                Err(_) => breathe().await,
+                Err(error) => {
+                    tracing::warn!(%error, "connection not accepted, tried again");
+                    breathe().await;
+                }
             },
         }
     }
@@ -277,6 +286,11 @@ impl Visitor {
     fn inside(Insider { stream, run }: Insider) -> Option<Self> {
         let peer = Peer::of(&stream).ok()?;
         Some(Self { stream, peer, lineage: None, known: Some(CallerKind::Run(run)), seat: None })
+    }
+
+    /// The span of its connection. The run is recorded once it is known.
+    fn span(&self) -> Span {
+        error_span!("connection", pid = self.peer.pid, run = tracing::field::Empty)
     }
 
     /// For whom it is counted, as far as its parents tell before it says anything. Only where places are scarce is it worth

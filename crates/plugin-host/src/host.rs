@@ -16,6 +16,7 @@ use offshoot_runtime::{Ruling, StopSignal};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
+use tracing::Span;
 
 /// What a plugin says for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,13 +45,16 @@ pub struct Surroundings {
 
 /// The part of a plugin that tells what cannot be read.
 pub(crate) const UNREADABLE: &str = "events";
-/// Levels of the log that are ours to write.
+/// Levels of the log.
+const ERROR: u32 = 1;
 const WARN: u32 = 2;
+const INFO: u32 = 3;
+const DEBUG: u32 = 4;
 const TRACE: u32 = 5;
 
-/// The host of one plugin, as it crosses.
-pub(crate) fn host(surroundings: Surroundings) -> HostRef {
-    Host_TO::from_value(PluginsHost(surroundings), TD_Opaque)
+/// The host of one plugin, as it crosses. Its lines are logged within the span.
+pub(crate) fn host(surroundings: Surroundings, span: Span) -> HostRef {
+    Host_TO::from_value(PluginsHost { surroundings, span }, TD_Opaque)
 }
 
 /// The host of one run, as it crosses. Ends of turns go to `turns`, where there are some.
@@ -61,7 +65,10 @@ pub(crate) fn run_host(
     log: Option<Log>,
 ) -> RunHostRef {
     let home = Home(Handle::try_current().ok());
-    RunHost_TO::from_value(RunsHost { host, stop, turns, log, home }, TD_Opaque)
+    RunHost_TO::from_value(
+        RunsHost { host, stop, turns, log, home, span: Span::current() },
+        TD_Opaque,
+    )
 }
 
 /// A turn of a run is over; whoever drives the run rules how it goes on.
@@ -70,14 +77,31 @@ pub(crate) struct TurnEnded {
     pub(crate) reply: oneshot::Sender<Ruling>,
 }
 
-/// What became of a line for the log is nobody's concern.
+/// Writes a line to the log of the process and hands it to the caller's. What the caller makes of it is no concern of the plugin.
 fn write(log: Option<&Log>, line: LogLine<'_>) {
+    let LogLine { level, target: part, message: said, fields_json: fields } = line;
+    // Fields that are text are escaped, so that a plugin can write no line of another.
+    match level {
+        0 | ERROR => tracing::error!(part, said, fields, "plugin says"),
+        WARN => tracing::warn!(part, said, fields, "plugin says"),
+        INFO => tracing::info!(part, said, fields, "plugin says"),
+        DEBUG => tracing::debug!(part, said, fields, "plugin says"),
+        _ => tracing::trace!(part, said, fields, "plugin says"),
+    }
+    hand_over(log, line);
+}
+
+/// Hands a line to the caller's log.
+fn hand_over(log: Option<&Log>, line: LogLine<'_>) {
     if let Some(log) = log {
         let _ = catch_unwind(AssertUnwindSafe(|| log(line)));
     }
 }
 
-struct PluginsHost(Surroundings);
+struct PluginsHost {
+    surroundings: Surroundings,
+    span: Span,
+}
 
 impl Host for PluginsHost {
     fn log(&self, level: u32, target: RStr<'_>, message: RStr<'_>, fields_json: RStr<'_>) {
@@ -87,7 +111,8 @@ impl Host for PluginsHost {
             message: message.as_str(),
             fields_json: fields_json.as_str(),
         };
-        write(self.0.log.as_ref(), line);
+        let _in = self.span.enter();
+        write(self.surroundings.log.as_ref(), line);
     }
 
     fn call(&self, name: RStr<'_>, args_json: RStr<'_>) -> Answer {
@@ -103,7 +128,7 @@ impl PluginsHost {
     fn group(&self, args_json: &str) -> Result<RString, AbiError> {
         let change = group::decode(args_json)?;
         let mut mark = None;
-        if let Some(processes) = &self.0.processes {
+        if let Some(processes) = &self.surroundings.processes {
             match change {
                 group::Change::Starting => mark = Some(processes.guest_starting()),
                 group::Change::NotStarted => processes.guest_not_started(),
@@ -119,7 +144,7 @@ impl PluginsHost {
 
 impl PluginsHost {
     fn orphans(&self) -> RString {
-        let adopted = self.0.processes.as_ref().and_then(Processes::guest_orphans);
+        let adopted = self.surroundings.processes.as_ref().and_then(Processes::guest_orphans);
         let adopted = adopted.map(|Adopted { pids, quiet }| orphans::Orphans { pids, quiet });
         orphans::encode_answer(adopted).into()
     }
@@ -136,10 +161,13 @@ struct RunsHost {
     turns: Option<mpsc::UnboundedSender<TurnEnded>>,
     log: Option<Log>,
     home: Home,
+    /// The attempt of the run.
+    span: Span,
 }
 
 impl RunHost for RunsHost {
     fn event(&self, kind: u32, payload: RStr<'_>) -> u32 {
+        let _in = self.span.enter();
         let told = caught(|| {
             if let Some(told) = event::decode(kind, payload.as_str())? {
                 self.host.tell(told);
@@ -150,7 +178,9 @@ impl RunHost for RunsHost {
         match told {
             // Whoever looks for a mistake may want all of it.
             Ok(()) if kind == kinds::RAW => {
-                write(self.log.as_ref(), line(TRACE, "vendor", payload.as_str()));
+                // It holds prompts and answers.
+                tracing::trace!(bytes = payload.len(), "vendor event");
+                hand_over(self.log.as_ref(), line(TRACE, "vendor", payload.as_str()));
             }
             Ok(()) => {}
             // An event that cannot be read is lost, not the run.

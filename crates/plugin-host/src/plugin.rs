@@ -108,8 +108,13 @@ impl Plugin {
         if let Some(log) = &surroundings.log {
             let _ = self.log.set(Arc::clone(log));
         }
-        match self.module.init()(host(surroundings), config.as_str().into()) {
-            RResult::ROk(_) => Ok(()),
+        let span = tracing::error_span!("plugin", name = %self.manifest.name);
+        match self.module.init()(host(surroundings, span), config.as_str().into()) {
+            RResult::ROk(_) => {
+                let Self { manifest: Manifest { name, version, .. }, digest, path, .. } = self;
+                tracing::info!(%name, %version, %digest, ?path, "plugin loaded");
+                Ok(())
+            }
             RResult::RErr(error) => Err(self.refused("begin", &error)),
         }
     }

@@ -141,6 +141,7 @@ impl Drive {
                         Stop::Soft { grace } => grace,
                         Stop::Firm => Duration::ZERO,
                     };
+                    tracing::debug!(grace_ms = grace.as_millis(), "plugin is asked to stop its run");
                     run.cancel(u64::try_from(grace.as_millis()).unwrap_or(u64::MAX));
                     let limit = linger.map(|linger| grace.saturating_add(linger));
                     over = limit.map(|limit| elapsed(limit).boxed()).into();
@@ -163,6 +164,7 @@ impl Drive {
                     let _ = reply.send(ruled);
                 }
                 Some(()) = &mut over => {
+                    tracing::warn!("run of a plugin did not end in its grace, dropped");
                     drop(outcome);
                     drop(run);
                     let said = "the plugin did not say that the run was over, so it was dropped";
@@ -184,6 +186,7 @@ fn read(outcome: Result<RResult<Outcome, AbiError>, Box<dyn Any + Send>>) -> Fin
         }
         Ok(RResult::RErr(error)) => failed(&error),
         Err(panic) => {
+            tracing::error!("plugin panicked");
             let message = format!("it panicked: {}", panic_text(&*panic));
             Finished::of(Reason::PluginPanic { message })
         }

@@ -151,6 +151,7 @@ impl ClaudeRuntime {
             let identity @ Identity { pid, start_time } = child.identity();
             let boot = boot_id().map(BootId::from_u128);
             host.started(Some(ProcessIdentity::new(pid, start_time).of_boot(boot)));
+            tracing::debug!(pid, resumed = session != Session::New, "session runs");
 
             let stdin = child.take_stdin().expect("it was started with a pipe, and nobody took it");
             let (end, ear) = Ear::new(stop.clone());

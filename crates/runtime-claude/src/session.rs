@@ -142,6 +142,7 @@ impl Session<'_> {
                 }
                 Some(Effect::TurnEnded) => {
                     self.used();
+                    tracing::debug!("turn ended");
                     // The figures of a turn that is over are exact.
                     self.requests.clear();
                     if self.thread.talk.is_interrupted() {
@@ -168,6 +169,7 @@ impl Session<'_> {
         match request {
             RunStopRequest::Soft { .. } if self.thread.talk.is_at_work() => {
                 if !self.thread.talk.is_interrupted() {
+                    tracing::debug!("program is asked to break off its turn");
                     self.thread.talk.interrupted();
                     self.ask("interrupt", "interrupt").await;
                 }
@@ -232,6 +234,7 @@ impl Session<'_> {
             Ok(None) | Err(_) => {}
         }
         drop(place);
+        tracing::debug!("process goes while the run waits");
         self.stdin = None;
         let exit = Exit { lines, usage, end: &self.end, stop, grace: self.grace };
         exit.passed(self.options.linger, talk).await;
@@ -310,6 +313,7 @@ impl Exit<'_> {
             }
         };
         if timeout(linger, rest).await.is_err() {
+            tracing::warn!("program did not end after its last turn, stopped");
             if stop.requested().is_none() {
                 talk.lingers();
             }

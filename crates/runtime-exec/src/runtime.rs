@@ -148,6 +148,8 @@ impl ExecRuntime {
             Some(bytes) => Reason::OutputLimit { bytes },
             None => verdict::reason(&finished, &launch.ok_exit),
         };
+        let (answer, remarks) = (finished.stdout.total, finished.stderr.total);
+        tracing::debug!(pid, reason = reason.code(), answer, remarks, "program ended");
         let diagnostics = match &finished.stderr.kept {
             Kept::Memory(stderr) if !reason.status().is_success() => {
                 let text = verdict::diagnostics(stderr);

@@ -131,6 +131,30 @@ impl Failure {
         Reason::RuntimeError { message: self.explain(), retryable: self.is_retryable() }
     }
 
+    /// Returns the kind of the failure in a word, without anything that the service said.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Unreachable { .. } => "unreachable",
+            Self::Refused { .. } => "refused",
+            Self::GaveUp { .. } => "gave_up",
+            Self::Cut { .. } => "cut",
+            Self::Silent { .. } => "silent",
+            Self::Garbage { .. } => "garbage",
+            Self::Nothing => "nothing",
+            Self::TooLong | Self::EventTooLong(_) => "too_long",
+            Self::Length => "length",
+            Self::Filtered => "filtered",
+        }
+    }
+
+    /// Returns the status with which the service refused the call.
+    pub const fn status(&self) -> Option<u16> {
+        match self {
+            Self::Refused { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+
     /// In one line, with its causes.
     pub fn explain(&self) -> String {
         let mut text = self.to_string();

@@ -183,6 +183,9 @@ impl Session<'_> {
             self.pressure.passes(self.chance).await;
             self.meter.call_began();
             (self.counted, self.came) = (None, 0);
+            let (bytes, began) = (request.len(), Instant::now());
+            let is_summary = purpose == Purpose::Summary;
+            tracing::debug!(bytes, is_summary, model = self.model(), "request");
             let answer = self.attempt(request.clone(), purpose).await;
             if answer.as_ref().is_err_and(Failure::is_before_work) {
                 self.meter.call_refused();
@@ -191,10 +194,16 @@ impl Session<'_> {
                 self.meter.call_ended(self.counted, bound);
                 self.used();
             }
+            let ms = began.elapsed().as_millis() as u64;
             let failure = match answer {
-                Ok(reply) => return Ok(reply),
+                Ok(reply) => {
+                    tracing::debug!(ms, bytes = self.came, calls = reply.calls.len(), "answer");
+                    return Ok(reply);
+                }
                 Err(failure) => failure,
             };
+            let (word, status) = (failure.word(), failure.status());
+            tracing::warn!(ms, failure = word, status, "no answer");
             failed += 1;
             let retries = &self.options.retries;
             let wait = match failure.is_retryable() {
@@ -204,10 +213,12 @@ impl Session<'_> {
             let Some(wait) = wait else {
                 let stand_in = self.models.pop_front_if(|_| failure.is_of_the_model());
                 let Some(model) = stand_in else {
+                    tracing::warn!(attempts = failed, "given up");
                     self.retry_after = failure.after();
                     return Err(failure);
                 };
                 self.tell(format!("{}; goes on with {model}", failure.explain()));
+                tracing::warn!(model, "goes on with another model");
                 self.meter.goes_on_with(self.options.pricing(&model));
                 self.fields.insert("model".to_owned(), model.into());
                 request = self.request(&messages, purpose);
@@ -216,6 +227,7 @@ impl Session<'_> {
             };
             let (why, seconds, most) = (failure.explain(), wait.as_secs_f64(), retries.count);
             self.tell(format!("{why}; tries again in {seconds:.1} s ({failed} of {most})"));
+            tracing::info!(attempts = failed, wait_ms = wait.as_millis() as u64, "tries again");
             if failure.is_pressure() {
                 self.pressure.rises(wait);
             } else {
@@ -226,6 +238,11 @@ impl Session<'_> {
                 tokio::time::sleep(wait).await;
             }
         }
+    }
+
+    /// Returns the model that is asked, where the request names one.
+    fn model(&self) -> Option<&str> {
+        self.fields.get("model")?.as_str()
     }
 
     /// Returns the most that a call with a request of so many bytes can have used.

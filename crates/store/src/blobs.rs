@@ -45,7 +45,11 @@ pub(crate) fn put_on_thread(
     Box::pin(async move {
         let put = tokio::task::spawn_blocking(move || blobs.put(&value));
         // Blocking work is not cancelled except by a runtime that shuts down, and nobody is told anything then.
-        put.await.unwrap_or(Err(StoreError::Closed))
+        let put = put.await.unwrap_or(Err(StoreError::Closed));
+        if let Ok(VariableRef { hash, size: bytes, .. }) = &put {
+            tracing::debug!(%hash, bytes, "value stored");
+        }
+        put
     })
 }
 

@@ -11,6 +11,7 @@ use offshoot_model::{Refusal, RefusalCode};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::greeting::{Greeting, greet};
 use super::{Shared, Visitor};
@@ -33,7 +34,12 @@ const UNTAKEN_BYTES: usize = 64 * 1024;
 /// Progress between a request and its connection, which takes it in at once.
 const UNHEARD: usize = 64;
 
-type Ended = (RequestId, &'static str, Result<Result<Response, CallError>, Aborted>);
+struct Ended {
+    id: RequestId,
+    method: &'static str,
+    began: Instant,
+    result: Result<Result<Response, CallError>, Aborted>,
+}
 
 struct Connection {
     caller: Caller,
@@ -58,12 +64,17 @@ pub(super) async fn serve(visitor: Visitor, shared: Arc<Shared>) {
     let mut seat = seat;
     match greet(&mut lines, peer, lineage.as_ref(), known, seat.as_mut(), &shared).await {
         Greeting::Welcome(caller, welcome) => {
+            if let Some(run) = caller.kind.run() {
+                tracing::Span::current().record("run", tracing::field::display(run));
+            }
+            tracing::debug!(caller = ?caller.kind.word(), "caller identified");
             outbox.push(welcome);
             let (sink, heard) = mpsc::channel(UNHEARD);
             let (calls, open, latest) = Default::default();
             let mut connection =
                 Connection { caller, shared, lines, outbox, calls, open, sink, heard, latest };
             connection.run().await;
+            tracing::debug!(open = connection.open.len(), "connection closed");
         }
         Greeting::Refused(reason) => outbox.push_last(reason, &shared).await,
         Greeting::Gone => {}
@@ -112,6 +123,7 @@ impl Connection {
         match Incoming::parse(&text) {
             Ok(Incoming::Request { id, method, params }) => {
                 if let Err(error) = self.begin(&id, &method, params.as_deref(), file) {
+                    tracing::debug!(code = error.code, "request not taken");
                     self.outbox.push(line(&Answer::error(Some(&id), error)));
                 }
             }
@@ -168,31 +180,39 @@ impl Connection {
         }
         let (abort, registration) = AbortHandle::new_pair();
         let sink = ProgressSink { id: id.clone(), sender: self.sink.clone() };
-        let (own, method) = (id.clone(), request.method());
+        let (own, method, began) = (id.clone(), request.method(), Instant::now());
+        tracing::trace!(method, id = ?own, "request");
         let caller = self.caller.clone();
         let call = self.shared.service.call(Call { caller, request, file, progress: sink });
         let call = Abortable::new(call, registration);
-        self.calls.push(call.map(move |result| (own, method, result)).boxed());
+        let ended = move |result| Ended { id: own, method, began, result };
+        self.calls.push(call.map(ended).boxed());
         self.open.insert(id.clone(), abort);
         Ok(())
     }
 
-    fn answer(&mut self, (id, method, result): Ended) {
+    fn answer(&mut self, Ended { id, method, began, result }: Ended) {
         self.open.remove(&id);
         self.latest.remove(&id);
+        let ms = began.elapsed().as_millis() as u64;
         let error = match result {
             Ok(Ok(response)) => {
                 assert_eq!(response.method(), method, "a service answers what it was asked");
                 let answer = line(&Answer::result(&id, &response.result()));
                 let most = self.shared.limits.answer_bytes;
+                tracing::debug!(method, ms, bytes = answer.len(), "answered");
                 if answer.len() <= most {
                     return self.outbox.push(answer);
                 }
                 let message = format!("the answer has {} bytes, more than {most}", answer.len());
                 RawError::new(ErrorCode::AnswerTooLarge, message)
             }
-            Ok(Err(CallError::Refused(refusal))) => refusal_error(&refusal),
+            Ok(Err(CallError::Refused(refusal))) => {
+                tracing::info!(method, ms, code = refusal.code.as_str(), "refused");
+                refusal_error(&refusal)
+            }
             Ok(Err(CallError::Failed { message, hint })) => {
+                tracing::warn!(method, ms, "failed");
                 #[derive(Serialize)]
                 struct Hint {
                     hint: String,
@@ -203,7 +223,10 @@ impl Connection {
                     None => error,
                 }
             }
-            Err(Aborted) => RawError::new(ErrorCode::Cancelled, "the request was cancelled"),
+            Err(Aborted) => {
+                tracing::debug!(method, ms, "withdrawn by its caller");
+                RawError::new(ErrorCode::Cancelled, "the request was cancelled")
+            }
         };
         self.outbox.push(line(&Answer::error(Some(&id), error)));
     }

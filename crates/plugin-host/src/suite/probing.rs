@@ -48,7 +48,10 @@ pub(super) async fn check(plugin: &Arc<Plugin>, suite: &Suite, book: &mut Book<'
         }
         probing = Probing::Answers;
         // Only now: whoever takes a probe for settings must not begin with them.
-        let init = plugin.module.init()(host(Surroundings::default()), panic.as_str().into());
+        let init = plugin.module.init()(
+            host(Surroundings::default(), tracing::Span::none()),
+            panic.as_str().into(),
+        );
         verdict(caught(init.map(drop)))
     })
     .await;

@@ -130,7 +130,7 @@ impl Queue {
     clippy::disallowed_methods,
     reason = "a thread that blocks waits for real time; nothing that is recorded depends on it"
 )]
-fn now() -> Instant {
+pub(super) fn now() -> Instant {
     Instant::now()
 }
 

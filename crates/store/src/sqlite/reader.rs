@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use rusqlite::Connection;
 
 use super::file::DatabaseFile;
+use super::queue::now;
 use crate::StoreError;
 
 /// Connections kept for the next reader; more readers at once open their own, and close them again.
@@ -33,8 +34,10 @@ impl Readers {
             Some(connection) => connection,
             None => self.file.reader()?,
         };
+        let began = now();
         let answer = question(&connection)
             .map_err(|error| StoreError::database("read", self.file.path(), error))?;
+        tracing::trace!(us = began.elapsed().as_micros() as u64, "record read");
         let mut idle = idle();
         if idle.len() < IDLE {
             idle.push(connection);

@@ -11,6 +11,7 @@
 //! again, because each event must follow the last recorded one. So the record of a tree never has a gap, and nothing in
 //! here has to remember what was lost.
 
+use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -22,7 +23,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::heads::Heads;
 use super::identity;
-use super::queue::{Queue, Request};
+use super::queue::{Queue, Request, now};
 use super::row::Row;
 use super::schema;
 use crate::{Commit, DataFolder, StoreError};
@@ -37,6 +38,9 @@ const QUEUE_EVENTS: usize = 1 << 20;
 /// Events in one transaction, unless a single append has more: by then the flush is paid for, and nobody should wait
 /// longer for the rows of others.
 const TRANSACTION_EVENTS: usize = 16 << 10;
+
+/// A transaction that takes longer than this is a warning: what waits for the record is held up by it.
+const SLOW: Duration = Duration::from_secs(1);
 
 /// The handle to the thread. Dropped, it waits until everything that was queued has been written and answered.
 #[derive(Debug)]
@@ -133,7 +137,19 @@ impl Record {
     fn run(&mut self) {
         while let Some(group) = self.queue.take(TRANSACTION_EVENTS) {
             let events: usize = group.iter().map(|request| request.rows.len()).sum();
-            let answers = self.transact(&group).unwrap_or_else(|error| {
+            let began = now();
+            let written = self.transact(&group);
+            let (requests, took) = (group.len(), began.elapsed());
+            let ms = took.as_millis() as u64;
+            match &written {
+                Ok(_) if took >= SLOW => tracing::warn!(requests, events, ms, "slow write"),
+                Ok(_) => tracing::debug!(requests, events, ms, "events written"),
+                Err(error) => {
+                    let error = explain(error);
+                    tracing::error!(requests, events, ms, error, "events not written");
+                }
+            }
+            let answers = written.unwrap_or_else(|error| {
                 // With the connection goes whatever the failure left in it.
                 self.connection = None;
                 vec![Err(error); group.len()]
@@ -166,6 +182,17 @@ impl Record {
         self.counts.commits.fetch_add(1, Ordering::Relaxed);
         Ok(answers)
     }
+}
+
+/// Returns an error with its causes, on one line.
+fn explain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
 }
 
 fn write(
