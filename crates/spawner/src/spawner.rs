@@ -14,6 +14,7 @@ use offshoot_model::{
 use offshoot_runtime::Runtime;
 use offshoot_store::{DataFolder, RootLock, Store, StoreError};
 use tokio::sync::{Semaphore, broadcast, mpsc, watch};
+use tracing::Instrument;
 
 use crate::clock::{Clock, SystemClock};
 use crate::error::SpawnerError;
@@ -240,14 +241,17 @@ impl Begin {
             let is_root = entering.run == RunIndex::ROOT;
             supervisor.enter(entering, is_root.then(|| answer.clone()));
         }
+        let span = tracing::error_span!("tree", root = %tree.root);
         let task = async move {
+            tracing::info!("tree opened");
             supervisor.run(effects, lock).await;
+            tracing::info!("tree ended");
         };
         #[expect(
             clippy::disallowed_methods,
             reason = "the tree's one task; it ends when nothing of the tree is alive"
         )]
-        tokio::spawn(task);
+        tokio::spawn(task.instrument(span));
         Session::new(tree, sender, follow, watch, answered, runs)
     }
 }

@@ -12,6 +12,7 @@
 
 mod alarm;
 mod entries;
+mod log;
 mod outbox;
 mod perform;
 mod recorded;
@@ -39,6 +40,7 @@ use crate::tree_context::{Share, TreeContext};
 
 use alarm::Alarm;
 use entries::{Entries, Entry, Follower};
+use log::RunSpans;
 use outbox::Outbox;
 pub(crate) use recorded::{Recorded, RecordedPieces};
 use unwritten::Unwritten;
@@ -80,6 +82,7 @@ pub(crate) struct Supervisor {
     performing: Vec<Effect>,
     /// The count of this tree in the gauge of the spawner.
     active: Share,
+    spans: RunSpans,
 }
 
 /// A run that stands in line when the supervisor begins.
@@ -167,6 +170,7 @@ impl Supervisor {
             next_reply: 0,
             performing: Vec::new(),
             active,
+            spans: RunSpans::default(),
         }
     }
 

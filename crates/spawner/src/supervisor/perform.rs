@@ -6,6 +6,7 @@ use offshoot_model::{CancelledBy, Ending, Event, Reason, Refusal, RunId};
 use offshoot_runtime::{LetterBox, RunContext, Stop, StopHandle, Turns, UsageProbe};
 use offshoot_store::StoreError;
 use tokio::sync::mpsc;
+use tracing::Instrument;
 
 use super::entries::{Attempt, Entry, Follower};
 use super::outbox::Released;
@@ -32,6 +33,7 @@ impl Supervisor {
         for effect in performing.drain(..) {
             match effect {
                 Effect::Record(event) => {
+                    self.spans.log(&event, &self.machine);
                     if record.len() >= APPEND_EVENTS {
                         self.keep(
                             std::mem::take(&mut record),
@@ -42,6 +44,7 @@ impl Supervisor {
                     record.push(event);
                 }
                 Effect::Show(event) => {
+                    self.spans.log(&event, &self.machine);
                     // Without a follower there is no receiver.
                     let _ = self.events.send(Arc::from(event));
                 }
@@ -128,6 +131,8 @@ impl Supervisor {
                 Effect::Remove { run } => gone.push(run),
                 Effect::Start { run, .. } => self.start(run, effects),
                 Effect::Resolve { wait, ended, repeated, pending } => {
+                    let (over, open) = (ended.len(), pending.len());
+                    tracing::debug!(wait = wait.0, over, open, "wait answered");
                     if let Some(reply) = self.waits.remove(&wait) {
                         // The caller of the wait may have gone, which its guard says.
                         let _ = reply.send(Waited { ended, repeated, pending });
@@ -249,12 +254,13 @@ impl Supervisor {
         let cx = RunContext { host, stop: signal, turns, usage: requests, cpu: cpu.meter() };
         let tree = Arc::clone(&self.tree);
         let task = Task { run, sender: self.sender.clone(), outcome: None };
-        self.agents.spawn(async move {
+        let work = async move {
             let mut task = task;
             let outcome = task::run(Arc::clone(&tree), id, session, prepared, cx).await;
             cpu.settle(&tree.clock, busy(&task.sender, run)).await;
             task.outcome = Some(outcome);
-        });
+        };
+        self.agents.spawn(work.instrument(self.spans.attempt(id)));
     }
 
     fn stop(&mut self, run: RunIndex, how: Stop) {
@@ -267,6 +273,7 @@ impl Supervisor {
 
     /// Nothing more can be recorded: so nothing more is started or told, and what runs is killed.
     pub(super) fn broken(&mut self, error: StoreError, effects: &mut Vec<Effect>) {
+        tracing::error!(error = chain(&error), "record broken, everything is stopped");
         self.state.send_replace(TreeState::Broken(Arc::new(error)));
         self.unwritten = None;
         let forgotten = self.outbox.clear();

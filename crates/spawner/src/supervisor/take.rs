@@ -70,6 +70,8 @@ impl Supervisor {
                 self.count_failures(before, effects);
             }
             Message::Wait { id, caller, wait, reply } => {
+                let (run, runs) = (self.machine.id(caller), wait.runs.len());
+                tracing::debug!(wait = id.0, %run, runs, "wait begins");
                 self.waits.insert(id, reply);
                 let until = wait.timeout.map(|patience| self.tree.clock.now().plus(patience));
                 let WaitFor { runs, mode, timeout: _ } = wait;

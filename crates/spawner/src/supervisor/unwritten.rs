@@ -57,6 +57,7 @@ impl Supervisor {
         let now = self.tree.clock.now();
         let next = Some(now.plus(EVERY));
         let Some(unwritten) = &mut self.unwritten else {
+            tracing::error!(error = chain(&error), "record cannot be written, nothing starts");
             self.unwritten = Some(Unwritten { since: now, next, stopping: false });
             self.state.send_replace(TreeState::Unwritten(Arc::new(error)));
             return self.step(Input::Hold(true), effects);
@@ -85,6 +86,7 @@ impl Supervisor {
     /// Events were written.
     pub(super) fn written(&mut self, effects: &mut Vec<Effect>) {
         if self.unwritten.take().is_some() {
+            tracing::info!("record is written again");
             self.state.send_replace(TreeState::Live);
             self.step(Input::Hold(false), effects);
         }

@@ -1,0 +1,170 @@
+//! The log of a tree: a line for each event, in the span of its run.
+//!
+//! ```text
+//!   tree{root} ─▶ run{run agent runtime} ─▶ attempt{number}
+//! ```
+//!
+//! Only ids, sizes, times and words of our own are logged: no task, no answer, and nothing else that an agent wrote.
+
+use std::collections::HashMap;
+
+use offshoot_model::{Event, EventKind, MergeSummary, Payload, RunId, RunStatus, Timestamp};
+use tracing::level_filters::LevelFilter;
+use tracing::{Span, debug, error, error_span, info, trace, warn};
+
+use crate::machine::Machine;
+
+/// The spans of the runs that live. Empty while nothing is logged.
+#[derive(Default)]
+pub(super) struct RunSpans(HashMap<RunId, RunSpan>);
+
+struct RunSpan {
+    span: Span,
+    /// The attempt that runs or comes next.
+    attempt: u32,
+    started: Option<Timestamp>,
+}
+
+impl RunSpans {
+    /// Logs an event. `machine` has the agent of a run that an earlier supervisor admitted.
+    pub(super) fn log(&mut self, event: &Event, machine: &Machine) {
+        if LevelFilter::current() == LevelFilter::OFF {
+            return;
+        }
+        let (run, kind) = (event.run, &event.kind);
+        match kind {
+            EventKind::Admitted(_) | EventKind::Starting | EventKind::Resumed { .. } => {
+                let known = self.0.entry(run).or_insert_with(|| RunSpan {
+                    span: span(run, kind, machine),
+                    attempt: 1,
+                    started: None,
+                });
+                match kind {
+                    EventKind::Starting => known.started = Some(event.at),
+                    EventKind::Resumed { attempt, .. } => known.attempt = *attempt,
+                    _ => {}
+                }
+                known.span.in_scope(|| write(kind, None));
+            }
+            EventKind::Ended(_) => {
+                let known = self.0.remove(&run);
+                let started = known.as_ref().and_then(|known| known.started);
+                let ms = started.map(|at| event.at.since(at).as_millis() as u64);
+                let span = known.map_or_else(|| span(run, kind, machine), |known| known.span);
+                span.in_scope(|| write(kind, ms));
+            }
+            // What is said of a run that is over does not keep a span of it.
+            _ => match self.0.get(&run) {
+                Some(known) => known.span.in_scope(|| write(kind, None)),
+                None => span(run, kind, machine).in_scope(|| write(kind, None)),
+            },
+        }
+    }
+
+    /// The span of the attempt that starts now.
+    pub(super) fn attempt(&self, run: RunId) -> Span {
+        match self.0.get(&run) {
+            Some(known) => error_span!(parent: &known.span, "attempt", number = known.attempt),
+            None => Span::none(),
+        }
+    }
+}
+
+/// A span of a run of which there is none yet.
+fn span(run: RunId, kind: &EventKind, machine: &Machine) -> Span {
+    if let EventKind::Admitted(admitted) = kind {
+        let runtime = admitted.runtime.as_deref();
+        return error_span!("run", %run, agent = %admitted.agent, runtime);
+    }
+    let session = machine.find(run).and_then(|run| machine.session(run));
+    let agent = session.map(|session| tracing::field::display(session.agent));
+    error_span!("run", %run, agent)
+}
+
+/// Writes the line of an event. The end of a run has the milliseconds since its start.
+fn write(kind: &EventKind, ms: Option<u64>) {
+    match kind {
+        EventKind::Admitted(admitted) => {
+            let (depth, origin) = (admitted.depth, admitted.origin);
+            let parent = admitted.parent.map(tracing::field::display);
+            debug!(parent, depth, ?origin, task_bytes = admitted.task.size(), "run admitted");
+        }
+        EventKind::Refused { refusal, times } => {
+            let setting = refusal.governed_by.as_ref().map(|setting| setting.key.as_str());
+            info!(code = refusal.code.as_str(), setting, times, "request refused");
+        }
+        EventKind::Starting => info!("run started"),
+        EventKind::Started { process } => {
+            debug!(pid = process.as_ref().map(|process| process.pid), "runtime works");
+        }
+        EventKind::Progress { text } => trace!(bytes = text.len(), "progress"),
+        EventKind::Reported { text } => debug!(bytes = text.len(), "run reports"),
+        EventKind::Used { usage, cost } => {
+            let micro_usd = (cost.known_usd.as_micros(), cost.estimated_usd.as_micros());
+            let (known, estimated) = micro_usd;
+            let tokens = usage.total().known();
+            debug!(tokens, known_micro_usd = known, estimated_micro_usd = estimated, "usage");
+        }
+        EventKind::Waiting => debug!("run waits, its slot is lent"),
+        EventKind::Returned => debug!("run has its slot back"),
+        EventKind::BusyWaiting { cpu_ms, wait_ms } => {
+            warn!(cpu_ms, wait_ms, "run worked while it waited");
+        }
+        EventKind::Stopping { reason } => info!(reason = reason.code(), "run is asked to stop"),
+        EventKind::BudgetNotice => warn!("four fifths of the budget are used"),
+        EventKind::Overrun { tokens, micro_usd } => {
+            warn!(tokens, micro_usd, "run used more than was reserved");
+        }
+        EventKind::BudgetRaised { tokens, micro_usd } => {
+            info!(tokens, micro_usd, "budget raised");
+        }
+        EventKind::StallLent => info!("slots of silent parents are lent"),
+        EventKind::Reopened => info!("tree resumed"),
+        EventKind::Resumed { attempt, continues, after: None, .. } => {
+            info!(attempt, continues, "run stands in line again");
+        }
+        EventKind::Resumed { attempt, continues, after: Some(fault), wait_ms } => {
+            let reason = fault.code();
+            warn!(attempt, continues, reason, wait_ms, "run is tried again");
+        }
+        EventKind::Ended(ending) => {
+            let (status, reason) = (ending.status(), ending.reason.code());
+            let bytes = ending.output.as_ref().map(Payload::size);
+            match status {
+                RunStatus::Completed | RunStatus::Cancelled => {
+                    info!(%status, reason, ms, bytes, "run ended");
+                }
+                _ => warn!(%status, reason, ms, bytes, "run ended"),
+            }
+        }
+        EventKind::Merged(summary) => {
+            let MergeSummary { merged, failed, output, .. } = &**summary;
+            info!(merged, failed, bytes = output.size(), "results merged");
+        }
+        EventKind::TurnEnded { answer, letters_taken } => {
+            let bytes = answer.as_ref().map(Payload::size);
+            debug!(bytes, letters_taken, "turn ended");
+        }
+        EventKind::Letter { from, text } => {
+            debug!(from = from.map(tracing::field::display), bytes = text.size(), "letter");
+        }
+        EventKind::Kept { value, .. } => {
+            debug!(hash = %value.hash, bytes = value.size, "value kept under a name");
+        }
+        EventKind::Delivered { delivery, redelivered } => {
+            debug!(%delivery, redelivered, "result delivered");
+        }
+        EventKind::Undelivered { delivery } => warn!(%delivery, "result not delivered"),
+        EventKind::StrayEnded { pid, .. } => warn!(pid, "process that left its run is ended"),
+        EventKind::KeeperFailed { pid, found, error: None } => {
+            warn!(keeper = pid, ?found, "keeper replaced");
+        }
+        EventKind::KeeperFailed { pid, found, error: Some(_) } => {
+            error!(keeper = pid, ?found, "no keeper, runs may outlive a killed supervisor");
+        }
+        EventKind::Removal { error: None } => debug!("folder of the run removed"),
+        EventKind::Removal { error: Some(error) } => {
+            warn!(error = &**error, "folder of the run not removed");
+        }
+    }
+}
