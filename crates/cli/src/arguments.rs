@@ -110,7 +110,10 @@ Exit codes:
   5    a runtime or a plugin cannot be used
   130  interrupted
 
-Data is kept in .offshoot of the working directory, or in --data-dir, or in OFFSHOOT_DATA_DIR."
+Data is kept in .offshoot of the working directory, or in --data-dir, or in OFFSHOOT_DATA_DIR.
+
+OFFSHOOT_LOG=LEVEL logs to standard error or to --log-file: error, warn, info (with --log-file
+alone), debug, trace, or parts with a level each, such as offshoot_spawner=debug,info."
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]

@@ -44,6 +44,7 @@ use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::log;
 use crate::output::{self, Output};
 
 /// Reads the command line, does what it says, and says what went wrong.
@@ -57,13 +58,23 @@ pub(crate) fn run_command_line() -> Exit {
     };
     let output = Output::new(global.loudness(), global.json);
     let run = || {
-        let invocation = Invocation::new(global, Environment::read()?);
-        run(command, &invocation)
+        let mut environment = Environment::read()?;
+        environment.keeper_log = match &command {
+            // It keeps nothing open but its three streams.
+            Command::Keeper(KeeperArguments { log }) => {
+                log::start(log.as_deref(), None).map(|_| None)?
+            }
+            _ => log::start_for_command(&global, &environment)?,
+        };
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), pid = std::process::id(), "command");
+        run(command, &Invocation::new(global, environment))
     };
-    run().unwrap_or_else(|failure| {
+    let exit = run().unwrap_or_else(|failure| {
         output.failure(&failure);
         failure.exit
-    })
+    });
+    tracing::info!(code = exit.code(), "command ends");
+    exit
 }
 
 fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
@@ -104,7 +115,7 @@ fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
         Command::Completions(arguments) => completions::run(&arguments, cx),
         Command::Manual(arguments) => manual::run(&arguments, cx),
         // It needs a process without a thread or an open file, which this one still is.
-        Command::Keeper(KeeperArguments {}) => run_keeper(),
+        Command::Keeper(KeeperArguments { .. }) => run_keeper(),
     }
 }
 

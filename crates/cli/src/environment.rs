@@ -4,7 +4,7 @@ use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use offshoot_host::value;
+use offshoot_host::{KeeperLog, value};
 
 use crate::failure::Failure;
 
@@ -25,6 +25,10 @@ pub(crate) struct Environment {
     pub(crate) data_folder: Option<PathBuf>,
     /// `OFFSHOOT_AUDIT_HEADS`.
     pub(crate) audit_heads: Option<PathBuf>,
+    /// `OFFSHOOT_LOG`.
+    pub(crate) log: Option<OsString>,
+    /// The log of the keeper, where there is a log.
+    pub(crate) keeper_log: Option<KeeperLog>,
     /// Every variable, for settings and for what agents may see.
     pub(crate) variables: Vec<(OsString, OsString)>,
     /// The file of this program, for agents that call back and for the keeper.
@@ -64,6 +68,8 @@ impl Environment {
             runtime_folder: folder("XDG_RUNTIME_DIR"),
             data_folder: value(&variables, "OFFSHOOT_DATA_DIR").map(PathBuf::from),
             audit_heads: value(&variables, "OFFSHOOT_AUDIT_HEADS").map(PathBuf::from),
+            log: value(&variables, "OFFSHOOT_LOG").cloned(),
+            keeper_log: None,
             working_folder,
             variables,
             executable,
@@ -74,6 +80,7 @@ impl Environment {
     pub(crate) fn of_host(&self) -> offshoot_host::Environment {
         offshoot_host::Environment {
             offshoot: self.executable.clone(),
+            keeper_log: self.keeper_log.clone(),
             variables: self.variables.clone(),
             runtime_folder: self.runtime_folder.clone(),
             state_home: self.state_home.clone(),

@@ -17,6 +17,7 @@ mod exit;
 mod failure;
 mod invocation;
 mod load;
+mod log;
 mod output;
 mod plugins;
 mod project;

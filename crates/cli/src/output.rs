@@ -4,10 +4,12 @@
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Mutex, PoisonError};
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
-use offshoot_display::{Progress, ProgressDrawTarget, neutral};
+use offshoot_display::{Progress, ProgressDrawTarget, Redrawn, neutral};
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 
@@ -31,6 +33,9 @@ pub(crate) struct Output {
     loudness: Loudness,
     json: bool,
 }
+
+/// The lines on the terminal that the progress of this process redraws.
+static REDRAWN: Mutex<Option<Redrawn>> = Mutex::new(None);
 
 /// Where a terminal does not say how high it is.
 const USUAL_ROWS: usize = 23;
@@ -90,7 +95,7 @@ impl Output {
             ColorChoice::Never => offshoot_display::Style::Plain,
             _ => offshoot_display::Style::Colour,
         };
-        match (self.loudness, io::stderr().is_terminal()) {
+        let progress = match (self.loudness, io::stderr().is_terminal()) {
             (Loudness::Normal, true) if expected == 1 => {
                 let rows = tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_row));
                 // A row stays free for what is said besides.
@@ -104,7 +109,10 @@ impl Output {
                 Some(Progress::in_lines(Box::new(out), Some(expected), style))
             }
             _ => None,
-        }
+        };
+        let redrawn = progress.as_ref().and_then(Progress::redrawn);
+        *REDRAWN.lock().unwrap_or_else(PoisonError::into_inner) = redrawn;
+        progress
     }
 
     /// Returns what shows the messages of a host.
@@ -251,5 +259,27 @@ fn printed(result: io::Result<()>) -> Result<(), Failure> {
 
 /// One line on standard error. Where that is closed, there is nobody to tell.
 fn say(text: std::fmt::Arguments<'_>) {
-    let _ = writeln!(anstream::stderr().lock(), "{text}");
+    beside_progress(|| drop(writeln!(anstream::stderr().lock(), "{text}")));
+}
+
+/// Writes to standard error what progress on a terminal must not draw over.
+pub(crate) fn beside_progress(write: impl FnOnce()) {
+    let redrawn = REDRAWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    match redrawn {
+        Some(redrawn) => redrawn.suspend(write),
+        None => write(),
+    }
+}
+
+/// Writes a line of the log to standard error, by a function that gets the stream while nothing else in this process writes to it.
+pub(crate) fn log_line(write: impl FnOnce(BorrowedFd<'_>)) {
+    beside_progress(|| {
+        let stderr = io::stderr().lock();
+        write(stderr.as_fd());
+    });
+}
+
+/// Returns true if what is written to standard error may have colours.
+pub(crate) fn has_colours() -> bool {
+    anstream::stderr().current_choice() != ColorChoice::Never
 }

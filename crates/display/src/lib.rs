@@ -36,7 +36,7 @@ pub use line::{Line, line};
 pub use list::List;
 pub use offshoot_model::number;
 pub use offshoot_model::number::used;
-pub use progress::{Progress, Tally};
+pub use progress::{Progress, Redrawn, Tally};
 pub use show::Show;
 pub use style::Style;
 pub use tree::TreeText;

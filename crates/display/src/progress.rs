@@ -14,7 +14,7 @@ use std::fmt;
 use std::io::Write;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
 use offshoot_model::{Event, Timestamp, Tree};
 
 use crate::style::Style;
@@ -27,6 +27,21 @@ pub struct Progress {
     tally: Tally,
     style: Style,
     screen: Screen,
+}
+
+/// The lines that a progress redraws on a terminal, for other parts of the process that write to it too. Empty once the progress is
+/// finished.
+#[derive(Clone)]
+pub struct Redrawn(WeakProgressBar);
+
+impl Redrawn {
+    /// Takes the lines away, writes, and draws them again.
+    pub fn suspend(&self, write: impl FnOnce()) {
+        match self.0.upgrade() {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        }
+    }
 }
 
 /// A picture of a large tree takes its time, so it is drawn again no sooner than this.
@@ -114,6 +129,14 @@ impl Progress {
         }
     }
 
+    /// Returns the lines that are redrawn; none where nothing is drawn over.
+    pub fn redrawn(&self) -> Option<Redrawn> {
+        match &self.screen {
+            Screen::Terminal(bar) | Screen::Growing { bar, .. } => Some(Redrawn(bar.downgrade())),
+            Screen::Lines { .. } => None,
+        }
+    }
+
     /// What has been counted so far.
     pub fn tally(&self) -> &Tally {
         &self.tally
@@ -141,6 +164,12 @@ fn picture(tree: &Tree, rows: usize, style: Style) -> String {
     let more = format!("… {} more lines", lines - shown);
     cut.push(&more);
     cut.join("\n")
+}
+
+impl fmt::Debug for Redrawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Redrawn")
+    }
 }
 
 impl fmt::Debug for Progress {

@@ -2,7 +2,9 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use offshoot_process::resolve_program;
 
@@ -19,6 +21,17 @@ pub struct Environment {
     pub runtime_folder: Option<PathBuf>,
     /// The folder for what the user's programs remember. Without one, a new plugin is tried out each time it is loaded.
     pub state_home: Option<PathBuf>,
+    /// The log of the keeper, which has no environment of its own. None logs nothing.
+    pub keeper_log: Option<KeeperLog>,
+}
+
+/// What the keeper logs, and where.
+#[derive(Clone, Debug)]
+pub struct KeeperLog {
+    /// As in `OFFSHOOT_LOG`.
+    pub directives: Arc<str>,
+    /// The standard error of the keeper.
+    pub stream: Arc<OwnedFd>,
 }
 
 impl Environment {
@@ -42,7 +55,7 @@ impl Environment {
         let state_home = folder("XDG_STATE_HOME")
             .or_else(|| folder("HOME").map(|home| home.join(".local/state")));
         let runtime_folder = folder("XDG_RUNTIME_DIR");
-        Self { offshoot: offshoot.into(), runtime_folder, state_home, variables }
+        Self { offshoot: offshoot.into(), runtime_folder, state_home, variables, keeper_log: None }
     }
 
     /// Returns a variable that is set to text.

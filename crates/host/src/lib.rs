@@ -48,7 +48,7 @@ mod tickets;
 mod tree;
 mod wording;
 
-pub use environment::{Environment, value};
+pub use environment::{Environment, KeeperLog, value};
 pub use error::HostError;
 pub use host::{Host, HostBuilder};
 pub use merging::{Merging, ParseMergingError};

@@ -9,7 +9,7 @@ use offshoot_process::{Options, Processes};
 use offshoot_spawner::Notebook;
 use tokio::sync::mpsc;
 
-use crate::environment::Environment;
+use crate::environment::{Environment, KeeperLog};
 use crate::error::HostError;
 use crate::reporter::Reporter;
 
@@ -42,7 +42,12 @@ impl Children {
     /// Gets ready to hold them.
     pub(crate) fn hold(environment: &Environment, reporter: &Reporter) -> Result<Self, HostError> {
         let program = environment.offshoot.clone();
-        let keeper = KeeperCommand { program, args: vec!["keeper".into()] };
+        let mut args = vec!["keeper".into()];
+        let log = environment.keeper_log.as_ref().map(|KeeperLog { directives, stream }| {
+            args.extend(["--log".into(), (&**directives).into()]);
+            Arc::clone(stream)
+        });
+        let keeper = KeeperCommand { program, args, log };
         let inherited_mark = environment.text(MARK_VARIABLE).map(str::to_owned);
         let trees = TreeList::default();
         // Every process of this program is started by that one crate, as adopting orphans demands.

@@ -18,6 +18,10 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
 
+    /// Append a log to FILE [default: standard error, where $OFFSHOOT_LOG is set]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) log_file: Option<PathBuf>,
+
     /// Print results as JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,

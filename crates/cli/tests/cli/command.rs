@@ -1,7 +1,7 @@
 //! A place to run the command in, and what came of it.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -11,6 +11,9 @@ use std::thread;
 use std::time::Duration;
 
 use offshoot_test_support::fake_agent;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 
 /// Nothing here takes a second; whoever takes a minute hangs.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -124,6 +127,18 @@ impl Place {
         let output = output.expect("the command ends in time").expect("its output can be read");
         Outcome::new(command, output, &self.path())
     }
+}
+
+/// A terminal of 200 columns: the end that reads what stands on it, and the end of a command.
+pub(crate) fn terminal() -> (File, File) {
+    let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&screen).expect("it is ours");
+    unlockpt(&screen).expect("it is ours");
+    let size = Winsize { ws_row: 50, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&screen, size).expect("it is ours");
+    let name = ptsname(&screen, Vec::new()).expect("it has a name");
+    let other = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("its other end");
+    (File::from(screen), File::from(other))
 }
 
 impl Outcome {

@@ -1,13 +1,11 @@
 //! Whether somebody at a terminal is asked before many paid agents start.
 
-use std::fs::File;
 use std::io::{Read, Write};
 use std::process::Stdio;
 
 use offshoot_fake_model_api::{Reply, Rule};
-use rustix::fs::{Mode, OFlags, open};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
+use crate::command::terminal;
 use crate::openai::stage;
 
 /// What came of a fanout of so many tasks, typed at a terminal by somebody who gives this answer where asked.
@@ -21,12 +19,7 @@ struct Typed {
 fn typed(tasks: usize, more: &[&str], answer: &str) -> Typed {
     let (place, _api) = stage([Rule::always(Reply::text("x"))], "");
     place.file("tasks", "{\"task\":\"x\"}\n".repeat(tasks));
-    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-    grantpt(&terminal).expect("it is ours");
-    unlockpt(&terminal).expect("it is ours");
-    let name = ptsname(&terminal, Vec::new()).expect("it has a name");
-    let other = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("its other end");
-    let other = File::from(other);
+    let (mut terminal, other) = terminal();
     let fanout = ["-q", "fanout", "--config", "c.toml", "--runtime", "openai", "--tasks", "tasks"];
     let mut command = place.command(&[&fanout[..], more].concat());
     let end = || Stdio::from(other.try_clone().expect("there is room for a descriptor"));
@@ -34,7 +27,6 @@ fn typed(tasks: usize, more: &[&str], answer: &str) -> Typed {
     let mut child = command.spawn().expect("it was built for this test");
     // Or the terminal would never hang up. The command holds ends of its own until it is dropped.
     drop((command, other));
-    let mut terminal = File::from(terminal);
     let (mut said, mut answered) = (Vec::new(), false);
     let mut some = [0; 1024];
     // A terminal that nobody holds any more is an error to read.

@@ -161,7 +161,7 @@ fn a_history_controls_no_terminal() {
         assert!(text.contains("owned") && text.contains("\n    \tsecond"), "{text:?}");
         let odd: Vec<char> =
             text.chars().filter(|char| char.is_control() && !"\n\t".contains(*char)).collect();
-        assert_eq!(odd, [], "{text:?}");
+        assert!(odd.is_empty(), "{text:?}");
     }
 }
 

@@ -22,6 +22,7 @@ mod inputs;
 mod interrupt;
 mod invariants;
 mod key;
+mod log;
 mod look;
 mod map;
 mod mcp;

@@ -1,4 +1,4 @@
-use indicatif::InMemoryTerm;
+use indicatif::{InMemoryTerm, TermLike};
 use offshoot_model::Tree;
 use offshoot_test_support::scenario;
 
@@ -31,6 +31,27 @@ fn the_bar_shows_the_tally_and_failures_stay_above_it() {
     assert!(term.contents().contains("\na note of somebody else\n"), "{}", term.contents());
     let tally = progress.finish();
     assert_eq!(term.contents().lines().count() as u64, tally.failed() + 1, "the bar is gone");
+}
+
+#[test]
+fn what_is_written_beside_the_bar_stands_above_it() {
+    let term = InMemoryTerm::new(10, 120);
+    let target = ProgressDrawTarget::term_like(Box::new(term.clone()));
+    let mut progress = Progress::on_terminal(target, Some(9), Style::Plain);
+    let redrawn = progress.redrawn().expect("it is drawn over");
+    let write = |line: &str| redrawn.suspend(|| term.write_line(line).expect("it has room"));
+    let events = scenario::everything();
+    events.iter().take(3).for_each(|event| progress.apply(event));
+    write("first");
+    write("second");
+    let bar = progress.tally().to_string();
+    let screen = term.contents();
+    assert!(screen.starts_with("first\nsecond\n") && screen.ends_with(&bar), "{screen}");
+    progress.finish();
+    write("third");
+    assert_eq!(term.contents(), "first\nsecond\nthird");
+    let lines = Progress::in_lines(Box::new(std::io::sink()), None, Style::Plain);
+    assert!(lines.redrawn().is_none());
 }
 
 #[test]
