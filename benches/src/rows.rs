@@ -9,6 +9,7 @@ mod growth;
 mod hand_over;
 mod in_process;
 mod key;
+mod logging;
 mod memory;
 mod plugin_event;
 mod plugin_load;
@@ -60,4 +61,6 @@ pub(crate) const ALL: &[Row] = &[
     plugin_event::ROW,
     plugin_run::ROW,
     start_up::ROW,
+    logging::ROW,
+    logging::OFF,
 ];
