@@ -2,10 +2,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use offshoot_model::{
-    AgentId, BudgetGrant, ContentHash, Grant, Rights, RootId, RunId, SessionKey, ValueKind,
-    VariableRef,
+    BudgetGrant, ContentHash, Grant, Rights, RootId, RunId, ValueKind, VariableRef,
 };
-use offshoot_runtime::{ContextFile, Input, OutputFormat};
+use offshoot_runtime::ContextFile;
 use uuid::Uuid;
 
 use super::*;
@@ -14,27 +13,12 @@ use crate::AgentOptions;
 fn launch() -> Launch {
     let run = RunId::from_uuid(Uuid::from_u128(7));
     Launch {
-        continues: false,
         run,
         root: RootId::new(run),
-        key: SessionKey::parse("agent:main:subagent:x").expect("a key"),
-        agent: AgentId::main(),
-        depth: 1,
-        task: "the task".into(),
-        context: Vec::new(),
-        context_manifest: None,
-        input: Input::Prompt,
-        command: None,
-        ok_exit: Arc::from([]),
-        output: OutputFormat::Text,
         working_folder: Arc::new("/project".into()),
         run_folder: "/data/runs/7".into(),
         spool_folder: Arc::new("/data/spool".into()),
-        model: None,
-        thinking: None,
-        system_prompt: None,
-        grant: Arc::new(Grant::unbounded()),
-        pass: None,
+        ..Launch::bare("the task")
     }
 }
 

@@ -1,40 +1,14 @@
 use std::fs;
 
-use offshoot_model::{
-    AgentId, ContentHash, Grant, InputRange, RootId, RunId, SessionKey, VariableRef,
-};
-use offshoot_runtime::{ContextFile, OutputFormat};
+use offshoot_model::{ContentHash, InputRange, VariableRef};
+use offshoot_runtime::ContextFile;
 use serde_json::Value;
 use tempfile::TempDir;
-use uuid::Uuid;
 
 use super::*;
 
 fn launch(context: Vec<ContextFile>, input: Input) -> Launch {
-    let run = RunId::from_uuid(Uuid::nil());
-    Launch {
-        continues: false,
-        run,
-        root: RootId::new(run),
-        key: SessionKey::parse("agent:main:main").expect("a key"),
-        agent: AgentId::main(),
-        depth: 0,
-        task: "Count.".into(),
-        context,
-        context_manifest: None,
-        input,
-        command: None,
-        ok_exit: Arc::from([]),
-        output: OutputFormat::Text,
-        working_folder: Arc::new("/".into()),
-        run_folder: "/r".into(),
-        spool_folder: Arc::new("/s".into()),
-        model: None,
-        thinking: None,
-        system_prompt: None,
-        grant: Arc::new(Grant::unbounded()),
-        pass: None,
-    }
+    Launch { context, input, ..Launch::bare("Count.") }
 }
 
 fn file(folder: &TempDir, name: &str, kind: ValueKind, bytes: &[u8]) -> ContextFile {
