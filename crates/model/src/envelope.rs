@@ -75,6 +75,14 @@ impl Envelope {
             execution_time_ms: ending.execution_time_ms,
         }
     }
+
+    /// Returns the answer of a run that completed, the empty one where it said nothing; else the envelope.
+    pub fn into_result(self) -> Result<Payload, Box<Self>> {
+        match self.status.is_success() {
+            true => Ok(self.data.unwrap_or_else(|| Payload::text(""))),
+            false => Err(Box::new(self)),
+        }
+    }
 }
 
 impl EnvelopeError {

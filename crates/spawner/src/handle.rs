@@ -3,13 +3,15 @@
 mod agents;
 mod external_merge;
 mod fan;
+mod gathering;
 mod notebook;
 mod session;
 mod tree_state;
 
 pub use agents::{Accepted, Agents, ChildRequest, SpawnAllowance};
-pub use external_merge::{ExternalMerge, ExternalMergeJob};
+pub use external_merge::ExternalMerge;
 pub(crate) use fan::HELD_BYTES;
 pub use fan::{Fan, FanAnswer, FanOut, Piece, Refused};
+pub use gathering::Gathering;
 pub use notebook::Notebook;
 pub use session::{Session, Stopper, Trouble};

@@ -79,8 +79,8 @@ pub use error::SpawnerError;
 pub use event_stream::{EventStream, LiveEvent, LiveEvents};
 pub use excerpt::Excerpt;
 pub use handle::{
-    Accepted, Agents, ChildRequest, ExternalMerge, ExternalMergeJob, Fan, FanAnswer, FanOut,
-    Notebook, Piece, Refused, Session, SpawnAllowance, Stopper, Trouble,
+    Accepted, Agents, ChildRequest, ExternalMerge, Fan, FanAnswer, FanOut, Gathering, Notebook,
+    Piece, Refused, Session, SpawnAllowance, Stopper, Trouble,
 };
 pub use kept_values::KeptValue;
 pub use machine::Unknown;

@@ -70,10 +70,9 @@ impl Values for StoredValues {
         let (root, run) = (*root, *runs.get(place as usize).ok_or_else(lost)?);
         let envelope = recorded(&*self.store, root, run).map_err(io::Error::other)?;
         let envelope = envelope.ok_or_else(lost)?;
-        if envelope.status.is_success() {
-            return Ok(envelope.data.unwrap_or_else(|| Payload::text("")));
-        }
-        JsonText::of(&envelope).map(Payload::Json).map_err(io::Error::other)
+        envelope.into_result().or_else(|envelope| {
+            JsonText::of(&envelope).map(Payload::Json).map_err(io::Error::other)
+        })
     }
 }
 

@@ -23,6 +23,7 @@ use crate::excerpt::Excerpt;
 use crate::kept_values::KeptValues;
 use crate::run_spec::RunSpec;
 use crate::runtimes::Runtimes;
+use crate::stored_values::recorded;
 use crate::ticket_issuer::TicketIssuer;
 
 pub(crate) use known_tree::KnownTree;
@@ -229,11 +230,7 @@ impl TreeContext {
         runs: Vec<RunId>,
     ) -> (Vec<Envelope>, Vec<RunId>) {
         let tree = Arc::clone(self);
-        let envelope = move |run: RunId| {
-            let about = tree.store.admitted(tree.root, run).ok()??;
-            let ending = tree.store.ending(tree.root, run).ok()??;
-            Some(Envelope::of(&ending, about.key, run, about.agent, about.depth))
-        };
+        let envelope = move |run: RunId| recorded(&*tree.store, tree.root, run).ok().flatten();
         let load = move || {
             let (mut envelopes, mut unread) = (Vec::with_capacity(runs.len()), Vec::new());
             for run in runs {

@@ -45,7 +45,15 @@ const ROOMS: &[Rooms] = &[
     },
     Rooms {
         folder: "crates/spawner/src/handle",
-        order: &["session", "fan", "external_merge", "agents", "notebook", "tree_state"],
+        order: &[
+            "session",
+            "fan",
+            "gathering",
+            "external_merge",
+            "agents",
+            "notebook",
+            "tree_state",
+        ],
     },
 ];
 

@@ -1,120 +1,79 @@
 //! Many results as one answer.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use offshoot_door::{CallError, KeyedResult, Merge, Merged};
 use offshoot_merge::{Answer, AnswerKind, MergeError};
 use offshoot_model::{Envelope, JsonText, Payload, RunId, ValueKind, VariableRef};
-use offshoot_spawner::{Excerpt, StoredValues};
+use offshoot_spawner::{Excerpt, Gathering, StoredValues};
 use offshoot_store::NewValue;
 use serde::Serialize;
 
-use super::order::Order;
 use super::{TreeService, blocking, failed, invalid};
 
 /// An answer up to this size is in the answer to the request; a larger one is named.
 const INLINE_BYTES: u64 = 16 * 1024;
 
 /// Results of runs on their way into one answer.
-pub(super) struct Gathering {
-    order: Order,
+pub(super) struct RunResults {
+    gathering: Gathering,
     /// The names of the results, in request order.
     keys: Vec<Arc<str>>,
     runs: Vec<RunId>,
     places: HashMap<RunId, u32>,
-    /// What a plugin's merge has got.
-    handed: HashSet<u32>,
-    /// Whether a plugin is still to give the answer.
-    owed: bool,
-    values: StoredValues,
 }
 
-impl Gathering {
-    fn new(order: Order, keys: Vec<Arc<str>>, runs: Vec<RunId>, values: StoredValues) -> Self {
+impl RunResults {
+    fn new(gathering: Gathering, keys: Vec<Arc<str>>, runs: Vec<RunId>) -> Self {
         let places = (0..).zip(&runs).map(|(place, run)| (*run, place)).collect();
-        let owed = order.job.is_some();
-        Self { order, keys, runs, places, handed: HashSet::new(), owed, values }
+        Self { gathering, keys, runs, places }
     }
 
-    /// Takes in what came of a run. Whoever takes the same in again changes nothing.
+    /// Takes the result of a run. The same result taken again changes nothing.
     pub(super) async fn push(&mut self, envelope: &Envelope) {
         let Some(&place) = self.places.get(&envelope.run_id) else { return };
-        let result = if envelope.status.is_success() {
-            // A run that completed without a word has the empty answer.
-            Ok(envelope.data.clone().unwrap_or_else(|| Payload::text("")))
-        } else {
-            Err(Box::new(envelope.clone()))
-        };
-        self.take(place, result).await;
+        self.take(place, envelope.clone().into_result()).await;
     }
 
     async fn take(&mut self, place: u32, result: Result<Payload, Box<Envelope>>) {
-        let key = &self.keys[place as usize];
-        let Order { fold, job, .. } = &mut self.order;
-        if let Some(job) = job
-            && (result.is_ok() || fold.includes_failures())
-            && self.handed.insert(place)
-        {
-            job.push(place, Arc::clone(key), result.clone(), fold).await;
-        }
-        if let Ok(value) = &result {
-            self.values.learn(fold, value).await;
-        }
-        fold.push(place, Arc::clone(key), result);
+        let key = Arc::clone(&self.keys[place as usize]);
+        self.gathering.push(place, key, result).await;
     }
 
-    /// Whether the answer stands whatever is still to come.
+    /// Returns true if the answer stands whatever is still to come.
     pub(super) fn stands(&self) -> bool {
-        self.order.fold.stands()
+        self.gathering.stands()
     }
 
-    /// A plugin's merge gets nothing more: not all that it should merge will come.
+    /// Gives a plugin's merge up: not all that it should merge will come.
     pub(super) fn give_up(&mut self) {
-        self.order.job = None;
+        self.gathering.give_up();
     }
 
-    /// What there is so far, where it is small.
+    /// Returns the answer so far, where it is small.
     pub(super) fn partial(&self) -> Merged {
         let data = self.at_hand().filter(|data| data.size() <= INLINE_BYTES);
         Merged { data: data.as_ref().map(json), ..self.words() }
     }
 
-    /// The answer so far, where it needs no store.
+    /// Returns the answer so far, where it needs no store.
     fn at_hand(&self) -> Option<Payload> {
-        if self.has_nothing() { None } else { self.order.fold.partial().to_payload() }
+        self.gathering.partial().and_then(Answer::to_payload)
     }
 
-    /// A plugin's merge has an answer or none; ours have a part of one at any time.
-    fn has_nothing(&self) -> bool {
-        self.owed && !self.stands()
-    }
-
-    /// Whether there is the answer to what was asked. A plugin's merge gives it now, where all results are in: one that asks
-    /// an agent would do so for a part as for the whole.
     async fn conclude(&mut self) -> Result<(), MergeError> {
-        let Order { fold, job, .. } = &mut self.order;
-        let expected = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
-        let verdict = fold.check(expected);
-        match job.take() {
-            Some(_) if matches!(verdict, Err(MergeError::Missing { .. })) => verdict,
-            Some(job) => {
-                job.finish(fold).await?;
-                self.owed = false;
-                fold.check(expected)
-            }
-            None => verdict,
-        }
+        self.gathering.conclude(u32::try_from(self.keys.len()).unwrap_or(u32::MAX)).await
     }
 
     fn words(&self) -> Merged {
         let run = |place: u32| self.runs.get(place as usize).copied();
         Merged {
-            strategy: self.order.strategy.clone(),
+            strategy: self.gathering.strategy().to_owned(),
             data: None,
             name: None,
-            failed: self.order.fold.partial().failed().filter_map(run).collect(),
+            failed: self.gathering.failed().filter_map(run).collect(),
             error: None,
         }
     }
@@ -124,7 +83,7 @@ impl TreeService {
     /// Results of runs that have ended, then results that the caller brings, as one answer.
     pub(super) async fn merge(&self, caller: RunId, merge: Merge) -> Result<Merged, CallError> {
         let Merge { order, runs, results } = merge;
-        let order = self.order(caller, &order).await?;
+        let gathering = self.order(caller, &order).await?;
         let all = runs.is_empty() && results.is_empty();
         let runs = if all {
             self.agents.children(caller).await?
@@ -138,23 +97,23 @@ impl TreeService {
             return Err(invalid("runs", format!("the run {run} is not over")));
         }
         let runs: Vec<RunId> = ended.iter().map(|envelope| envelope.run_id).collect();
-        let mut gathering = self.gathering(order, runs.clone()).await?;
-        gathering.keys.extend(results.iter().map(|result| Arc::from(result.key.as_str())));
+        let mut merging = self.results_of(gathering, runs.clone()).await?;
+        merging.keys.extend(results.iter().map(|result| Arc::from(result.key.as_str())));
         for envelope in ended.drain(..) {
-            gathering.push(&envelope).await;
+            merging.push(&envelope).await;
         }
         for (place, KeyedResult { value, .. }) in (runs.len() as u32..).zip(results) {
-            gathering.take(place, Ok(Payload::Json(value))).await;
+            merging.take(place, Ok(Payload::Json(value))).await;
         }
-        self.merged(caller, gathering).await
+        self.merged(caller, merging).await
     }
 
-    /// Results to be gathered from these runs, each called by its label, else by its number from 1.
-    pub(super) async fn gathering(
+    /// Returns the results to be gathered from these runs, each named by its label, else by its number from 1.
+    pub(super) async fn results_of(
         &self,
-        order: Order,
+        gathering: Gathering,
         runs: Vec<RunId>,
-    ) -> Result<Gathering, CallError> {
+    ) -> Result<RunResults, CallError> {
         let (store, root) = (Arc::clone(self.agents.store()), self.agents.root());
         blocking(move || {
             let mut keys = Vec::with_capacity(runs.len());
@@ -163,24 +122,17 @@ impl TreeService {
                 let label = admitted.and_then(|admitted| admitted.label);
                 keys.push(label.unwrap_or_else(|| number.to_string().into()));
             }
-            Ok(Gathering::new(order, keys, runs, StoredValues::new(store)))
+            Ok(RunResults::new(gathering, keys, runs))
         })
         .await
     }
 
-    /// What came of those of these runs that have ended.
+    /// Returns the envelopes of those of these runs that have ended.
     pub(super) async fn envelopes(&self, runs: Vec<RunId>) -> Result<Vec<Envelope>, CallError> {
-        let (store, root) = (Arc::clone(self.agents.store()), self.agents.root());
+        let agents = self.agents.clone();
         blocking(move || {
-            let mut ended = Vec::with_capacity(runs.len());
-            for run in runs {
-                let ending = store.ending(root, run).map_err(|error| failed(&error))?;
-                let about = store.admitted(root, run).map_err(|error| failed(&error))?;
-                if let (Some(ending), Some(about)) = (ending, about) {
-                    ended.push(Envelope::of(&ending, about.key, run, about.agent, about.depth));
-                }
-            }
-            Ok(ended)
+            let envelope = |run| agents.envelope(run).map_err(|error| failed(&error)).transpose();
+            runs.into_iter().filter_map(envelope).collect()
         })
         .await
     }
@@ -189,17 +141,17 @@ impl TreeService {
     pub(super) async fn merged(
         &self,
         caller: RunId,
-        mut gathering: Gathering,
+        mut results: RunResults,
     ) -> Result<Merged, CallError> {
-        let verdict = gathering.conclude().await;
-        let mut merged = gathering.words();
-        let answer = gathering.order.fold.partial();
-        let at_hand = gathering.at_hand();
+        let verdict = results.conclude().await;
+        let mut merged = results.words();
+        let at_hand = results.at_hand();
         let small = at_hand.as_ref().filter(|data| data.size() <= INLINE_BYTES);
         merged.error = verdict.as_ref().err().map(ToString::to_string);
         merged.data = small.map(json);
         // What is not the answer to what was asked gets no name, unless nobody could read it without.
-        if gathering.has_nothing() || verdict.is_err() && small.is_some() {
+        let Some(answer) = results.gathering.partial() else { return Ok(merged) };
+        if verdict.is_err() && small.is_some() {
             return Ok(merged);
         }
         let value = match &at_hand {

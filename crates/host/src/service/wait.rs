@@ -11,11 +11,10 @@ use offshoot_door::{
 };
 use offshoot_model::{Envelope, EventKind, Payload, RunId};
 use offshoot_runtime::{WaitAnswer, WaitFor, WaitMode};
-use offshoot_spawner::{Excerpt, LiveEvent};
+use offshoot_spawner::{Excerpt, Gathering, LiveEvent};
 use offshoot_store::Store;
 
-use super::merge::{Gathering, excerpt_json};
-use super::order::Order;
+use super::merge::{RunResults, excerpt_json};
 use super::values::result_name;
 use super::{TreeService, blocking, failed};
 
@@ -23,7 +22,7 @@ use super::{TreeService, blocking, failed};
 struct Watched<'a> {
     open: HashSet<RunId>,
     total: u64,
-    gathering: Option<&'a mut Gathering>,
+    gathering: Option<&'a mut RunResults>,
     progress: Option<&'a ProgressSink>,
 }
 
@@ -58,7 +57,7 @@ impl TreeService {
         &self,
         caller: RunId,
         wait: &Wait,
-    ) -> Result<Option<Order>, CallError> {
+    ) -> Result<Option<Gathering>, CallError> {
         match &wait.merge {
             Some(order) => self.order(caller, order).await.map(Some),
             None => Ok(None),
@@ -71,14 +70,14 @@ impl TreeService {
         caller: RunId,
         mut runs: Vec<RunId>,
         wait: &Wait,
-        order: Option<Order>,
+        order: Option<Gathering>,
         progress: &ProgressSink,
     ) -> Result<Waited, CallError> {
-        let may_end_early = order.as_ref().is_some_and(|order| order.may_end_early);
+        let may_end_early = order.as_ref().is_some_and(Gathering::may_end_early);
         let mut seen = HashSet::new();
         runs.retain(|run| seen.insert(*run));
         let mut gathering = match order {
-            Some(order) => Some(self.gathering(order, runs.clone()).await?),
+            Some(order) => Some(self.results_of(order, runs.clone()).await?),
             None => None,
         };
         let wait_for = wait_for(runs.clone(), wait);

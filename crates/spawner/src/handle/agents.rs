@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use offshoot_model::{
-    AgentId, BudgetGrant, CancelledBy, ContextEntry, Origin, Refusal, RootId, RunId, SessionKey,
-    SpawnRequest, Timestamp, Tree, VariableRef,
+    AgentId, BudgetGrant, CancelledBy, ContextEntry, Envelope, Origin, Refusal, RootId, RunId,
+    SessionKey, SpawnRequest, Timestamp, Tree, VariableRef,
 };
 use offshoot_runtime::{WaitAnswer, WaitFor};
 use offshoot_store::{DataFolder, Store, StoreError};
@@ -22,6 +22,7 @@ use crate::message::call::{spawn, wait_for, write};
 use crate::message::{Asking, Children, Message, over};
 use crate::request::{Ask, Unresolved};
 use crate::run_spec::RunSpec;
+use crate::stored_values::recorded;
 use crate::tree_context::{MergeThreads, TreeContext};
 
 /// The longest report. It is a line for people, and stands in the record as it is.
@@ -86,6 +87,11 @@ impl Agents {
     /// Returns the threads for external merges.
     pub(crate) fn merging(&self) -> &MergeThreads {
         &self.tree.merging
+    }
+
+    /// Reads the envelope of a run of this tree from the record; none where the run has no end.
+    pub fn envelope(&self, run: RunId) -> Result<Option<Envelope>, StoreError> {
+        recorded(&**self.store(), self.root(), run)
     }
 
     /// Returns the folder that holds the folders of runs.

@@ -46,7 +46,7 @@ impl ExternalMerge {
     /// # Errors
     ///
     /// The merge cannot use its parameters, or panicked over them.
-    pub async fn begin(
+    pub(super) async fn begin(
         &self,
         agents: &Agents,
         caller: RunId,
@@ -61,7 +61,7 @@ impl ExternalMerge {
 const HANDED_OVER: u64 = 16 << 20;
 
 /// A merge under way.
-pub struct ExternalMergeJob {
+pub(super) struct ExternalMergeJob {
     /// None while a push has it, and after one that failed or was given up.
     job: Option<Box<dyn MergeJob>>,
     store: Arc<dyn Store>,
@@ -72,7 +72,7 @@ pub struct ExternalMergeJob {
 
 impl ExternalMergeJob {
     /// Begins it for the root.
-    pub(crate) async fn of_root(
+    pub(super) async fn of_root(
         external: &ExternalMerge,
         tree: &Arc<TreeContext>,
         sender: &mpsc::UnboundedSender<Message>,
@@ -105,13 +105,13 @@ impl ExternalMergeJob {
     }
 
     /// Returns true if there will be no answer.
-    pub(crate) fn has_failed(&self) -> bool {
+    pub(super) fn has_failed(&self) -> bool {
         self.fault.is_some()
     }
 
     /// Hands one result over, which is done once for each place. An early answer goes to the fold, which is one for a merge
     /// [made elsewhere](Fold::elsewhere). Dropping the future gives the merge up.
-    pub async fn push(
+    pub(super) async fn push(
         &mut self,
         place: u32,
         key: Arc<str>,
@@ -149,7 +149,7 @@ impl ExternalMergeJob {
     /// # Errors
     ///
     /// The merge could not take a result, was given up, or has no answer.
-    pub async fn finish(self, fold: &mut Fold) -> Result<(), MergeError> {
+    pub(super) async fn finish(self, fold: &mut Fold) -> Result<(), MergeError> {
         if let Some(fault) = self.fault {
             return Err(failed(fault));
         }
@@ -252,14 +252,5 @@ impl fmt::Debug for ExternalMerge {
             .field("merge", &self.merge.name())
             .field("params", &self.params)
             .finish()
-    }
-}
-
-impl fmt::Debug for ExternalMergeJob {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ExternalMergeJob")
-            .field("stands", &self.stands)
-            .field("fault", &self.fault)
-            .finish_non_exhaustive()
     }
 }

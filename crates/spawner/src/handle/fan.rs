@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use offshoot_merge::{Answer, Fold, MergeError, OnFailure, Strategy};
+use offshoot_merge::{Answer, MergeError, OnFailure, Strategy};
 use offshoot_model::{
     AgentId, CancelledBy, ContextEntry, Ending, Envelope, InputRange, Origin, Payload, Reason,
     Refusal, RefusalCode, RootId, RunId, SpawnRequest, VariableRef,
@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::error::SpawnerError;
 use crate::handle::external_merge::{ExternalMerge, ExternalMergeJob};
+use crate::handle::gathering::Gathering;
 use crate::handle::tree_state::over;
 use crate::machine::RunIndex;
 use crate::message::{FanEvent, FanId, Message, TreeState};
@@ -70,11 +71,7 @@ pub struct Fan {
     events: mpsc::UnboundedReceiver<FanEvent>,
     /// The names of the results, where they have one.
     keys: Vec<Option<Arc<str>>>,
-    strategy: String,
-    fold: Fold,
-    values: StoredValues,
-    /// The merge that makes the answer, where the fold only counts.
-    job: Option<ExternalMergeJob>,
+    gathering: Gathering,
     on_failure: OnFailure,
     max_fail: Option<u32>,
 }
@@ -276,30 +273,13 @@ impl Fan {
                 let _ = sender.send(Message::Halt { error: error.clone() });
             }
         })?;
-        let (strategy, fold) = match &external {
-            Some(external) => (external.to_string(), Fold::elsewhere(on_failure)),
-            None => {
-                let fold = Fold::new(strategy, on_failure).hold_at_most(HELD_BYTES);
-                (strategy.to_string(), fold)
-            }
-        };
         let values = StoredValues::new(Arc::clone(&tree.store));
+        let gathering = match external.zip(job) {
+            Some((external, job)) => Gathering::by_job(&external, job, on_failure, values),
+            None => Gathering::by_strategy(strategy, on_failure, values).hold_at_most(HELD_BYTES),
+        };
         let (root, store) = (tree.root, Arc::clone(&tree.store));
-        Ok(Self {
-            id,
-            root,
-            store,
-            sender,
-            state,
-            events,
-            keys,
-            strategy,
-            fold,
-            values,
-            job,
-            on_failure,
-            max_fail,
-        })
+        Ok(Self { id, root, store, sender, state, events, keys, gathering, on_failure, max_fail })
     }
 
     /// Waits for the pieces and merges them as they end. Dropping the future leaves the pieces running: cancel them,

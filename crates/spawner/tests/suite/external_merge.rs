@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use offshoot_merge::{Fold, OnFailure};
+use offshoot_merge::OnFailure;
 use offshoot_model::{CancelledBy, Ending, JsonText, Payload, Reason, SpawnRequest};
 use offshoot_runtime::{
     Finished, FnRuntime, Merge, MergeFault, MergeInput, MergeJob, MergeValue, RunHost, WaitFor,
 };
-use offshoot_spawner::{ExternalMerge, FanAnswer, FanOut, Piece, RootSpec, Spawner, SpawnerError};
+use offshoot_spawner::{
+    ExternalMerge, FanAnswer, FanOut, Gathering, Piece, RootSpec, Spawner, SpawnerError,
+};
 
 /// Notes what is pushed, in the order of places; does what its parameters say.
 struct Notes;
@@ -155,15 +157,16 @@ async fn a_session_merges_as_the_root_does_and_asks_in_its_own_name() {
     let spawner = Spawner::builder().runtime(runtime).build().expect("a spawner");
     let session = spawner.open(RootSpec::new("asks")).await.expect("a root");
     let (agents, root) = (session.agents(), session.root().run());
-    let begin = async |params: &str| notes(params).begin(&agents, root).await;
+    let begin = async |params: &str| {
+        Gathering::by_external(&notes(params), OnFailure::Fail, &agents, root).await
+    };
     let merged = async |params: &str, values: [&str; 2]| {
-        let mut fold = Fold::elsewhere(OnFailure::Fail);
-        let mut job = begin(params).await.expect("it knows the parameter");
+        let mut gathering = begin(params).await.expect("it knows the parameter");
         for (place, value) in (0..).zip(values) {
-            job.push(place, value.into(), Ok(Payload::text(value)), &mut fold).await;
+            gathering.push(place, value.into(), Ok(Payload::text(value))).await;
         }
-        let finished = job.finish(&mut fold).await.map_err(|error| error.to_string());
-        (finished, fold.stands(), fold.into_partial().to_payload())
+        let concluded = gathering.conclude(2).await.map_err(|error| error.to_string());
+        (concluded, gathering.stands(), gathering.into_answer().to_payload())
     };
     let both = Some(Payload::text("a completed a; b completed b"));
     assert_eq!(merged("", ["a", "b"]).await, (Ok(()), false, both));
@@ -177,8 +180,7 @@ async fn a_session_merges_as_the_root_does_and_asks_in_its_own_name() {
     let node = tree.get(root).expect("the root is on record");
     assert_eq!(tree.children(node).count(), 1, "it is a child of whoever merges");
     // One that outlives its tree gets no more agents, and keeps nothing alive.
-    let mut fold = Fold::elsewhere(OnFailure::Fail);
-    let left = begin("ask").await.expect("it knows the parameter");
+    let mut left = begin("ask").await.expect("it knows the parameter");
     session.close(Ending::of(Reason::Completed { exit_code: None })).await.expect("a whole record");
-    left.finish(&mut fold).await.expect_err("there is nobody left to ask");
+    left.conclude(0).await.expect_err("no agent is left to ask");
 }

@@ -9,7 +9,6 @@ use offshoot_store::StoreError;
 
 use super::{Fan, FanAnswer, Refused};
 use crate::error::SpawnerError;
-use crate::handle::external_merge::ExternalMergeJob;
 use crate::handle::tree_state::{broken, over};
 use crate::machine::Past;
 use crate::message::{FanEvent, Message};
@@ -70,16 +69,13 @@ impl Gathered {
         }
         let Self { mut fan, runs, completed, failures, failed, .. } = self;
         let Self { refused, not_admitted, cut_short, .. } = self;
-        let made = match fan.job.take() {
-            Some(job) => job.finish(&mut fan.fold).await,
-            None => Ok(()),
-        };
-        let early = fan.fold.stands();
+        let verdict = fan.gathering.conclude(total - refused.count()).await;
         let failure = |(_, (key, envelope)): (_, (_, Box<Envelope>))| (key, *envelope);
         Ok(FanAnswer {
-            strategy: fan.strategy,
-            verdict: made.and_then(|()| fan.fold.check(total - refused.count())),
-            answer: fan.fold.into_partial(),
+            strategy: fan.gathering.strategy().to_owned(),
+            verdict,
+            early: fan.gathering.stands(),
+            answer: fan.gathering.into_answer(),
             total,
             completed,
             failures: failures.into_places().map(failure).collect(),
@@ -89,7 +85,6 @@ impl Gathered {
             cut_short,
             root: fan.root,
             runs: runs.into(),
-            early,
             on_failure: fan.on_failure,
         })
     }
@@ -161,12 +156,7 @@ impl Gathered {
     async fn completed(&mut self, place: u32, answer: Payload) {
         self.completed += 1;
         let key = self.key(place);
-        let Fan { job, fold, values, .. } = &mut self.fan;
-        if let Some(job) = job {
-            job.push(place, Arc::clone(&key), Ok(answer.clone()), fold).await;
-        }
-        values.learn(fold, &answer).await;
-        let step = fold.push(place, key, Ok(answer));
+        let step = self.fan.gathering.push(place, key, Ok(answer)).await;
         self.merged(step);
     }
 
@@ -177,19 +167,15 @@ impl Gathered {
             None => drop(self.failed.insert(code.to_owned(), 1)),
         }
         let key = self.key(place);
-        let Fan { job, fold, .. } = &mut self.fan;
-        if let Some(job) = job.as_mut().filter(|_| fold.includes_failures()) {
-            job.push(place, Arc::clone(&key), Err(envelope.clone()), fold).await;
-        }
-        let step = fold.push(place, Arc::clone(&key), Err(envelope.clone()));
+        let result = Err(envelope.clone());
+        let step = self.fan.gathering.push(place, Arc::clone(&key), result).await;
         self.failures.insert(place, (key, envelope));
         self.merged(step);
     }
 
     /// One more piece is in: the others may not be needed any more.
     fn merged(&mut self, step: Step) {
-        let has_failed = self.fan.job.as_ref().is_some_and(ExternalMergeJob::has_failed);
-        if step == Step::Early || has_failed {
+        if step == Step::Early || self.fan.gathering.has_failed() {
             self.cut_short(CancelledBy::EarlyAnswer);
         }
     }

@@ -52,10 +52,9 @@ impl Past {
 
     /// Returns the outcome that this envelope describes.
     pub(crate) fn of(envelope: Envelope) -> Self {
-        match envelope.status.is_success() {
-            // A run that completed without a word has the empty answer.
-            true => Self::Completed(envelope.data.unwrap_or_else(|| Payload::text(""))),
-            false => Self::Failed(Box::new(envelope)),
+        match envelope.into_result() {
+            Ok(answer) => Self::Completed(answer),
+            Err(envelope) => Self::Failed(envelope),
         }
     }
 

@@ -1,0 +1,170 @@
+//! Results on their way into one answer: by a fold of ours, or by an external merge beside one that counts.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use offshoot_merge::{Answer, Fold, MergeError, OnFailure, Step, Strategy};
+use offshoot_model::{Envelope, Payload, RunId};
+use offshoot_runtime::MergeFault;
+
+use super::agents::Agents;
+use super::external_merge::{ExternalMerge, ExternalMergeJob};
+use crate::stored_values::StoredValues;
+
+/// A merge that takes results in any order, for an answer that keeps the order of the request.
+pub struct Gathering {
+    strategy: String,
+    fold: Fold,
+    may_end_early: bool,
+    external: Option<External>,
+    values: StoredValues,
+}
+
+/// An external merge under way.
+struct External {
+    /// None once the merge has answered or was given up.
+    job: Option<ExternalMergeJob>,
+    /// The places whose results the merge has got.
+    handed: HashSet<u32>,
+    /// True if the merge has given its answer at the end.
+    has_answered: bool,
+}
+
+impl Gathering {
+    /// Gathers by a strategy of ours. Results that are stored are read from `values` where the strategy compares them.
+    pub fn by_strategy(strategy: Strategy, on_failure: OnFailure, values: StoredValues) -> Self {
+        Self {
+            strategy: strategy.to_string(),
+            fold: Fold::new(strategy, on_failure),
+            may_end_early: strategy.may_end_early(),
+            external: None,
+            values,
+        }
+    }
+
+    /// Gathers by an external merge, which may ask for children of `caller`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the merge cannot use its parameters, or panicked over them.
+    pub async fn by_external(
+        external: &ExternalMerge,
+        on_failure: OnFailure,
+        agents: &Agents,
+        caller: RunId,
+    ) -> Result<Self, MergeFault> {
+        let job = external.begin(agents, caller).await?;
+        let values = StoredValues::new(Arc::clone(agents.store()));
+        Ok(Self::by_job(external, job, on_failure, values))
+    }
+
+    pub(super) fn by_job(
+        external: &ExternalMerge,
+        job: ExternalMergeJob,
+        on_failure: OnFailure,
+        values: StoredValues,
+    ) -> Self {
+        let external_job = External { job: Some(job), handed: HashSet::new(), has_answered: false };
+        Self {
+            strategy: external.to_string(),
+            fold: Fold::elsewhere(on_failure),
+            may_end_early: true,
+            external: Some(external_job),
+            values,
+        }
+    }
+
+    /// Holds so many bytes of results and no more, see [`Fold::hold_at_most`].
+    #[must_use]
+    pub(super) fn hold_at_most(self, bytes: u64) -> Self {
+        Self { fold: self.fold.hold_at_most(bytes), ..self }
+    }
+
+    /// Returns the name of the merge.
+    pub fn strategy(&self) -> &str {
+        &self.strategy
+    }
+
+    /// Returns true if the answer can stand before all results are in.
+    pub fn may_end_early(&self) -> bool {
+        self.may_end_early
+    }
+
+    /// Takes the result at one place of the request. A second one for the same place changes nothing.
+    pub async fn push(
+        &mut self,
+        place: u32,
+        key: Arc<str>,
+        result: Result<Payload, Box<Envelope>>,
+    ) -> Step {
+        let Self { fold, external, values, .. } = self;
+        if let Some(External { job: Some(job), handed, .. }) = external
+            && (result.is_ok() || fold.includes_failures())
+            && handed.insert(place)
+        {
+            job.push(place, Arc::clone(&key), result.clone(), fold).await;
+        }
+        if let Ok(value) = &result {
+            values.learn(fold, value).await;
+        }
+        fold.push(place, key, result)
+    }
+
+    /// Returns true if the answer stands whatever the remaining results say.
+    pub fn stands(&self) -> bool {
+        self.fold.stands()
+    }
+
+    /// Returns true if there will be no answer, because the external merge has failed.
+    pub fn has_failed(&self) -> bool {
+        let job = self.external.as_ref().and_then(|external| external.job.as_ref());
+        job.is_some_and(ExternalMergeJob::has_failed)
+    }
+
+    /// Gives an external merge up: not all results that it should merge will come.
+    pub fn give_up(&mut self) {
+        if let Some(external) = &mut self.external {
+            external.job = None;
+        }
+    }
+
+    /// Returns the answer so far. An external merge has the whole answer or none.
+    pub fn partial(&self) -> Option<&Answer> {
+        let has_none = |external: &External| !external.has_answered && !self.stands();
+        (!self.external.as_ref().is_some_and(has_none)).then(|| self.fold.partial())
+    }
+
+    /// Returns the places of the results that did not complete.
+    pub fn failed(&self) -> impl Iterator<Item = u32> {
+        self.fold.partial().failed()
+    }
+
+    /// Asks an external merge for its answer, where all of `expected` results are in: a merge that asks an agent would do so
+    /// for a part as for the whole.
+    ///
+    /// # Errors
+    ///
+    /// Fails if what was gathered is not the answer to the request.
+    pub async fn conclude(&mut self, expected: u32) -> Result<(), MergeError> {
+        let verdict = self.fold.check(expected);
+        let Some(external) = &mut self.external else { return verdict };
+        let is_missing = matches!(verdict, Err(MergeError::Missing { .. }));
+        let is_due = |job: &mut ExternalMergeJob| !is_missing || job.has_failed();
+        let Some(job) = external.job.take_if(is_due) else { return verdict };
+        job.finish(&mut self.fold).await?;
+        external.has_answered = true;
+        self.fold.check(expected)
+    }
+
+    /// Returns the answer, or what there is of it.
+    pub fn into_answer(self) -> Answer {
+        self.fold.into_partial()
+    }
+}
+
+impl fmt::Debug for Gathering {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gathering").field("strategy", &self.strategy).finish_non_exhaustive()
+    }
+}
