@@ -215,12 +215,8 @@ pub(crate) enum Effect {
     Resolve { wait: WaitId, ended: Vec<RunId>, repeated: Vec<RunId>, pending: Vec<RunId> },
     /// Tell the one whose turn is over that none follows.
     NoTurn { wait: WaitId },
-    /// Tell the operator whose turn it is that the budget is raised.
-    Raised,
-    /// Hand this run the letter that was put for it.
-    Hand { run: RunIndex },
-    /// The name that was given next has its value since then.
-    Kept { at: Timestamp },
+    /// Carry out the next letter, name or raised budget, in the order in which they came in: it is recorded with this time.
+    Recorded { at: Timestamp },
     /// Tell the follower of this run that it is over.
     Ended { run: RunIndex, envelope: Box<Envelope> },
     /// Remove what this run has left in a folder of its own.
@@ -307,7 +303,7 @@ impl Machine {
             Input::Letter(letter) => self.letter(now, letter, out),
             Input::Keep { run, name, value } => {
                 self.record(now, run, EventKind::Kept { name, value }, out);
-                out.push(Effect::Kept { at: now });
+                out.push(Effect::Recorded { at: now });
             }
             Input::NotBrought { run, children } => self.not_brought(now, run, &children, out),
             Input::Busy { run, busy } => self.busy(now, run, busy, out),
@@ -377,6 +373,11 @@ impl Machine {
     pub(crate) fn allowance(&self, run: RunIndex) -> Option<(BudgetGrant, Arc<Terms>)> {
         let live = self.runs[run.get()].live()?;
         Some((self.books.ledger.left(self.id(run)), Arc::clone(&live.terms)))
+    }
+
+    /// The place of a run in this tree; none where the run is over.
+    pub(crate) fn find_live(&self, run: RunId) -> Option<RunIndex> {
+        self.find(run).filter(|run| self.runs[run.get()].live().is_some())
     }
 
     /// The place of a run in this tree.

@@ -63,12 +63,8 @@ pub(crate) struct Supervisor {
     /// In the order in which they were asked, which is the order in which the machine answers.
     asked: VecDeque<Asked>,
     waits: HashMap<WaitId, oneshot::Sender<Waited>>,
-    /// Letters that are being recorded, in the order in which they will be handed over.
-    letters: VecDeque<Written>,
-    /// Names that are being recorded, in the order in which they will hold.
-    naming: VecDeque<Naming>,
-    /// Operators who have raised a budget, in the order in which that is recorded.
-    raises: VecDeque<oneshot::Sender<Result<(), Refusal>>>,
+    /// Letters, names and raised budgets that are being recorded, in the order in which they came in.
+    acts: VecDeque<Act>,
     recorded: RecordedPieces,
     /// The requests for many pieces of which not all may start.
     allowed: HashMap<FanId, Allowed>,
@@ -96,18 +92,22 @@ pub(crate) struct Entering {
 /// The run whose folder was to be removed, and why it is still there.
 type Removed = (RunId, Option<Arc<str>>);
 
-/// A letter on its way.
-struct Written {
-    text: Arc<str>,
-    reply: oneshot::Sender<Result<(), Refusal>>,
-}
-
-/// A name on its way.
-struct Naming {
-    run: RunId,
-    name: Arc<str>,
-    value: VariableRef,
-    reply: oneshot::Sender<Result<KeptValue, Refusal>>,
+/// An act that is carried out and answered once it is recorded.
+enum Act {
+    Letter {
+        to: RunIndex,
+        text: Arc<str>,
+        reply: oneshot::Sender<Result<(), Refusal>>,
+    },
+    Name {
+        run: RunId,
+        name: Arc<str>,
+        value: VariableRef,
+        reply: oneshot::Sender<Result<KeptValue, Refusal>>,
+    },
+    Raise {
+        reply: oneshot::Sender<Result<(), Refusal>>,
+    },
 }
 
 /// A request for a child that is not answered yet.
@@ -158,9 +158,7 @@ impl Supervisor {
             runs: Entries::default(),
             asked: VecDeque::new(),
             waits: HashMap::new(),
-            letters: VecDeque::new(),
-            naming: VecDeque::new(),
-            raises: VecDeque::new(),
+            acts: VecDeque::new(),
             recorded: RecordedPieces::default(),
             allowed: HashMap::new(),
             outbox: Outbox::default(),

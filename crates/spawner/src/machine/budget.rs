@@ -106,7 +106,7 @@ impl Machine {
         let (tokens, micro_usd) =
             (Unit::Tokens.of(more).unwrap_or(0), Unit::Usd.of(more).unwrap_or(0));
         self.record(now, run, EventKind::BudgetRaised { tokens, micro_usd }, out);
-        out.push(Effect::Raised);
+        out.push(Effect::Recorded { at: now });
     }
 
     /// Records what a run that ends has used beyond its reservation.

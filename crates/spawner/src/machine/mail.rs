@@ -129,7 +129,7 @@ impl Machine {
         mail.letters += 1;
         let turn = mail.turn;
         self.record(now, to, EventKind::Letter { from, text }, out);
-        out.push(Effect::Hand { run: to });
+        out.push(Effect::Recorded { at: now });
         if let Some(turn) = turn {
             self.satisfy(now, turn, out);
         }

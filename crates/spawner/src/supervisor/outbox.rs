@@ -103,7 +103,7 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
-    use offshoot_model::RunId;
+    use offshoot_model::{RunId, Timestamp};
 
     use super::*;
     use crate::machine::{RunIndex, WaitId};
@@ -120,8 +120,7 @@ mod tests {
         check(vec![], true);
         check(vec![remove()], true);
         check(vec![Effect::Start { run, ahead: true }], false);
-        check(vec![Effect::Hand { run }], false);
-        check(vec![Effect::Raised], false);
+        check(vec![Effect::Recorded { at: Timestamp::EPOCH }], false);
         check(vec![Effect::NoTurn { wait: WaitId(1) }], false);
         let (wait, none) = (WaitId(1), Vec::new);
         let resolve = Effect::Resolve { wait, ended: none(), repeated: none(), pending: none() };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use offshoot_model::{CancelledBy, Ending, Event, Reason, Refusal, RunId};
+use offshoot_model::{CancelledBy, Ending, Event, Reason, Refusal, RunId, Timestamp};
 use offshoot_runtime::{LetterBox, RunContext, Stop, StopHandle, Turns, UsageProbe};
 use offshoot_store::StoreError;
 use tokio::sync::mpsc;
@@ -10,7 +10,7 @@ use tracing::Instrument;
 
 use super::entries::{Attempt, Entry, Follower};
 use super::outbox::Released;
-use super::{Answered, Asked, Asker, Naming, Supervisor, Written};
+use super::{Act, Answered, Asked, Asker, Supervisor};
 use crate::cpu_watch::CpuWatch;
 use crate::error::chain;
 use crate::kept_values::KeptValue;
@@ -67,9 +67,7 @@ impl Supervisor {
                 later @ (Effect::Start { .. }
                 | Effect::Resolve { .. }
                 | Effect::NoTurn { .. }
-                | Effect::Hand { .. }
-                | Effect::Kept { .. }
-                | Effect::Raised
+                | Effect::Recorded { .. }
                 | Effect::Ended { .. }
                 | Effect::Remove { .. }) => released.effects.push(later),
             }
@@ -140,28 +138,9 @@ impl Supervisor {
                 }
                 // Dropping the sender tells the caller that no answer comes.
                 Effect::NoTurn { wait } => drop(self.waits.remove(&wait)),
-                Effect::Hand { run } => {
-                    let letter = self.letters.pop_front();
-                    let Written { text, reply } = letter.expect("a letter was handed over twice");
-                    if let Some(entry) = self.runs.get_mut(run) {
-                        entry.post.put(text);
-                    }
-                    // The writer may have gone.
-                    let _ = reply.send(Ok(()));
-                }
-                Effect::Kept { at } => {
-                    let naming = self.naming.pop_front();
-                    let Naming { run, name, value, reply } =
-                        naming.expect("a name was given twice");
-                    let kept = KeptValue { value, at };
-                    self.tree.kept_values.put(run, name, kept);
-                    // The caller may have gone.
-                    let _ = reply.send(Ok(kept));
-                }
-                Effect::Raised => {
-                    let reply = self.raises.pop_front().expect("a budget was raised twice");
-                    // The caller may have gone.
-                    let _ = reply.send(Ok(()));
+                Effect::Recorded { at } => {
+                    let act = self.acts.pop_front();
+                    self.carry_out(act.expect("more was recorded than was asked for"), at);
                 }
                 Effect::Ended { run, envelope } => {
                     self.tree.kept_values.forget(envelope.run_id);
@@ -185,6 +164,24 @@ impl Supervisor {
         }
         if !gone.is_empty() {
             self.remove(gone);
+        }
+    }
+
+    /// Carries out an act that is recorded since this moment. The caller may have gone.
+    fn carry_out(&mut self, act: Act, at: Timestamp) {
+        match act {
+            Act::Letter { to, text, reply } => {
+                if let Some(entry) = self.runs.get_mut(to) {
+                    entry.post.put(text);
+                }
+                let _ = reply.send(Ok(()));
+            }
+            Act::Name { run, name, value, reply } => {
+                let kept = KeptValue { value, at };
+                self.tree.kept_values.put(run, name, kept);
+                let _ = reply.send(Ok(kept));
+            }
+            Act::Raise { reply } => drop(reply.send(Ok(()))),
         }
     }
 
@@ -278,9 +275,7 @@ impl Supervisor {
         self.unwritten = None;
         let forgotten = self.outbox.clear();
         self.waits.clear();
-        self.letters.clear();
-        self.naming.clear();
-        self.raises.clear();
+        self.acts.clear();
         self.step(Input::StopAll { firm: true }, effects);
         // Not before everything is stopped: the slot of a run that never starts is given to no other run.
         for released in forgotten {

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::entries::{Entry, Follower};
 use super::outbox::Released;
-use super::{Allowed, Asked, Asker, BATCH, Naming, Recorded, Supervisor, Written};
+use super::{Act, Allowed, Asked, Asker, BATCH, Recorded, Supervisor};
 use crate::machine::{
     Effect, Input, Letter, NewWait, Past, Reach, ReplyId, RunIndex, Session, Spawn, TurnEnd,
 };
@@ -53,8 +53,7 @@ impl Supervisor {
                 self.step(Input::RunEvent { run, event }, effects);
             }
             Message::Report { run: id, text, reply } => {
-                let live = self.machine.find(id).filter(|run| self.machine.session(*run).is_some());
-                let answer = match live {
+                let answer = match self.machine.find_live(id) {
                     Some(run) => {
                         self.step(Input::Reported { run, text }, effects);
                         Ok(())
@@ -86,7 +85,7 @@ impl Supervisor {
                 let to = self.machine.find(to).ok_or_else(|| unknown(to));
                 match to.and_then(|to| self.machine.may_write(to).map(|()| to)) {
                     Ok(to) => {
-                        self.letters.push_back(Written { text, reply });
+                        self.acts.push_back(Act::Letter { to, text, reply });
                         let letter = Letter { to, from, text: payload };
                         self.step(Input::Letter(letter), effects);
                     }
@@ -95,11 +94,10 @@ impl Supervisor {
                 }
             }
             Message::Keep { run: id, name, value, reply } => {
-                let live = self.machine.find(id).filter(|run| self.machine.session(*run).is_some());
-                match live {
+                match self.machine.find_live(id) {
                     Some(run) => {
-                        let naming = Naming { run: id, name: Arc::clone(&name), value, reply };
-                        self.naming.push_back(naming);
+                        let act = Act::Name { run: id, name: Arc::clone(&name), value, reply };
+                        self.acts.push_back(act);
                         self.step(Input::Keep { run, name, value }, effects);
                     }
                     // The caller may have gone.
@@ -125,7 +123,7 @@ impl Supervisor {
                 let run = self.machine.find(run).ok_or_else(|| unknown(run));
                 match run.and_then(|run| self.machine.may_raise(run, more).map(|()| run)) {
                     Ok(run) => {
-                        self.raises.push_back(reply);
+                        self.acts.push_back(Act::Raise { reply });
                         self.step(Input::Raise { run, more }, effects);
                     }
                     // The caller may have gone.
@@ -164,10 +162,8 @@ impl Supervisor {
                 let _ = reply.send(allowance);
             }
             Message::Children { run, which, reply } => {
-                let live =
-                    self.machine.find(run).filter(|run| self.machine.session(*run).is_some());
                 // The caller may have gone.
-                let _ = reply.send(live.map(|run| match which {
+                let _ = reply.send(self.machine.find_live(run).map(|run| match which {
                     Children::All => self.machine.children_runs(run),
                     Children::Unnamed => self.machine.unnamed_runs(run),
                 }));

@@ -154,9 +154,7 @@ impl Ledger {
             | Effect::Stop { .. }
             | Effect::Reply { .. }
             | Effect::NoTurn { .. }
-            | Effect::Hand { .. }
-            | Effect::Kept { .. }
-            | Effect::Raised
+            | Effect::Recorded { .. }
             | Effect::Resolve { .. } => {}
         }
     }

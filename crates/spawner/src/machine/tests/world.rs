@@ -51,7 +51,7 @@ pub(super) struct World {
     /// Results that could not be read when a turn should have brought them last.
     pub(super) unreadable: BTreeSet<RunId>,
     /// Letters that are being recorded.
-    letters: VecDeque<(RunIndex, u64)>,
+    acts: VecDeque<Option<(RunIndex, u64)>>,
     /// Letters to runs that have not started.
     pub(super) letters_held: BTreeMap<RunIndex, Vec<u64>>,
     /// Pieces by their place among all that the owner has asked for.
@@ -105,7 +105,7 @@ impl World {
             record: Vec::new(),
             memory: Memory::default(),
             unreadable: BTreeSet::new(),
-            letters: VecDeque::new(),
+            acts: VecDeque::new(),
             letters_held: BTreeMap::new(),
             places: BTreeMap::new(),
             unclaimed: Vec::new(),
@@ -251,7 +251,7 @@ impl World {
         self.machine.may_write(to).map_err(|refusal| refusal.code)?;
         self.minted += 1;
         let number = self.minted;
-        self.letters.push_back((to, number));
+        self.acts.push_back(Some((to, number)));
         self.memory.written(self.id(to), number);
         let text = Payload::text(format!("letter {number}"));
         self.step(Input::Letter(Letter { to, from: None, text }));
@@ -391,6 +391,9 @@ impl World {
     }
 
     pub(super) fn step(&mut self, input: Input) {
+        if matches!(input, Input::Keep { .. } | Input::Raise { .. }) {
+            self.acts.push_back(None);
+        }
         let mut effects = Vec::new();
         self.machine.step(self.now, input, &mut effects);
         self.book(effects);
@@ -428,12 +431,12 @@ impl World {
                         actor.over = true;
                     }
                 }
-                Effect::Hand { run } => {
-                    let (to, letter) = self.letters.pop_front().expect("it was written");
-                    assert_eq!(to, run, "letters are handed over in their order");
+                Effect::Recorded { .. } => {
+                    let act = self.acts.pop_front().expect("more was recorded than was asked for");
+                    let Some((run, letter)) = act else { continue };
                     match self.actors.get_mut(&run) {
                         Some(actor) => {
-                            assert!(!actor.over, "nobody writes to a session after its last turn");
+                            assert!(!actor.over, "a session was written to after its last turn");
                             actor.letters += 1;
                             self.memory.told(self.machine.id(run), Said::Letter(letter));
                         }
@@ -449,8 +452,6 @@ impl World {
                 }
                 Effect::Show(_)
                 | Effect::Again { .. }
-                | Effect::Raised
-                | Effect::Kept { .. }
                 | Effect::Ended { .. }
                 | Effect::Remove { .. } => {}
             }
