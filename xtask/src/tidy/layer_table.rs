@@ -79,7 +79,6 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer(
         "host",
         &[
-            "session-key",
             "model",
             "config",
             "merge",
@@ -93,7 +92,6 @@ pub(crate) const LAYERS: &[Layer] = &[
             "plugin-host",
             "spawner",
             "door",
-            "display",
         ],
         Async::Yes,
         Files::Yes,
