@@ -31,10 +31,10 @@ use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::output;
 
-/// What is logged where only `--log-file` asks for a log.
+/// The filter of the log where only `--log-file` asks for one.
 const USUAL: &str = "info";
 
-/// What the names of our crates begin with.
+/// The beginning of the names of our crates.
 const OURS: &str = "offshoot";
 
 /// The time for which a line waits until standard error takes it. After a line that was lost, none waits before one was written.
@@ -43,7 +43,7 @@ const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// The writer of the log. Cheap to clone.
 #[derive(Clone, Debug)]
 struct Writer {
-    /// None is standard error, which others write to and which may not be read.
+    /// The file; none for standard error, to which other processes write too, and which may not be read.
     file: Option<Arc<OwnedFd>>,
     /// Lines that could not be written since the last one that was.
     lost: Arc<AtomicU64>,

@@ -7,9 +7,9 @@ use crate::setting::{AllowAgents, ToolList};
 
 /// The order of a key's values.
 pub(crate) struct Bound<T> {
-    /// Whether the first value permits more than the second.
+    /// True if the first value permits more than the second.
     pub(crate) exceeds: fn(&T, &T) -> bool,
-    /// Whether a ceiling may name the key.
+    /// True if a ceiling may name the key.
     pub(crate) is_ceiling: bool,
     /// Whether the ceiling's value stands in for a key that nobody set and that has no built-in value. Not so for
     /// `allowAgents`, where unset is the strictest there is.

@@ -24,7 +24,7 @@ pub(crate) struct Row<T> {
     /// Stands in the template where there is no built-in value and the type's own example says too little.
     pub(crate) such_as: Option<&'static str>,
     pub(crate) bound: Option<Bound<T>>,
-    /// Whether the strictest value along a chain of agents holds.
+    /// True if the strictest value along a chain of agents holds.
     pub(crate) is_limit: bool,
 }
 
@@ -52,7 +52,7 @@ pub(crate) trait Field {
     fn fill(&mut self, ceiling: &Self, row: &Row<Self::Value>);
     /// Reports what is set although it has no more and less.
     fn check_boundable(&self, row: &Row<Self::Value>, path: &str, out: &mut Vec<Problem>);
-    /// Where this is a limit and `below` is stricter, or sets what was unset, that holds, and `took` is told the key.
+    /// Takes the value of `below` where this is a limit and that value is stricter, or this one is unset; calls `took` with the key then.
     fn narrow(&mut self, _below: &Self, _row: &Row<Self::Value>, _path: &str, _took: Took<'_>) {}
     /// Limits that differ from those of `now`.
     fn differ(
@@ -75,11 +75,11 @@ pub(crate) type Took<'a> = &'a mut dyn FnMut(String);
 pub struct Difference {
     /// Its key within `subagents`.
     pub key: String,
-    /// What it was; none where nothing bounded it.
+    /// The earlier value; none where nothing bounded it.
     pub was: Option<Value>,
-    /// What it is.
+    /// The value now.
     pub is: Option<Value>,
-    /// Whether what it was is the stricter.
+    /// True if the earlier value is the stricter.
     pub was_stricter: bool,
 }
 

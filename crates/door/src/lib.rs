@@ -82,7 +82,7 @@ pub use protocol::{
     Merged, Outcome, OutcomeError, PROTOCOL, Pause, Progress, RaiseBudget, Refused, Report,
     Request, Response, RunName, RunNode, Runs, Send, Spawn, SpawnMany, Spawned, SpawnedMany, Split,
     Standing, Status, Tree, Trees, Value, Variable, Variables, Wait, WaitMode, Waited, Welcome,
-    Word,
+    Word, payload_json,
 };
 pub use registry::{RegisterError, Registration, Registry, Supervisor};
 pub use server::{Limits, Server, StartError};

@@ -43,7 +43,7 @@ pub use name::RunName;
 pub use node::{EndReason, RunNode};
 pub(crate) use notification::{CANCEL_REQUEST, CancelRequest, PROGRESS, RequestProgress};
 pub use offshoot_model::Cleanup;
-pub use outcome::{Outcome, OutcomeError};
+pub use outcome::{Outcome, OutcomeError, payload_json};
 pub use progress::Progress;
 pub use refused::Refused;
 pub use spawn::{ContextGrant, Spawn, Spawned};

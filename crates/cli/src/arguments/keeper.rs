@@ -5,7 +5,7 @@ use clap::Args;
 /// Watch over a supervisor's children until its pipe closes
 #[derive(Debug, Args)]
 pub(crate) struct KeeperArguments {
-    /// What is logged, as in OFFSHOOT_LOG: the keeper has no environment
+    /// Filter of the log, as in OFFSHOOT_LOG: the keeper has no environment
     #[arg(long, value_name = "DIRECTIVES")]
     pub(crate) log: Option<String>,
 }

@@ -77,21 +77,22 @@ pub(crate) async fn above(cx: &Invocation) -> Result<Option<Client>, Failure> {
         sockets.extend(named);
     }
     let (ticket, registry) = (ticket(environment)?, registry(cx));
-    let mut refusal = None;
+    let mut first = None;
     for socket in sockets {
+        // A tree beside this one may be over by now, so that its socket is gone: the next socket may be the right one.
         match Client::connect(&socket, &registry, ticket.as_ref()).await {
             Ok(client) => return Ok(Some(client)),
-            Err(error @ ClientError::Refused(_)) => drop(refusal.get_or_insert(error)),
-            Err(error) => return Err(Failure::of(Exit::Refused, &error).hint(belongs)),
+            Err(error) => drop(first.get_or_insert(error)),
         }
     }
-    Err(refusal.map_or_else(
-        || {
+    Err(match first {
+        Some(error @ ClientError::Refused(_)) => refused(&error),
+        Some(error) => Failure::of(Exit::Refused, &error).hint(belongs),
+        None => {
             let message = "the supervisor of this process cannot be found with this user id";
             Failure::new(Exit::Refused, message).hint(belongs)
-        },
-        |error| refused(&error),
-    ))
+        }
+    })
 }
 
 /// Inside an agent the run that it means, which is its own or one below; none outside of any.

@@ -217,7 +217,7 @@ fn a_bar_on_the_terminal_is_not_torn_by_the_log() {
     let mut child = command.stdout(Stdio::null()).spawn().expect("it was built for this test");
     drop((command, other));
     let (mut said, mut some) = (Vec::new(), [0; 4096]);
-    // A terminal that nobody holds any more is an error to read.
+    // Once no process has the terminal open, reading from it is an error.
     while let Ok(read @ 1..) = screen.read(&mut some) {
         said.extend_from_slice(&some[..read]);
     }

@@ -70,7 +70,7 @@ impl From<&Envelope> for Outcome {
     fn from(envelope: &Envelope) -> Self {
         Self {
             status: envelope.status.into(),
-            data: envelope.data.as_ref().map(data),
+            data: envelope.data.as_ref().map(payload_json),
             name: None,
             error: envelope.error.as_ref().map(OutcomeError::from),
             partial: envelope.partial,
@@ -96,7 +96,8 @@ impl From<&EnvelopeError> for OutcomeError {
     }
 }
 
-fn data(payload: &Payload) -> JsonText {
+/// Returns a payload as it crosses the door: text and JSON as they are, a stored value as its reference.
+pub fn payload_json(payload: &Payload) -> JsonText {
     #[derive(Serialize)]
     struct Reference {
         r#ref: VariableRef,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use offshoot_door::{CallError, KeyedResult, Merge, Merged};
+use offshoot_door::{CallError, KeyedResult, Merge, Merged, payload_json};
 use offshoot_merge::{Answer, AnswerKind, MergeError};
 use offshoot_model::{Envelope, JsonText, Payload, RunId, ValueKind, VariableRef};
 use offshoot_spawner::{Excerpt, Gathering, StoredValues};
@@ -55,7 +55,7 @@ impl RunResults {
     /// Returns the answer so far, where it is small.
     pub(super) fn partial(&self) -> Merged {
         let data = self.at_hand().filter(|data| data.size() <= INLINE_BYTES);
-        Merged { data: data.as_ref().map(json), ..self.words() }
+        Merged { data: data.as_ref().map(payload_json), ..self.words() }
     }
 
     /// Returns the answer so far, where it needs no store.
@@ -148,7 +148,7 @@ impl TreeService {
         let at_hand = results.at_hand();
         let small = at_hand.as_ref().filter(|data| data.size() <= INLINE_BYTES);
         merged.error = verdict.as_ref().err().map(ToString::to_string);
-        merged.data = small.map(json);
+        merged.data = small.map(payload_json);
         // What is not the answer to what was asked gets no name, unless nobody could read it without.
         let Some(answer) = results.gathering.partial() else { return Ok(merged) };
         if verdict.is_err() && small.is_some() {
@@ -204,25 +204,11 @@ pub(super) fn excerpt_json(excerpt: &Excerpt) -> JsonText {
         tail: &'a str,
     }
     match excerpt {
-        Excerpt::Whole(payload) => json(payload),
+        Excerpt::Whole(payload) => payload_json(payload),
         Excerpt::Part { value, path, head, tail } => {
             let path = path.to_string_lossy();
             let part = JsonText::of(&Part { r#ref: value, path, head, tail });
             part.expect("texts and references are plain data")
         }
     }
-}
-
-/// A payload on the wire.
-fn json(payload: &Payload) -> JsonText {
-    #[derive(Serialize)]
-    struct Reference {
-        r#ref: VariableRef,
-    }
-    let text = match payload {
-        Payload::Json(json) => return json.clone(),
-        Payload::Text(text) => JsonText::of(text),
-        Payload::Stored(value) => JsonText::of(&Reference { r#ref: *value }),
-    };
-    text.expect("texts and references are plain data")
 }
