@@ -163,6 +163,12 @@ pub(crate) enum Command {
     PluginSuite(PluginSuiteArguments),
 }
 
+/// Returns the help of a flag that names a merge.
+fn strategies(what: &str, of_plugin: &str, rest: &str) -> String {
+    let names = offshoot_merge::Strategy::NAMES.join(", ");
+    format!("{what}: {names}, {of_plugin}: plugin:NAME, plugin:NAME=PARAMETERS{rest}")
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;

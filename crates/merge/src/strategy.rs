@@ -31,19 +31,18 @@ pub enum Strategy {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseStrategyError {
     /// Nothing is called that.
-    #[error("unknown merge strategy `{0}`; known are {KNOWN}")]
+    #[error("unknown merge strategy `{0}`; known are {names}", names = Strategy::NAMES.join(", "))]
     Unknown(String),
     /// The name is reserved for a strategy that needs an agent or a plugin.
     #[error(
-        "merge strategy `{0}` needs an agent or a plugin, which this version does not offer; known are {KNOWN}"
+        "merge strategy `{0}` needs an agent or a plugin, which this version does not offer; known are {names}",
+        names = Strategy::NAMES.join(", ")
     )]
     NotHere(String),
     /// A quorum without a usable number.
     #[error("`{0}` needs a number from 1 after the colon, such as quorum:3")]
     Quorum(String),
 }
-
-const KNOWN: &str = "concatenate, structured, vote, summarize, sum, first, quorum:N";
 
 /// Reserved, so that no plugin takes these names before they mean what people expect.
 const NOT_HERE: [&str; 4] = ["custom", "summarize-with", "best-of", "reduce-with"];
@@ -55,18 +54,46 @@ impl Strategy {
     }
 }
 
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Concatenate => f.pad("concatenate"),
-            Self::Structured => f.pad("structured"),
-            Self::Vote => f.pad("vote"),
-            Self::Summarize => f.pad("summarize"),
-            Self::Sum => f.pad("sum"),
-            Self::First => f.pad("first"),
-            Self::Quorum(needed) => write!(f, "quorum:{needed}"),
+/// The one list of names: written, read, and told in help and in errors. A number belongs to those with a placeholder.
+macro_rules! names {
+    ($($name:literal => $strategy:ident;)* counted $($counted:literal, $placeholder:literal => $with:ident;)*) => {
+        impl Strategy {
+            /// The names as they are written, with a placeholder where a number belongs to one: `quorum:N`.
+            pub const NAMES: &[&str] = &[$($name,)* $(concat!($counted, ":", $placeholder)),*];
+
+            fn named(name: &str, number: Option<&str>) -> Option<Result<Self, ParseStrategyError>> {
+                match (name, number) {
+                    $( ($name, None) => Some(Ok(Self::$strategy)), )*
+                    $( ($counted, number) => {
+                        let count = number.and_then(|number| number.parse().ok()).map(Self::$with);
+                        let written = || [&[name], number.as_slice()].concat().join(":");
+                        Some(count.ok_or_else(|| ParseStrategyError::Quorum(written())))
+                    } )*
+                    _ => None,
+                }
+            }
         }
-    }
+
+        impl fmt::Display for Strategy {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $( Self::$strategy => f.pad($name), )*
+                    $( Self::$with(number) => write!(f, concat!($counted, ":{}"), number), )*
+                }
+            }
+        }
+    };
+}
+
+names! {
+    "concatenate" => Concatenate;
+    "structured" => Structured;
+    "vote" => Vote;
+    "summarize" => Summarize;
+    "sum" => Sum;
+    "first" => First;
+    counted
+    "quorum", "N" => Quorum;
 }
 
 impl FromStr for Strategy {
@@ -77,21 +104,10 @@ impl FromStr for Strategy {
             Some((name, argument)) => (name, Some(argument)),
             None => (text, None),
         };
-        match (name, argument) {
-            ("concatenate", None) => Ok(Self::Concatenate),
-            ("structured", None) => Ok(Self::Structured),
-            ("vote", None) => Ok(Self::Vote),
-            ("summarize", None) => Ok(Self::Summarize),
-            ("sum", None) => Ok(Self::Sum),
-            ("first", None) => Ok(Self::First),
-            ("quorum", number) => number
-                .and_then(|number| number.parse().ok())
-                .map(Self::Quorum)
-                .ok_or_else(|| ParseStrategyError::Quorum(text.to_owned())),
-            (name, _) if NOT_HERE.contains(&name) => {
-                Err(ParseStrategyError::NotHere(name.to_owned()))
-            }
-            _ => Err(ParseStrategyError::Unknown(text.to_owned())),
+        match Self::named(name, argument) {
+            Some(strategy) => strategy,
+            None if NOT_HERE.contains(&name) => Err(ParseStrategyError::NotHere(name.to_owned())),
+            None => Err(ParseStrategyError::Unknown(text.to_owned())),
         }
     }
 }
@@ -116,17 +132,10 @@ mod tests {
 
     #[test]
     fn names_round_trip() {
-        for name in [
-            "concatenate",
-            "structured",
-            "vote",
-            "summarize",
-            "sum",
-            "first",
-            "quorum:1",
-            "quorum:12",
-        ] {
-            let strategy: Strategy = name.parse().expect(name);
+        for name in
+            Strategy::NAMES.iter().flat_map(|name| ["1", "12"].map(|n| name.replace('N', n)))
+        {
+            let strategy: Strategy = name.parse().expect(&name);
             assert_eq!(strategy.to_string(), name);
             let json = serde_json::to_string(&strategy).expect("a string");
             assert_eq!(serde_json::from_str::<Strategy>(&json).expect("the same"), strategy);

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::OnFailureArgument;
-use super::PluginPathArguments;
+use super::{OnFailureArgument, PluginPathArguments, strategies};
 
 /// Make one answer of many results
 ///
@@ -19,8 +18,7 @@ Examples:
   offshoot merge --strategy sum --children 0198c7
     \"$OFFSHOOT\" wait >/dev/null; \"$OFFSHOOT\" merge --strategy sum")]
 pub(crate) struct MergeArguments {
-    /// How: concatenate, structured, vote, summarize, sum, first, quorum:N, plugin:NAME,
-    /// plugin:NAME=PARAMETERS
+    #[arg(help = strategies("How", "or a plugin's merge", ""))]
     #[arg(long, value_name = "STRATEGY", default_value = "concatenate")]
     pub(crate) strategy: String,
 

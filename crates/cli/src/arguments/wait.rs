@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::OnFailureArgument;
+use super::{OnFailureArgument, strategies};
 
 /// Wait for children, from inside an agent
 ///
@@ -26,8 +26,11 @@ pub(crate) struct WaitArguments {
     #[arg(long)]
     pub(crate) any: bool,
 
-    /// Print their answers as one: concatenate, structured, vote, summarize, sum, first, quorum:N, or by a plugin that was
-    /// there when the tree began: plugin:NAME, plugin:NAME=PARAMETERS; what an early answer does not need is cancelled
+    #[arg(help = strategies(
+        "Print their answers as one",
+        "or by a plugin that was there when the tree began",
+        "; what an early answer does not need is cancelled"
+    ))]
     #[arg(long, value_name = "STRATEGY")]
     pub(crate) merge: Option<String>,
 

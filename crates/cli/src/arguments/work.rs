@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use offshoot_merge::OnFailure;
 
-use super::{LimitArguments, PluginPathArguments};
+use super::{LimitArguments, PluginPathArguments, strategies};
 
 /// How agents are run.
 #[derive(Debug, Default, Args)]
@@ -56,8 +56,7 @@ pub(crate) struct WorkArguments {
 /// What becomes of many answers.
 #[derive(Debug, Args)]
 pub(crate) struct PieceArguments {
-    /// How the answers become one: concatenate, structured, vote, summarize, sum, first, quorum:N, or a
-    /// plugin's merge: plugin:NAME, plugin:NAME=PARAMETERS
+    #[arg(help = strategies("How the answers become one", "or a plugin's merge", ""))]
     #[arg(long, value_name = "STRATEGY", default_value = "concatenate")]
     pub(crate) merge: String,
 

@@ -9,8 +9,7 @@ use super::RunName;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MergeOrder {
-    /// `concatenate`, `structured`, `vote`, `summarize`, `sum`, `first`, `quorum:N`, or the merge of a plugin: `plugin:NAME`,
-    /// `plugin:NAME=PARAMETERS`.
+    /// The name of a strategy, such as `vote` or `quorum:3`, or the merge of a plugin: `plugin:NAME`, `plugin:NAME=PARAMETERS`.
     pub strategy: String,
     /// `fail` (the default), `skip` or `include`: what becomes of those that did not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
