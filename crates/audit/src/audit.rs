@@ -14,7 +14,7 @@ use crate::budget::Books;
 use crate::delivery::{self, Handed};
 use crate::faults::{self, Breakers};
 use crate::findings::{Busy, Deliveries};
-use crate::run::{self, Run, State};
+use crate::run::{self, Run, SlotState};
 use crate::slots::Holders;
 use crate::spawns::Spawns;
 use crate::time::{self, Life};
@@ -305,8 +305,8 @@ impl Audit {
         let (state, depth) = (run.state, run.admitted.depth);
         let misplaced = |after: &str| Some((Rule::States, format!("{} {after}", kind.name())));
         let broken = match (kind, state) {
-            (EventKind::Starting, State::Queued | State::Holder) => {
-                run.state = State::Holding;
+            (EventKind::Starting, SlotState::Queued | SlotState::Holder) => {
+                run.state = SlotState::Holding;
                 run.has_started = true;
                 run.clock.start(event.at);
                 let (agent, parent) = (run.admitted.agent.clone(), run.parent);
@@ -326,25 +326,26 @@ impl Audit {
                 full.map(|message| (Rule::Concurrency, message))
             }
             (EventKind::Starting, _) => misplaced("when it had started"),
-            (EventKind::Started { .. }, State::Holding | State::Lent) => None,
+            (EventKind::Started { .. }, SlotState::Holding | SlotState::Lent) => None,
             (EventKind::Started { .. }, _) => misplaced("without a slot"),
-            (EventKind::Waiting, State::Holding) => {
-                run.state = State::Lent;
+            (EventKind::Waiting, SlotState::Holding) => {
+                run.state = SlotState::Lent;
                 run.clock.pause(event.at);
                 self.slots.give_back(depth, &above);
                 None
             }
             (EventKind::Waiting, _) => misplaced("without a slot to lend"),
-            (EventKind::Returned, State::Lent) => {
-                run.state = State::Holding;
+            (EventKind::Returned, SlotState::Lent) => {
+                run.state = SlotState::Holding;
                 run.clock.go_on(event.at);
                 self.slots.take(depth, &above);
                 None
             }
             (EventKind::Returned, _) => misplaced("without having lent its slot"),
-            (EventKind::BusyWaiting { .. }, State::Queued | State::Holder | State::Interrupted) => {
-                misplaced("while nothing of it ran")
-            }
+            (
+                EventKind::BusyWaiting { .. },
+                SlotState::Queued | SlotState::Holder | SlotState::Interrupted,
+            ) => misplaced("while nothing of it ran"),
             (EventKind::BusyWaiting { cpu_ms, wait_ms }, _) => {
                 self.busy
                     .entry(event.run)
@@ -367,7 +368,7 @@ impl Audit {
                     .flatten();
                 early.map(|message| (Rule::Time, message))
             }
-            (EventKind::Used { .. }, State::Queued) => misplaced("before it started"),
+            (EventKind::Used { .. }, SlotState::Queued) => misplaced("before it started"),
             (EventKind::Used { usage, cost }, _) => {
                 let exhausted = self.books.report(event.run, usage, cost);
                 self.check_promises(event);
@@ -388,35 +389,39 @@ impl Audit {
                 self.refusals = self.refusals.saturating_add(times.unwrap_or(1));
                 None
             }
-            (EventKind::TurnEnded { .. }, State::Holding | State::Lent) => {
+            (EventKind::TurnEnded { .. }, SlotState::Holding | SlotState::Lent) => {
                 run.has_acted = true;
                 None
             }
             (EventKind::TurnEnded { .. }, _) => misplaced("before it started"),
             (
                 EventKind::Kept { .. } | EventKind::Reported { .. },
-                State::Queued | State::Interrupted,
+                SlotState::Queued | SlotState::Interrupted,
             ) => misplaced("while nothing of it ran"),
             (EventKind::Kept { .. } | EventKind::Reported { .. }, _) => None,
             (EventKind::Letter { from, .. }, _) => {
                 run.has_acted = true;
                 self.check_letter(event.run, *from)
             }
-            (EventKind::Resumed { after: None, attempt, continues, .. }, State::Interrupted) => {
-                run.state = State::Queued;
+            (
+                EventKind::Resumed { after: None, attempt, continues, .. },
+                SlotState::Interrupted,
+            ) => {
+                run.state = SlotState::Queued;
                 run.attempt = *attempt;
                 // One that begins anew has forgotten what it asked for.
                 run.has_acted &= *continues;
                 None
             }
-            (EventKind::Resumed { after: Some(after), attempt, continues, .. }, State::Holding)
-                if run.stopping.is_none() =>
-            {
+            (
+                EventKind::Resumed { after: Some(after), attempt, continues, .. },
+                SlotState::Holding,
+            ) if run.stopping.is_none() => {
                 let rules = run.parent;
                 let rules = rules.and_then(|above| self.runs.get(&above)?.rules.clone());
                 let run = self.runs.get_mut(&event.run).expect("looked up before");
                 let wrong = faults::retried(run, rules.as_deref(), *attempt, *continues, after);
-                run.state = State::Queued;
+                run.state = SlotState::Queued;
                 run.attempt = *attempt;
                 run.clock.stop();
                 self.slots.give_back(depth, &above);
@@ -455,8 +460,8 @@ impl Audit {
         self.slots.clear();
         self.breakers.clear();
         for run in self.runs.values_mut() {
-            if matches!(run.state, State::Holding | State::Lent) {
-                run.state = State::Interrupted;
+            if matches!(run.state, SlotState::Holding | SlotState::Lent) {
+                run.state = SlotState::Interrupted;
                 run.clock.stop();
             }
         }

@@ -3,7 +3,7 @@
 use offshoot_model::{DeliveryId, RunId};
 
 use crate::findings::Deliveries;
-use crate::run::{Run, State};
+use crate::run::{Run, SlotState};
 
 /// What became of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,12 +24,13 @@ pub(crate) fn check(
     counts: &mut Deliveries,
     run: RunId,
     child: &mut Run,
-    parent: Option<State>,
+    parent: Option<SlotState>,
     delivery: &DeliveryId,
     how: Handed,
 ) -> Result<(), String> {
     let expected = DeliveryId::new(&child.admitted.key, run);
-    let is_there = parent.is_some_and(|state| !matches!(state, State::Ended | State::Interrupted));
+    let is_there =
+        parent.is_some_and(|state| !matches!(state, SlotState::Ended | SlotState::Interrupted));
     let how = match (child.handed, how) {
         (Some(Handed::Over { .. }), Handed::ToNobody) if is_there => Handed::NotTaken,
         _ => how,
@@ -57,8 +58,10 @@ pub(crate) fn check(
     }
     let wrong = match (how, parent) {
         (_, None) => "delivered to a parent that it does not have",
-        (Handed::Over { .. }, Some(State::Ended)) => "delivered to a parent that is over",
-        (Handed::Over { .. }, Some(State::Queued)) => "delivered to a parent that never started",
+        (Handed::Over { .. }, Some(SlotState::Ended)) => "delivered to a parent that is over",
+        (Handed::Over { .. }, Some(SlotState::Queued)) => {
+            "delivered to a parent that never started"
+        }
         // One that begins anew has forgotten what it asked for.
         (Handed::ToNobody, Some(_)) if is_there => "undelivered although its parent is there",
         _ => match (before, how) {

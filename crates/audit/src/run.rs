@@ -17,7 +17,7 @@ pub(crate) struct Run {
     pub(crate) rules: Option<Arc<Rules>>,
     /// The limits of its own rules beyond those that it is held to itself.
     pub(crate) binds: Binds,
-    pub(crate) state: State,
+    pub(crate) state: SlotState,
     /// True if it ever had a slot, or needs none.
     pub(crate) has_started: bool,
     /// Children that have not ended.
@@ -74,7 +74,7 @@ pub(crate) fn says_all(rules: &Rules) -> bool {
 
 /// Where a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum SlotState {
     /// Admitted, without a slot.
     Queued,
     /// A root that only holds pieces, and needs no slot.
@@ -95,13 +95,13 @@ impl Run {
         parent: Option<RunId>,
         inherited: Option<Arc<Rules>>,
     ) -> Self {
-        let state = if admitted.runtime.is_some() { State::Queued } else { State::Holder };
+        let state = if admitted.runtime.is_some() { SlotState::Queued } else { SlotState::Holder };
         Self {
             binds: Binds::of(admitted.rules.as_deref(), inherited.as_deref()),
             rules: admitted.rules.clone().or(inherited),
             admitted,
             parent,
-            has_started: state == State::Holder,
+            has_started: state == SlotState::Holder,
             state,
             live_children: 0,
             stopping: None,
@@ -115,6 +115,6 @@ impl Run {
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        self.state == State::Ended
+        self.state == SlotState::Ended
     }
 }

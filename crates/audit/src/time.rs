@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use offshoot_model::{Reason, Rules, Timestamp};
 
-use crate::run::{Run, State};
+use crate::run::{Run, SlotState};
 
 /// A supervisor that has much to do is late by moments; what is late by this much was not stopped at all.
 fn slack(limit: Duration) -> Duration {
@@ -66,7 +66,7 @@ pub(crate) fn overtime(run: &Run, at: Timestamp) -> Option<String> {
     let limit = Duration::from_secs(run.admitted.grant.run_timeout_seconds);
     let held = run.clock.held(at);
     let is_over = !limit.is_zero() && held > limit + slack(limit);
-    (is_over && run.stopping.is_none() && run.state != State::Ended)
+    (is_over && run.stopping.is_none() && run.state != SlotState::Ended)
         .then(|| format!("had run for {} seconds, and {} it may", held.as_secs(), limit.as_secs()))
 }
 

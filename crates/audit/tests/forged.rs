@@ -1,6 +1,6 @@
 //! The scenario in which everything happens passes, and each way of forging its record is found.
 
-mod told;
+mod script;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -9,7 +9,7 @@ use offshoot_model::{
 };
 use offshoot_spawner::{Clock, SystemClock};
 use offshoot_store::{
-    DataFolder, FIND_LIMIT, Found, RootSummary, SqliteStore, Store, StoreError, Watch,
+    DataFolder, FIND_LIMIT, FoundRun, RootSummary, SqliteStore, Store, StoreError, Watch,
 };
 
 use crate::command::malformed_key;
@@ -73,7 +73,7 @@ impl Record {
 
     /// Opens the record in which a run is to be found, and finds it. Inside an agent it is that agent's own, or one below: what
     /// else is on record is not for it.
-    pub(crate) fn open_own(cx: &Invocation, text: &str) -> Result<(Self, Found), Failure> {
+    pub(crate) fn open_own(cx: &Invocation, text: &str) -> Result<(Self, FoundRun), Failure> {
         let own = if may_be_below(cx) { block_on(own(text, cx))? } else { None };
         let text = own.map_or_else(|| text.to_owned(), |run| run.to_string());
         let record = Self::open_for(cx, &text)?;
@@ -97,7 +97,7 @@ impl Record {
     }
 
     /// The one run that somebody means.
-    pub(crate) fn find(&self, text: &str) -> Result<Found, Failure> {
+    pub(crate) fn find(&self, text: &str) -> Result<FoundRun, Failure> {
         // What looks like a key must be one; that it names nothing would be the wrong complaint.
         if text.trim_start().to_ascii_lowercase().starts_with("agent:") {
             SessionKey::parse(text).map_err(|error| malformed_key(&error))?;
@@ -277,7 +277,7 @@ pub(crate) fn failed(error: &StoreError) -> Failure {
     Failure::of(Exit::BadInput, error).maybe_hint(error.hint())
 }
 
-fn ambiguous(text: &str, many: usize, found: &[Found]) -> Failure {
+fn ambiguous(text: &str, many: usize, found: &[FoundRun]) -> Failure {
     let more = if many >= FIND_LIMIT { " or more" } else { "" };
     let list: String = found.iter().map(|run| format!("\n  {}  {}", run.run, run.key)).collect();
     Failure::input(format_args!("`{text}` may be any of {many}{more} runs:{list}"))

@@ -3,9 +3,9 @@
 //! ```text
 //!  agent ──▶ Client ── lines of JSON-RPC over a Unix socket ──▶ Server ──▶ Service (the engine)
 //!              │ ticket                                           │
-//!              └── OFFSHOOT_TICKET                                ├─ Roster     whose ticket, whose process
-//!                                                                 ├─ decide     who is calling
-//!                                                                 └─ Registry   the supervisors of this user
+//!              └── OFFSHOOT_TICKET                                ├─ SharedTickets  whose ticket, whose process
+//!                                                                 ├─ decide         who is calling
+//!                                                                 └─ Registry       the supervisors of this user
 //! ```
 //!
 //! Promise:
@@ -23,7 +23,7 @@
 //! use futures_util::future::{BoxFuture, FutureExt};
 //! use offshoot_door::{
 //!     Ask, Call, CallError, Client, DoorSocket, Done, Limits, Registry, Report, Request, Response,
-//!     Roster, Server, Service, Status,
+//!     Server, Service, SharedTickets, Status,
 //! };
 //!
 //! struct Notes;
@@ -42,7 +42,7 @@
 //! let folder = tempfile::tempdir()?;
 //! let registry = Registry::in_folders([folder.path().join("user")]);
 //! let socket = DoorSocket::bind(&folder.path().join("doors"), "notes.sock", &registry)?;
-//! let server = Server::start(socket, registry.clone(), Roster::new(), Notes, Limits::default())?;
+//! let server = Server::start(socket, registry.clone(), SharedTickets::new(), Notes, Limits::default())?;
 //!
 //! let client = Client::connect(server.path(), &registry, None).await?;
 //! client.call(Report { text: "half way".into() }).await?;
@@ -79,10 +79,10 @@ pub use protocol::{
     AgentSummary, Ask, BudgetLeft, CallerWord, Cancel, ChildAnswer, Cleanup, ContextGet,
     ContextGrant, ContextInfo, ContextPut, ContextRead, Done, EndReason, EntryKind, ErrorCode,
     FEATURES, Hello, History, HistoryEntry, HistoryPage, KeyedResult, List, Merge, MergeOrder,
-    Merged, Outcome, OutcomeError, PROTOCOL, Pause, Progress, RaiseBudget, Refused, Report,
-    Request, Response, RunName, RunNode, Runs, Send, Spawn, SpawnMany, Spawned, SpawnedMany, Split,
-    Standing, Status, Tree, Trees, Value, Variable, Variables, Wait, WaitMode, Waited, Welcome,
-    Word, payload_json,
+    Merged, PROTOCOL, Pause, Progress, RaiseBudget, Report, Request, Response, RunName, Runs, Send,
+    Spawn, SpawnMany, Spawned, SpawnedMany, Split, Status, StatusAnswer, Tree, Trees, Value,
+    Variable, Variables, Wait, WaitMode, Waited, Welcome, WireEnvelope, WireEnvelopeError,
+    WireRefusal, WireTreeNode, Word, payload_json,
 };
 pub use registry::{RegisterError, Registration, Registry, Supervisor};
 pub use server::{Limits, Server, StartError};
@@ -90,7 +90,7 @@ pub use service::{Call, CallError, ProgressSink, Service};
 pub use socket::{BindError, DoorSocket};
 pub use ticket::{ParseTicketError, Ticket};
 pub use ticket_file::{TicketFileError, read_ticket, write_ticket};
-pub use tickets::{Roster, Tickets};
+pub use tickets::{SharedTickets, Tickets};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

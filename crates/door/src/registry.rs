@@ -39,7 +39,7 @@ pub struct Supervisor {
 /// A process that is no operator.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Stray {
+struct AgentProcess {
     pid: u32,
     start_time: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -191,7 +191,7 @@ impl Registry {
         let name = format!("{}-{}.{STRAY}", process.pid, process.start_time);
         for folder in self.folders.iter().filter(|folder| private_folder::is_private(folder)) {
             let ProcessIdentity { pid, start_time, .. } = process;
-            let stray = Stray { pid, start_time, boot: boot(), world: process_namespace() };
+            let stray = AgentProcess { pid, start_time, boot: boot(), world: process_namespace() };
             let _ = write(folder, &name, &stray);
         }
     }
@@ -204,7 +204,7 @@ impl Registry {
             let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
             for path in paths.filter(|path| path.extension().is_some_and(|it| it == STRAY)) {
                 let read = fs::read(&path).ok();
-                let Some(Stray { pid, start_time, boot: since, world }) =
+                let Some(AgentProcess { pid, start_time, boot: since, world }) =
                     read.and_then(|bytes| serde_json::from_slice(&bytes).ok())
                 else {
                     continue;
@@ -365,7 +365,7 @@ mod tests {
         }
         for (name, ProcessIdentity { pid, start_time, .. }) in [("1.stray", own), ("2.stray", dead)]
         {
-            let stray = Stray { pid, start_time, boot: None, world: elsewhere };
+            let stray = AgentProcess { pid, start_time, boot: None, world: elsewhere };
             write(folder, name, &stray).unwrap();
         }
         // A process there is just writing this one.

@@ -4,7 +4,7 @@
 //!  DoorSocket ── accept ──▶ who is it? ──▶ connection ── hello ──▶ caller ── requests ──▶ Service
 //!                             │ /proc            │ closed: its open requests are dropped
 //!                             ▼                  ▼
-//!                       too many: told so    Roster: is its run still alive?
+//!                       too many: told so    SharedTickets: is its run still alive?
 //! ```
 //!
 //! Promise: a client holds at most one line of its own in memory, some open requests and one answer beside those that fit into
@@ -13,7 +13,7 @@
 
 mod connection;
 mod greeting;
-mod seats;
+mod slots;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 use tracing::{Instrument, Span, error_span};
 
-use self::seats::{Holder, Seat, Seats};
+use self::slots::{ConnectionSlot, ConnectionSlots, Holder};
 use crate::caller::Supervised;
 use crate::lineage::Lineage;
 use crate::peer::{lineage_of, own_lineage};
@@ -34,7 +34,7 @@ use crate::protocol::{Answer, ErrorCode, RawError, line};
 use crate::registry::{RegisterError, Registration};
 use crate::service::Service;
 use crate::socket::SocketFiles;
-use crate::{CallerKind, Client, ClientError, DoorSocket, Peer, Registry, Roster};
+use crate::{CallerKind, Client, ClientError, DoorSocket, Peer, Registry, SharedTickets};
 
 /// Answers at a socket for as long as it lives. Dropped, it closes every connection and removes the socket.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub struct Server {
     files: Option<SocketFiles>,
     registration: Option<Registration>,
     path: PathBuf,
-    insiders: mpsc::UnboundedSender<Insider>,
+    internal: mpsc::UnboundedSender<InternalConnection>,
 }
 
 /// Bounds of what clients can take.
@@ -108,7 +108,7 @@ const BREATH: Duration = Duration::from_millis(100);
 /// What all connections share.
 pub(crate) struct Shared {
     service: Box<dyn Service>,
-    roster: Roster,
+    tickets: SharedTickets,
     registry: Registry,
     limits: Limits,
     /// The supervisor itself and its parents. None where this system does not tell: then nobody can be identified.
@@ -116,18 +116,18 @@ pub(crate) struct Shared {
 }
 
 /// Who connected, as it was at that moment.
-struct Visitor {
+struct Accepted {
     stream: UnixStream,
     peer: Peer,
     lineage: Option<Lineage>,
     /// As whom it asks, where that is certain without a look at its process.
     known: Option<CallerKind>,
     /// Its place. One that comes from inside is not counted: what is full of others must not shut out its own.
-    seat: Option<Seat>,
+    slot: Option<ConnectionSlot>,
 }
 
 /// A connection that the supervisor made itself.
-struct Insider {
+struct InternalConnection {
     stream: UnixStream,
     run: RunId,
 }
@@ -141,7 +141,7 @@ impl Server {
     pub fn start(
         socket: DoorSocket,
         registry: Registry,
-        roster: Roster,
+        tickets: SharedTickets,
         service: impl Service,
         limits: Limits,
     ) -> Result<Self, StartError> {
@@ -151,14 +151,14 @@ impl Server {
         let registration = registry.register(&path)?;
         let shared = Arc::new(Shared {
             service: Box::new(service),
-            roster,
+            tickets,
             registry,
             limits,
             own: own_lineage(),
         });
         let (stop, stopped) = oneshot::channel();
         // Unbounded, because each is a connection of this process, which opens one or two.
-        let (insiders, inside) = mpsc::unbounded_channel();
+        let (internal, inside) = mpsc::unbounded_channel();
         #[expect(
             clippy::disallowed_methods,
             reason = "the server's one task; it ends with the server and takes its connections along"
@@ -170,7 +170,7 @@ impl Server {
             files: Some(files),
             registration: Some(registration),
             path,
-            insiders,
+            internal,
         })
     }
 
@@ -184,7 +184,7 @@ impl Server {
         let pair = UnixStream::pair();
         let (here, stream) =
             pair.map_err(|source| ClientError::Unreachable { path: self.path.clone(), source })?;
-        self.insiders.send(Insider { stream, run }).map_err(|_| ClientError::Closed)?;
+        self.internal.send(InternalConnection { stream, run }).map_err(|_| ClientError::Closed)?;
         Client::greet(here, &self.path, None).await
     }
 
@@ -232,35 +232,35 @@ async fn accept(
     listener: UnixListener,
     shared: Arc<Shared>,
     mut stopped: oneshot::Receiver<()>,
-    mut inside: mpsc::UnboundedReceiver<Insider>,
+    mut inside: mpsc::UnboundedReceiver<InternalConnection>,
 ) {
     let mut connections = JoinSet::new();
-    let seats = Seats::default();
+    let slots = ConnectionSlots::default();
     loop {
         tokio::select! {
             // The sender says nothing: it goes away.
             _ = &mut stopped => break,
             // A panic in it has been told by its hook, and affects that client only.
             Some(_) = connections.join_next() => {}
-            Some(insider) = inside.recv() => {
-                if let Some(visitor) = Visitor::inside(insider) {
-                    let span = visitor.span();
-                    connections.spawn(connection::serve(visitor, Arc::clone(&shared)).instrument(span));
+            Some(connection) = inside.recv() => {
+                if let Some(accepted) = Accepted::inside(connection) {
+                    let span = accepted.span();
+                    connections.spawn(connection::serve(accepted, Arc::clone(&shared)).instrument(span));
                 }
             }
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    let Some(mut visitor) = Visitor::of(stream) else { continue };
-                    let holder = visitor.holder(&shared, seats.are_scarce(&shared.limits));
-                    match seats.take(holder, &shared.limits) {
-                        Ok(seat) => {
-                            visitor.seat = Some(seat);
-                            let span = visitor.span();
-                            connections.spawn(connection::serve(visitor, Arc::clone(&shared)).instrument(span));
+                    let Some(mut accepted) = Accepted::of(stream) else { continue };
+                    let holder = accepted.holder(&shared, slots.are_scarce(&shared.limits));
+                    match slots.take(holder, &shared.limits) {
+                        Ok(slot) => {
+                            accepted.slot = Some(slot);
+                            let span = accepted.span();
+                            connections.spawn(connection::serve(accepted, Arc::clone(&shared)).instrument(span));
                         }
                         Err(message) => {
-                            tracing::warn!(pid = visitor.peer.pid, "connection refused, too many are open");
-                            visitor.send_away(&message);
+                            tracing::warn!(pid = accepted.peer.pid, "connection refused, too many are open");
+                            accepted.send_away(&message);
                         }
                     }
                 }
@@ -275,17 +275,17 @@ async fn accept(
     connections.shutdown().await;
 }
 
-impl Visitor {
+impl Accepted {
     /// None where the kernel does not say who it is.
     fn of(stream: UnixStream) -> Option<Self> {
         let peer = Peer::of(&stream).ok()?;
         let lineage = lineage_of(&stream, peer);
-        Some(Self { stream, peer, lineage, known: None, seat: None })
+        Some(Self { stream, peer, lineage, known: None, slot: None })
     }
 
-    fn inside(Insider { stream, run }: Insider) -> Option<Self> {
+    fn inside(InternalConnection { stream, run }: InternalConnection) -> Option<Self> {
         let peer = Peer::of(&stream).ok()?;
-        Some(Self { stream, peer, lineage: None, known: Some(CallerKind::Run(run)), seat: None })
+        Some(Self { stream, peer, lineage: None, known: Some(CallerKind::Run(run)), slot: None })
     }
 
     /// The span of its connection. The run is recorded once it is known.
@@ -299,7 +299,7 @@ impl Visitor {
         let (Some(lineage), Some(own)) = (self.lineage.as_ref(), shared.own.as_ref()) else {
             return Holder::Stray;
         };
-        let tickets = shared.roster.watch();
+        let tickets = shared.tickets.watch();
         let others = if scarce { shared.registry.supervisors() } else { Vec::new() };
         let others: Vec<_> = others.into_iter().map(|other| other.process).collect();
         let facts = lineage.place(true, &tickets.borrow(), own, &others);

@@ -17,7 +17,7 @@ pub struct Tickets {
 
 /// The runs that may come to the door, as the engine and the server share them. Cheap to clone; all clones are one.
 #[derive(Clone, Debug, Default)]
-pub struct Roster(watch::Sender<Tickets>);
+pub struct SharedTickets(watch::Sender<Tickets>);
 
 #[derive(Debug)]
 struct Entry {
@@ -98,7 +98,7 @@ impl Tickets {
     }
 }
 
-impl Roster {
+impl SharedTickets {
     /// Nobody.
     pub fn new() -> Self {
         Self::default()

@@ -47,6 +47,6 @@ impl Door {
     ) -> Result<Server, HostError> {
         let Self { socket, registry, tickets } = self;
         let service = TreeService::new(agents, plugins);
-        Ok(Server::start(socket, registry, tickets.roster(), service, Limits::default())?)
+        Ok(Server::start(socket, registry, tickets.tickets(), service, Limits::default())?)
     }
 }

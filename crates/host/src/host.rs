@@ -20,7 +20,7 @@ use crate::plugins::{PluginSnapshot, Plugins};
 use crate::processes::{Children, TreeList};
 use crate::reporter::Reporter;
 use crate::runtimes::{claude, exec, openai};
-use crate::tree::{Abandoned, Entrance, Tree};
+use crate::tree::{Abandoned, BoundDoor, Tree};
 
 /// Opens trees in one data folder. It holds the record, the processes and the plugins that all of them share.
 #[derive(Debug)]
@@ -65,8 +65,8 @@ impl Host {
     ///
     /// Where the root is refused, or cannot be recorded, or no socket can be bound for its agents.
     pub async fn open(&self, spec: RootSpec) -> Result<Tree, HostError> {
-        let (spawner, entrance) = self.entrance()?;
-        entrance.open(spawner.open(spec).await?)
+        let (spawner, bound_door) = self.bound_door()?;
+        bound_door.open(spawner.open(spec).await?)
     }
 
     /// Opens a tree whose root is an agent.
@@ -75,8 +75,8 @@ impl Host {
     ///
     /// Those of [`Host::open`].
     pub async fn run(&self, spec: RootSpec) -> Result<Tree, HostError> {
-        let (spawner, entrance) = self.entrance()?;
-        entrance.open(spawner.run(spec).await?)
+        let (spawner, bound_door) = self.bound_door()?;
+        bound_door.open(spawner.run(spec).await?)
     }
 
     /// Takes over a tree whose supervisor has died.
@@ -85,8 +85,8 @@ impl Host {
     ///
     /// Where another supervisor holds it, it is over, or its record cannot be read.
     pub async fn abandoned(&self, root: RootId) -> Result<Abandoned, HostError> {
-        let (spawner, entrance) = self.entrance()?;
-        Ok(Abandoned::new(spawner.abandoned(root).await?, entrance))
+        let (spawner, bound_door) = self.bound_door()?;
+        Ok(Abandoned::new(spawner.abandoned(root).await?, bound_door))
     }
 
     /// Returns an order whose answers become one in this way: a strategy, or `plugin:NAME[=PARAMETERS]`.
@@ -119,11 +119,11 @@ impl Host {
     }
 
     /// An engine that issues tickets for a door of its own, and this door.
-    fn entrance(&self) -> Result<(Spawner, Entrance), HostError> {
+    fn bound_door(&self) -> Result<(Spawner, BoundDoor), HostError> {
         let door = Door::bind(&self.folder, &self.environment)?;
         let spawner = self.spawner.with_ticket_issuer(Arc::new(door.tickets.clone()));
         let (plugins, trees) = (Arc::clone(&self.plugins), self.trees.clone());
-        Ok((spawner, Entrance { door, plugins, trees }))
+        Ok((spawner, BoundDoor { door, plugins, trees }))
     }
 }
 

@@ -9,7 +9,7 @@ mod order;
 mod read;
 mod runs;
 mod searches;
-mod standing;
+mod status;
 mod values;
 mod wait;
 
@@ -104,7 +104,7 @@ impl TreeService {
             Request::ContextInfo(info) => {
                 Response::ContextInfo(Box::new(self.info(run(caller)?, *info).await?))
             }
-            Request::Status(_) => Response::Status(Box::new(self.standing(run(caller)?).await?)),
+            Request::Status(_) => Response::Status(Box::new(self.status(run(caller)?).await?)),
         })
     }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use offshoot_door::{Roster, Ticket};
+use offshoot_door::{SharedTickets, Ticket};
 use offshoot_model::{ProcessIdentity, RootId, RunId};
 use offshoot_runtime::Pass;
 use offshoot_spawner::TicketIssuer;
@@ -11,19 +11,19 @@ use offshoot_spawner::TicketIssuer;
 /// Gives each run a ticket, and tells the door which process shows it. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Tickets {
-    roster: Roster,
+    tickets: SharedTickets,
     socket: Arc<PathBuf>,
 }
 
 impl Tickets {
     /// Issues tickets for this socket.
     pub(crate) fn new(socket: &Path) -> Self {
-        Self { roster: Roster::new(), socket: Arc::new(socket.to_owned()) }
+        Self { tickets: SharedTickets::new(), socket: Arc::new(socket.to_owned()) }
     }
 
     /// Returns the runs that have a ticket, for the door.
-    pub(crate) fn roster(&self) -> Roster {
-        self.roster.clone()
+    pub(crate) fn tickets(&self) -> SharedTickets {
+        self.tickets.clone()
     }
 }
 
@@ -32,16 +32,16 @@ impl TicketIssuer for Tickets {
         // Without random numbers there is no ticket that nobody can guess, and so no way to ask.
         let ticket = Ticket::mint().ok()?;
         let text = ticket.expose().into();
-        self.roster.admit(run, ticket);
+        self.tickets.admit(run, ticket);
         Some(Pass { socket: Arc::clone(&self.socket), ticket: text })
     }
 
     fn started(&self, run: RunId, process: Option<ProcessIdentity>) {
-        self.roster.started(run, process);
+        self.tickets.started(run, process);
     }
 
     fn ended(&self, run: RunId) {
-        self.roster.ended(run);
+        self.tickets.ended(run);
     }
 }
 

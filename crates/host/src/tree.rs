@@ -29,17 +29,17 @@ pub struct Tree {
 #[derive(Debug)]
 pub struct Abandoned {
     tree: AbandonedTree,
-    entrance: Entrance,
+    bound_door: BoundDoor,
 }
 
 /// A door that is bound, and what it takes to open it.
-pub(crate) struct Entrance {
+pub(crate) struct BoundDoor {
     pub(crate) door: Door,
     pub(crate) plugins: Arc<PluginSnapshot>,
     pub(crate) trees: TreeList,
 }
 
-impl Entrance {
+impl BoundDoor {
     /// Opens the door of this tree.
     pub(crate) fn open(self, session: Session) -> Result<Tree, HostError> {
         let Self { door, plugins, trees } = self;
@@ -104,8 +104,8 @@ impl DerefMut for Tree {
 }
 
 impl Abandoned {
-    pub(crate) fn new(tree: AbandonedTree, entrance: Entrance) -> Self {
-        Self { tree, entrance }
+    pub(crate) fn new(tree: AbandonedTree, bound_door: BoundDoor) -> Self {
+        Self { tree, bound_door }
     }
 
     /// [`AbandonedTree::check_inputs`].
@@ -123,13 +123,13 @@ impl Abandoned {
     ///
     /// Those of [`AbandonedTree::resume`].
     pub async fn resume(self, spec: RootSpec) -> Result<Tree, HostError> {
-        let Self { tree, entrance } = self;
-        entrance.open(tree.resume(spec).await?)
+        let Self { tree, bound_door } = self;
+        bound_door.open(tree.resume(spec).await?)
     }
 }
 
-impl std::fmt::Debug for Entrance {
+impl std::fmt::Debug for BoundDoor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Entrance")
+        f.write_str("BoundDoor")
     }
 }

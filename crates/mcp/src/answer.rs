@@ -1,6 +1,6 @@
 //! What was found out, as the result of a tool.
 
-use offshoot_door::{ClientError, Refused};
+use offshoot_door::{ClientError, WireRefusal};
 use offshoot_model::{JsonText, Refusal};
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;
@@ -9,7 +9,7 @@ use serde::Serialize;
 #[derive(Debug)]
 pub(crate) enum CallFailure {
     /// The answer is no, by the door or because of the arguments.
-    Refused(Box<Refused>),
+    Refused(Box<WireRefusal>),
     /// It could not be done.
     Failed { message: String, hint: Option<String> },
 }
@@ -47,7 +47,7 @@ pub(crate) fn json(answer: &impl Serialize) -> JsonText {
 impl CallFailure {
     /// A call that is wrong in itself.
     pub(crate) fn invalid(field: &str, message: impl ToString) -> Self {
-        Self::Refused(Box::new(Refused::from(&Refusal::invalid(field, message.to_string()))))
+        Self::Refused(Box::new(WireRefusal::from(&Refusal::invalid(field, message.to_string()))))
     }
 
     fn json(&self) -> JsonText {

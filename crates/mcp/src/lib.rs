@@ -28,7 +28,7 @@
 //! ```
 
 mod answer;
-mod entrance;
+mod client_source;
 mod options;
 mod patience;
 mod reference;
@@ -38,7 +38,7 @@ mod serve;
 mod server;
 mod tool;
 
-pub use entrance::{Entrance, Opener, Opening};
+pub use client_source::{ClientSource, Opener, Opening};
 pub use options::Options;
 pub use reference::{tools_json, tools_markdown};
 pub use serve::{ServeError, serve, serve_stdio};

@@ -7,7 +7,7 @@ use rmcp::transport::io::stdio_pipes;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::Options;
-use crate::entrance::{Doorway, Entrance};
+use crate::client_source::{ClientSource, LazyClient};
 use crate::server::SessionServer;
 
 /// Why nothing was served. The text names what is the matter; [`ServeError::hint`] says what to do.
@@ -16,7 +16,7 @@ use crate::server::SessionServer;
 pub enum ServeError {
     /// The supervisor does not say what the session may do.
     #[error("the supervisor does not say what this session may do")]
-    Standing(#[source] ClientError),
+    Status(#[source] ClientError),
     /// The program at the other end does not begin as MCP begins.
     #[error("the client does not speak MCP")]
     Handshake(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -26,7 +26,7 @@ impl ServeError {
     /// What to do about it.
     pub fn hint(&self) -> Option<&str> {
         match self {
-            Self::Standing(error) => error.hint(),
+            Self::Status(error) => error.hint(),
             Self::Handshake(_) => {
                 Some("this server is for the programs of models, which start it themselves")
             }
@@ -42,17 +42,17 @@ impl ServeError {
 ///
 /// Before anything is served: the supervisor does not answer, or the client does not begin.
 pub async fn serve(
-    entrance: impl Into<Entrance>,
+    source: impl Into<ClientSource>,
     options: Options,
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), ServeError> {
-    let doorway = Doorway::new(entrance.into());
+    let client = LazyClient::new(source.into());
     // Asked once before anything else, so that a session that is not known is told before its client speaks.
-    if let Some(client) = doorway.opened() {
-        client.call(Status {}).await.map_err(ServeError::Standing)?;
+    if let Some(client) = client.opened() {
+        client.call(Status {}).await.map_err(ServeError::Status)?;
     }
-    let server = SessionServer::new(doorway, options);
+    let server = SessionServer::new(client, options);
     let running = match server.serve((input, output)).await {
         Ok(running) => running,
         // A client that thinks better of it has done nothing wrong.
@@ -69,9 +69,9 @@ pub async fn serve(
 ///
 /// As [`serve`].
 pub async fn serve_stdio(
-    entrance: impl Into<Entrance>,
+    source: impl Into<ClientSource>,
     options: Options,
 ) -> Result<(), ServeError> {
     let (input, output) = stdio_pipes();
-    serve(entrance, options, input, output).await
+    serve(source, options, input, output).await
 }

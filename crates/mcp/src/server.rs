@@ -10,7 +10,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use crate::Options;
 use crate::answer::{answer, text};
-use crate::entrance::Doorway;
+use crate::client_source::LazyClient;
 use crate::patience::Patience;
 use crate::repeats::Repeats;
 use crate::tool::ToolKind;
@@ -22,14 +22,14 @@ A refusal says why and what is allowed instead: do not repeat the same request."
 
 /// One client's server.
 pub(crate) struct SessionServer {
-    doorway: Doorway,
+    client: LazyClient,
     options: Options,
     repeats: Repeats,
 }
 
 impl SessionServer {
-    pub(crate) fn new(doorway: Doorway, options: Options) -> Self {
-        Self { doorway, options, repeats: Repeats::default() }
+    pub(crate) fn new(client: LazyClient, options: Options) -> Self {
+        Self { client, options, repeats: Repeats::default() }
     }
 }
 
@@ -45,7 +45,7 @@ impl ServerHandler for SessionServer {
         _page: Option<PaginatedRequestParams>,
         _cx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let may_spawn = match self.doorway.opened() {
+        let may_spawn = match self.client.opened() {
             Some(client) => client.call(Status {}).await.map_err(|error| unsaid(&error))?.may_spawn,
             // A root of its own, which always may.
             None => true,
@@ -70,7 +70,7 @@ impl ServerHandler for SessionServer {
         let patience = Patience::new(self.options, &self.repeats, &cx);
         let arguments = request.arguments.unwrap_or_default();
         let call = async {
-            let client = self.doorway.client().await?;
+            let client = self.client.client().await?;
             tool.call(client, arguments, &patience).await
         };
         tokio::select! {

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use offshoot_model::{Payload, ValueKind};
 
-use crate::fold::{Seen, State};
-use crate::held::Held;
+use crate::fold::{FoldState, Seen};
+use crate::kept_result::KeptResult;
 use crate::text::{self, Spacing};
 use crate::values::Source;
 use crate::{Failure, Listed, Values};
@@ -14,7 +14,7 @@ use crate::{Failure, Listed, Values};
 /// piece, and never as a whole in memory.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    pub(crate) state: State,
+    pub(crate) state: FoldState,
     pub(crate) failures: Listed<Failure>,
     /// The places of all that did not complete.
     pub(crate) failed: Seen,
@@ -31,7 +31,7 @@ pub enum AnswerKind {
 }
 
 impl Answer {
-    pub(crate) fn of(state: State) -> Self {
+    pub(crate) fn of(state: FoldState) -> Self {
         Self { state, failures: Listed::default(), failed: Seen::default(), merged: 0 }
     }
 
@@ -54,11 +54,11 @@ impl Answer {
     /// Whether this is text or JSON. What `first` and `quorum` pick keeps its own kind; nothing picked is `null`.
     pub fn kind(&self) -> AnswerKind {
         let json = match &self.state {
-            State::Concatenate(_) | State::Summarize(_) => false,
-            State::Structured(_) | State::Vote(_) | State::Sum(_) => true,
-            State::First(first) => first.value().is_none_or(shows_as_json),
-            State::Quorum(quorum) => quorum.value().is_none_or(shows_as_json),
-            State::Given(given) => given.value().is_none_or(shows_as_json),
+            FoldState::Concatenate(_) | FoldState::Summarize(_) => false,
+            FoldState::Structured(_) | FoldState::Vote(_) | FoldState::Sum(_) => true,
+            FoldState::First(first) => first.value().is_none_or(shows_as_json),
+            FoldState::Quorum(quorum) => quorum.value().is_none_or(shows_as_json),
+            FoldState::Given(given) => given.value().is_none_or(shows_as_json),
         };
         if json { AnswerKind::Json } else { AnswerKind::Text }
     }
@@ -79,8 +79,8 @@ impl Answer {
     /// escaped or laid out.
     pub fn len(&self) -> Option<u64> {
         let in_store = |value: &Payload| matches!(value, Payload::Stored(_));
-        let is_known = |value: &Held| match value {
-            Held::Here(payload) if !in_store(payload) => true,
+        let is_known = |value: &KeptResult| match value {
+            KeptResult::Here(payload) if !in_store(payload) => true,
             held => self.writes_plain() && held.has_known_length(),
         };
         let mut picked = self.picked();
@@ -125,59 +125,60 @@ impl Answer {
     /// The one value whose bytes are the answer's own.
     fn only_value(&self) -> Option<&Payload> {
         match &self.state {
-            State::Concatenate(concatenate) => {
+            FoldState::Concatenate(concatenate) => {
                 let mut values = concatenate.values();
                 let only = values.next().filter(|_| values.next().is_none())?.here()?;
                 matches!(only.kind(), ValueKind::Text | ValueKind::Bytes).then_some(only)
             }
-            State::First(first) => first.value(),
-            State::Quorum(quorum) => quorum.value(),
-            State::Given(given) => given.value(),
+            FoldState::First(first) => first.value(),
+            FoldState::Quorum(quorum) => quorum.value(),
+            FoldState::Given(given) => given.value(),
             _ => None,
         }
     }
 
     fn writes_plain(&self) -> bool {
-        !matches!(self.state, State::Structured(_) | State::Vote(_))
+        !matches!(self.state, FoldState::Structured(_) | FoldState::Vote(_))
     }
 
     /// The results of a strategy that keeps each.
-    fn held(&self) -> Box<dyn Iterator<Item = &Held> + '_> {
+    fn held(&self) -> Box<dyn Iterator<Item = &KeptResult> + '_> {
         match &self.state {
-            State::Concatenate(concatenate) => Box::new(concatenate.values()),
-            State::Structured(structured) => Box::new(structured.values()),
-            State::Summarize(summarize) => Box::new(summarize.values()),
-            State::Vote(_)
-            | State::Sum(_)
-            | State::First(_)
-            | State::Quorum(_)
-            | State::Given(_) => Box::new(std::iter::empty()),
+            FoldState::Concatenate(concatenate) => Box::new(concatenate.values()),
+            FoldState::Structured(structured) => Box::new(structured.values()),
+            FoldState::Summarize(summarize) => Box::new(summarize.values()),
+            FoldState::Vote(_)
+            | FoldState::Sum(_)
+            | FoldState::First(_)
+            | FoldState::Quorum(_)
+            | FoldState::Given(_) => Box::new(std::iter::empty()),
         }
     }
 
     /// The results of one that keeps some.
     fn picked(&self) -> Box<dyn Iterator<Item = &Payload> + '_> {
         match &self.state {
-            State::Concatenate(_) | State::Structured(_) | State::Summarize(_) | State::Sum(_) => {
-                Box::new(std::iter::empty())
-            }
-            State::Vote(vote) => Box::new(vote.values()),
-            State::First(first) => Box::new(first.value().into_iter()),
-            State::Quorum(quorum) => Box::new(quorum.value().into_iter()),
-            State::Given(given) => Box::new(given.value().into_iter()),
+            FoldState::Concatenate(_)
+            | FoldState::Structured(_)
+            | FoldState::Summarize(_)
+            | FoldState::Sum(_) => Box::new(std::iter::empty()),
+            FoldState::Vote(vote) => Box::new(vote.values()),
+            FoldState::First(first) => Box::new(first.value().into_iter()),
+            FoldState::Quorum(quorum) => Box::new(quorum.value().into_iter()),
+            FoldState::Given(given) => Box::new(given.value().into_iter()),
         }
     }
 
     fn write(&self, source: &mut Source<'_>, out: &mut dyn Write) -> io::Result<()> {
         match &self.state {
-            State::Concatenate(concatenate) => concatenate.write(source, out),
-            State::Structured(structured) => structured.write(source, out),
-            State::Vote(vote) => vote.write(source, out),
-            State::Summarize(summarize) => summarize.write(source, out),
-            State::Sum(sum) => out.write_all(sum.text().as_bytes()),
-            State::First(first) => one(first.value(), source, out),
-            State::Quorum(quorum) => one(quorum.value(), source, out),
-            State::Given(given) => one(given.value(), source, out),
+            FoldState::Concatenate(concatenate) => concatenate.write(source, out),
+            FoldState::Structured(structured) => structured.write(source, out),
+            FoldState::Vote(vote) => vote.write(source, out),
+            FoldState::Summarize(summarize) => summarize.write(source, out),
+            FoldState::Sum(sum) => out.write_all(sum.text().as_bytes()),
+            FoldState::First(first) => one(first.value(), source, out),
+            FoldState::Quorum(quorum) => one(quorum.value(), source, out),
+            FoldState::Given(given) => one(given.value(), source, out),
         }
     }
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use offshoot_model::{Envelope, JsonText, Payload, VariableRef};
 
-use crate::held::Held;
+use crate::kept_result::KeptResult;
 use crate::{Answer, Failure, MergeError, OnFailure, Strategy};
 
 pub(crate) use concatenate::Concatenate;
@@ -51,7 +51,7 @@ pub enum Step {
 
 /// One strategy's state, which is also what its answer is written from.
 #[derive(Clone, Debug)]
-pub(crate) enum State {
+pub(crate) enum FoldState {
     Concatenate(Concatenate),
     Structured(Structured),
     Vote(Vote),
@@ -66,13 +66,13 @@ impl Fold {
     /// Nothing pushed yet.
     pub fn new(strategy: Strategy, on_failure: OnFailure) -> Self {
         let state = match strategy {
-            Strategy::Concatenate => State::Concatenate(Concatenate::default()),
-            Strategy::Structured => State::Structured(Structured::default()),
-            Strategy::Vote => State::Vote(Vote::default()),
-            Strategy::Summarize => State::Summarize(Summarize::default()),
-            Strategy::Sum => State::Sum(Sum::default()),
-            Strategy::First => State::First(First::default()),
-            Strategy::Quorum(needed) => State::Quorum(Quorum::new(needed)),
+            Strategy::Concatenate => FoldState::Concatenate(Concatenate::default()),
+            Strategy::Structured => FoldState::Structured(Structured::default()),
+            Strategy::Vote => FoldState::Vote(Vote::default()),
+            Strategy::Summarize => FoldState::Summarize(Summarize::default()),
+            Strategy::Sum => FoldState::Sum(Sum::default()),
+            Strategy::First => FoldState::First(First::default()),
+            Strategy::Quorum(needed) => FoldState::Quorum(Quorum::new(needed)),
         };
         Self { on_failure, seen: Seen::default(), room: None, answer: Answer::of(state) }
     }
@@ -88,14 +88,14 @@ impl Fold {
     /// For a merge that is made elsewhere, as that of a plugin is: results are counted here, and the answer is
     /// [given](Self::give).
     pub fn elsewhere(on_failure: OnFailure) -> Self {
-        let state = State::Given(Given::default());
+        let state = FoldState::Given(Given::default());
         Self { on_failure, seen: Seen::default(), room: None, answer: Answer::of(state) }
     }
 
     /// The answer of a merge that is made elsewhere; early where it stands whatever the remaining results say. Others
     /// make theirs themselves, and nothing is changed.
     pub fn give(&mut self, answer: Payload, early: bool) {
-        if let State::Given(given) = &mut self.answer.state {
+        if let FoldState::Given(given) = &mut self.answer.state {
             given.give(answer, early);
         }
     }
@@ -139,8 +139,8 @@ impl Fold {
     /// JSON by value, and nothing in here reads the store.
     pub fn unread(&self, result: &Payload) -> Option<VariableRef> {
         match &self.answer.state {
-            State::Vote(vote) => vote.unread(result),
-            State::Quorum(quorum) => quorum.unread(result),
+            FoldState::Vote(vote) => vote.unread(result),
+            FoldState::Quorum(quorum) => quorum.unread(result),
             _ => None,
         }
     }
@@ -149,8 +149,8 @@ impl Fold {
     /// at the moment, counts as it is written.
     pub fn learn(&mut self, reference: &VariableRef, bytes: &[u8]) {
         match &mut self.answer.state {
-            State::Vote(vote) => vote.learn(reference, bytes),
-            State::Quorum(quorum) => quorum.learn(reference, bytes),
+            FoldState::Vote(vote) => vote.learn(reference, bytes),
+            FoldState::Quorum(quorum) => quorum.learn(reference, bytes),
             _ => {}
         }
     }
@@ -173,9 +173,9 @@ impl Fold {
     /// Whether the answer stands whatever the remaining results say.
     pub fn stands(&self) -> bool {
         match &self.answer.state {
-            State::First(first) => first.stands(),
-            State::Quorum(quorum) => quorum.stands(),
-            State::Given(given) => given.stands(),
+            FoldState::First(first) => first.stands(),
+            FoldState::Quorum(quorum) => quorum.stands(),
+            FoldState::Given(given) => given.stands(),
             _ => false,
         }
     }
@@ -195,14 +195,14 @@ impl Fold {
             return Err(MergeError::PiecesFailed { failures, failed, total: expected });
         }
         match &self.answer.state {
-            State::Structured(structured) => structured.check(),
-            State::Sum(sum) => sum.check(),
-            State::Quorum(quorum) => quorum.check(),
-            State::Concatenate(_)
-            | State::Vote(_)
-            | State::Summarize(_)
-            | State::First(_)
-            | State::Given(_) => Ok(()),
+            FoldState::Structured(structured) => structured.check(),
+            FoldState::Sum(sum) => sum.check(),
+            FoldState::Quorum(quorum) => quorum.check(),
+            FoldState::Concatenate(_)
+            | FoldState::Vote(_)
+            | FoldState::Summarize(_)
+            | FoldState::First(_)
+            | FoldState::Given(_) => Ok(()),
         }
     }
 
@@ -217,7 +217,7 @@ impl Fold {
     }
 }
 
-impl State {
+impl FoldState {
     fn push(&mut self, index: u32, key: Arc<str>, value: Payload, room: &mut Option<u64>) {
         match self {
             Self::Concatenate(concatenate) => concatenate.push(index, hold(index, value, room)),
@@ -242,19 +242,19 @@ impl State {
 }
 
 /// A result as it is held: itself while there is room for it.
-fn hold(place: u32, value: Payload, room: &mut Option<u64>) -> Held {
+fn hold(place: u32, value: Payload, room: &mut Option<u64>) -> KeptResult {
     let (Some(room), Payload::Text(_) | Payload::Json(_)) = (room, &value) else {
-        return Held::Here(value);
+        return KeptResult::Here(value);
     };
     match room.checked_sub(value.size()) {
         Some(left) => {
             *room = left;
-            Held::Here(value)
+            KeptResult::Here(value)
         }
         None => {
             // Nothing that comes later is held either, so that an answer is not read twice over for a few small ones.
             *room = 0;
-            Held::Elsewhere { place, kind: value.kind(), size: value.size() }
+            KeptResult::Elsewhere { place, kind: value.kind(), size: value.size() }
         }
     }
 }

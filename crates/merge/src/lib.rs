@@ -33,7 +33,7 @@ mod answer;
 mod error;
 mod failure;
 mod fold;
-mod held;
+mod kept_result;
 mod lines;
 mod listed;
 mod number;

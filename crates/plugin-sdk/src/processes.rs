@@ -7,7 +7,7 @@ use offshoot_model::ProcessIdentity;
 use offshoot_plugin_abi::wire::group::{self, Change};
 use offshoot_plugin_abi::wire::orphans::{self, Orphans};
 use offshoot_plugin_abi::wire::{NOTHING, op};
-use offshoot_process::{Adopted, Identity, Landlord, Options, Processes};
+use offshoot_process::{Adopted, Identity, Options, ProcessRegistrar, Processes};
 
 use crate::{Error, PluginHost, Setup};
 
@@ -18,8 +18,8 @@ impl Setup {
     /// # Errors
     /// Where the system does not allow it.
     pub fn processes(&self) -> Result<Processes, Error> {
-        let landlord: Arc<dyn Landlord> = Arc::new(self.host.clone());
-        let options = Options { landlord: Some(landlord), ..Options::default() };
+        let registrar: Arc<dyn ProcessRegistrar> = Arc::new(self.host.clone());
+        let options = Options { registrar: Some(registrar), ..Options::default() };
         Processes::start(options).map_err(|error| Error::because(&error))
     }
 }
@@ -32,7 +32,7 @@ impl PluginHost {
 }
 
 /// A host that knows no groups is one that ends them in no other way either: there a plugin's programs are its own.
-impl Landlord for PluginHost {
+impl ProcessRegistrar for PluginHost {
     fn starting(&self) -> Option<String> {
         self.tell(Change::Starting).ok().flatten()
     }

@@ -61,7 +61,7 @@ pub enum Gate {
 
 /// What an end did to a breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum BreakerChange {
     /// It opened, or opened again.
     Opened {
         /// The end of the cool-down: somebody who waits can be looked at again then.
@@ -118,7 +118,7 @@ impl Breakers {
         reason: &Reason,
         limits: BreakerLimits,
         now: Timestamp,
-    ) -> Option<Turn> {
+    ) -> Option<BreakerChange> {
         if let Some(breaker) = self.by_agent.get_mut(agent) {
             return breaker.ended(run, reason, limits, now);
         }
@@ -166,7 +166,7 @@ impl Breaker {
         reason: &Reason,
         limits: BreakerLimits,
         now: Timestamp,
-    ) -> Option<Turn> {
+    ) -> Option<BreakerChange> {
         let evidence = Evidence::of(reason);
         match &mut self.state {
             State::Closed => match evidence {
@@ -187,20 +187,20 @@ impl Breaker {
                 Evidence::Fault => self.open(limits, now),
                 Evidence::Works => {
                     *self = Self::default();
-                    Turn::Closed
+                    BreakerChange::Closed
                 }
                 Evidence::Nothing => {
                     *probe = None;
-                    Turn::ProbeAgain
+                    BreakerChange::ProbeAgain
                 }
             }),
         }
     }
 
-    fn open(&mut self, limits: BreakerLimits, now: Timestamp) -> Turn {
+    fn open(&mut self, limits: BreakerLimits, now: Timestamp) -> BreakerChange {
         let until = now.plus(limits.cooldown);
         self.state = State::Open { until, probe: None };
-        Turn::Opened { until }
+        BreakerChange::Opened { until }
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::task::spawn_blocking;
 
 use crate::cpu::CpuClock;
 use crate::processes::Inner;
-use crate::reaper::Burial;
+use crate::reaper::EndingGroup;
 use crate::remains::{self, Ended};
 use crate::sys::{self, ProcessId};
 use crate::{Exit, Identity};
@@ -78,9 +78,9 @@ impl Group {
         let ended = match self.inner.settle(self.identity) {
             Some(exit) if self.inner.adopts() || !self.process.group_exists() => Ended::alone(exit),
             settled => {
-                let burial = self.burial(None);
+                let ending = self.ending(None);
                 // The blocking thread goes on even when nobody waits here any more.
-                let cleared = spawn_blocking(move || remains::clear(&burial, settled)).await;
+                let cleared = spawn_blocking(move || remains::clear(&ending, settled)).await;
                 cleared.unwrap_or_else(|_| Ended::alone(settled.unwrap_or(Exit::Lost)))
             }
         };
@@ -94,9 +94,9 @@ impl Group {
         Ended { lost: 1, ..Ended::alone(Exit::Lost) }
     }
 
-    fn burial(&self, leader: Option<OwnedFd>) -> Burial {
+    fn ending(&self, leader: Option<OwnedFd>) -> EndingGroup {
         let (inner, mark) = (Arc::clone(&self.inner), self.mark.clone());
-        Burial { inner, process: self.process, identity: self.identity, mark, leader }
+        EndingGroup { inner, process: self.process, identity: self.identity, mark, leader }
     }
 }
 
@@ -104,8 +104,8 @@ impl Drop for Group {
     fn drop(&mut self) {
         if let Some(exit) = self.exit.take() {
             self.process.kill_group();
-            let burial = self.burial(Some(exit.into_inner()));
-            self.inner.reaper.bury(burial);
+            let ending = self.ending(Some(exit.into_inner()));
+            self.inner.reaper.end_later(ending);
         }
     }
 }

@@ -16,7 +16,7 @@
 //! - Whoever drops a child, or a future that waits for one, kills it.
 //! - If this process is killed, a [keeper](KeeperCommand) kills its children; with [`Options::subreaper`], where this process may
 //!   make control groups of version 2, also those of which nothing tells whose they were.
-//! - Two copies of this crate in one process do not meddle with each other, if one has the other for its [`Landlord`].
+//! - Two copies of this crate in one process do not meddle with each other, if one has the other for its [`ProcessRegistrar`].
 //! - No wait hangs: not on a pipe that somebody holds open, not on a program that ignores everything, not on a process the
 //!   kernel does not let go (it is declared lost).
 //! - A start for which the system lacks descriptors, processes or memory can wait until a child ends:
@@ -63,13 +63,13 @@ mod group;
 mod identity;
 mod input;
 mod keeper;
-mod landlord;
 mod leftovers;
 mod lines;
 mod pipe;
 mod processes;
 mod program;
 mod reaper;
+mod registrar;
 mod remains;
 mod resolve;
 mod stop;
@@ -83,11 +83,11 @@ pub use error::{KeeperError, ProcessesError, ProgramError, StartError};
 pub use finished::{Exit, Finished, Kept, Output, Stray};
 pub use identity::Identity;
 pub use keeper::{KeeperCommand, KeeperState, keeper_of, run_keeper};
-pub use landlord::{Adopted, Landlord};
 pub use leftovers::{Leftover, Wanted, end_leftovers, leftovers};
 pub use lines::Lines;
 pub use processes::{KeeperFault, MARK_VARIABLE, Notice, Options, Processes, make_room};
 pub use program::{Capture, Keep, Program, Stdin, Tap};
+pub use registrar::{Adopted, ProcessRegistrar};
 pub use resolve::resolve_program;
 pub use stop::{NeverStop, Rung, Stop, StopHandle, StopReceiver, StopSignal};
 pub use sys::boot_id;

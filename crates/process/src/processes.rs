@@ -19,7 +19,7 @@ use crate::cgroup::Cgroup;
 use crate::keeper::{Link, TOKEN_BYTES};
 use crate::reaper::Reaper;
 use crate::sys::{self, ChildList, OpenFiles, ProcessId};
-use crate::{Exit, Identity, KeeperCommand, Landlord, ProcessesError, remains};
+use crate::{Exit, Identity, KeeperCommand, ProcessRegistrar, ProcessesError, remains};
 pub use notice::{KeeperFault, Notice};
 pub(crate) use orphans::{HeldStray, Orphans};
 
@@ -62,7 +62,7 @@ pub struct Options {
     pub end_limit: Duration,
     /// Who is told of each child, where this is a guest in somebody else's process: in a plugin. Such a copy has neither a
     /// keeper nor orphans of its own.
-    pub landlord: Option<Arc<dyn Landlord>>,
+    pub registrar: Option<Arc<dyn ProcessRegistrar>>,
 }
 
 impl Default for Options {
@@ -74,7 +74,7 @@ impl Default for Options {
             subreaper: false,
             inherited_mark: None,
             end_limit: Duration::from_secs(10),
-            landlord: None,
+            registrar: None,
         }
     }
 }
@@ -100,18 +100,18 @@ pub(crate) struct Inner {
     pub(crate) reaper: Reaper,
     /// A child has ended: what it had is free for a start that waits.
     ended: Notify,
-    landlord: Option<Arc<dyn Landlord>>,
-    /// Whether orphans come to the landlord, which is to say, to this process.
-    landlord_adopts: bool,
+    registrar: Option<Arc<dyn ProcessRegistrar>>,
+    /// Whether orphans come to the registrar, which is to say, to this process.
+    registrar_adopts: bool,
     /// Before the state, whose keeper ends what is in it if we cannot.
     cgroup: Option<Arc<Cgroup>>,
     /// Shared rather than sent to a task of its own, because reaping one child, listing all and telling the keeper must
     /// not overlap, and each takes a few microseconds. Only replacing a dead keeper takes longer.
-    state: Mutex<State>,
+    state: Mutex<ProcessTable>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ProcessTable {
     /// Leaders that have not been reaped, with their start times.
     live: HashMap<u32, u64>,
     /// Children that may exist already and are not yet among `live`.
@@ -160,7 +160,7 @@ impl Processes {
             subreaper,
             inherited_mark,
             end_limit,
-            landlord,
+            registrar,
         } = options;
         let system = |what| move |source| ProcessesError::System { what, source };
         if !sys::ignores_broken_pipes().map_err(system("signals cannot be read from /proc"))? {
@@ -182,7 +182,7 @@ impl Processes {
         let link = link.transpose()?;
         // Not before there is a keeper, and it is outside.
         cgroup.iter().for_each(|cgroup| cgroup.begin_to_enter());
-        let state = State { keeper: link, ..State::default() };
+        let state = ProcessTable { keeper: link, ..ProcessTable::default() };
         let inherited_mark = inherited_mark.unwrap_or_default();
         let (reaper, state) = (Reaper::default(), Mutex::new(state));
         Ok(Self(Arc::new(Inner {
@@ -196,8 +196,10 @@ impl Processes {
             children,
             reaper,
             ended: Notify::new(),
-            landlord_adopts: landlord.as_ref().is_some_and(|landlord| landlord.orphans().is_some()),
-            landlord,
+            registrar_adopts: registrar
+                .as_ref()
+                .is_some_and(|registrar| registrar.orphans().is_some()),
+            registrar,
             cgroup,
             state,
         })))
@@ -213,7 +215,7 @@ impl Processes {
 impl Inner {
     /// Whether orphans come to us.
     pub(crate) fn adopts(&self) -> bool {
-        self.children.is_some() || self.landlord_adopts
+        self.children.is_some() || self.registrar_adopts
     }
 
     /// Ends the account of a leader that has ended, unless there are orphans to be looked at first. The leader is
@@ -233,7 +235,7 @@ impl Inner {
         self.reap(&mut self.state(), leader)
     }
 
-    fn reap(&self, state: &mut State, leader: Identity) -> Exit {
+    fn reap(&self, state: &mut ProcessTable, leader: Identity) -> Exit {
         // Somebody who was here before has taken the status with him.
         if state.live.get(&leader.pid) != Some(&leader.start_time) {
             return Exit::Lost;
@@ -243,8 +245,8 @@ impl Inner {
         if let Some(keeper) = &mut state.keeper {
             let _ = keeper.remove(leader);
         }
-        if let Some(landlord) = &self.landlord {
-            landlord.ended(leader);
+        if let Some(registrar) = &self.registrar {
+            registrar.ended(leader);
         }
         state.live.remove(&leader.pid);
         state.reaped.remove(&leader.pid);
@@ -277,12 +279,12 @@ impl Inner {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ProcessTable> {
         self.state.lock().expect("nothing panics while it holds the state")
     }
 }
 
-impl State {
+impl ProcessTable {
     /// True if no program lives and none is being started.
     fn is_idle(&self) -> bool {
         self.live.is_empty() && self.guests.is_empty() && self.starting == 0

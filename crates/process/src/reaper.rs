@@ -11,7 +11,7 @@ use crate::{Identity, remains};
 
 /// A group that is to be ended.
 #[derive(Debug)]
-pub(crate) struct Burial {
+pub(crate) struct EndingGroup {
     /// Keeps the keeper until the group is gone.
     pub(crate) inner: Arc<Inner>,
     pub(crate) process: ProcessId,
@@ -23,11 +23,11 @@ pub(crate) struct Burial {
 
 /// A thread rather than a task, because children are dropped also when the runtime is.
 #[derive(Debug, Default)]
-pub(crate) struct Reaper(Mutex<Option<mpsc::Sender<Burial>>>);
+pub(crate) struct Reaper(Mutex<Option<mpsc::Sender<EndingGroup>>>);
 
 impl Reaper {
     /// Ends a group whose members have been killed, in its own time.
-    pub(crate) fn bury(&self, burial: Burial) {
+    pub(crate) fn end_later(&self, ending: EndingGroup) {
         let mut thread = self.0.lock().expect("nothing panics while it holds the sender");
         // No bound: there are no more of them than children were alive at once.
         let tx = thread.get_or_insert_with(|| {
@@ -38,25 +38,25 @@ impl Reaper {
             drop(started);
             tx
         });
-        if let Err(mpsc::SendError(burial)) = tx.send(burial) {
+        if let Err(mpsc::SendError(ending)) = tx.send(ending) {
             drop(thread);
-            end(&burial);
+            end(&ending);
         }
     }
 }
 
-fn run(rx: &mpsc::Receiver<Burial>) {
-    while let Ok(burial) = rx.recv() {
-        end(&burial);
+fn run(rx: &mpsc::Receiver<EndingGroup>) {
+    while let Ok(ending) = rx.recv() {
+        end(&ending);
     }
 }
 
-fn end(burial: &Burial) {
-    if burial.leader.as_ref().is_none_or(|leader| wait_for_leader(leader, &burial.inner)) {
-        burial.process.kill_group();
-        let settled = burial.inner.settle(burial.identity);
-        if settled.is_none() || (!burial.inner.adopts() && burial.process.group_exists()) {
-            remains::clear(burial, settled);
+fn end(ending: &EndingGroup) {
+    if ending.leader.as_ref().is_none_or(|leader| wait_for_leader(leader, &ending.inner)) {
+        ending.process.kill_group();
+        let settled = ending.inner.settle(ending.identity);
+        if settled.is_none() || (!ending.inner.adopts() && ending.process.group_exists()) {
+            remains::clear(ending, settled);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use crate::processes::{HeldStray, Inner};
-use crate::reaper::Burial;
+use crate::reaper::EndingGroup;
 use crate::sys::{self, ProcessId, Stat, all_processes, environment_has, own_session, stat};
 use crate::{Exit, Identity, MARK_VARIABLE, Stray};
 
@@ -36,7 +36,7 @@ impl Ended {
 }
 
 /// Clears what is left of a group whose leader has ended, and reaps the leader unless that has been done.
-pub(crate) fn clear(group: &Burial, settled: Option<Exit>) -> Ended {
+pub(crate) fn clear(group: &EndingGroup, settled: Option<Exit>) -> Ended {
     let mut ended = Ended::alone(Exit::Lost);
     if group.inner.adopts() {
         clear_orphans(group, &mut ended);
@@ -77,7 +77,7 @@ pub(crate) fn end_strays(inner: &Inner) -> (Vec<Stray>, u32) {
 }
 
 /// Orphans are our children: those of this group are found among these, killed and reaped. Each may leave more.
-fn clear_orphans(group: &Burial, ended: &mut Ended) {
+fn clear_orphans(group: &EndingGroup, ended: &mut Ended) {
     let mut second_looks = SECOND_LOOKS;
     for _ in 0..ROUNDS {
         group.process.kill_group();
@@ -86,19 +86,19 @@ fn clear_orphans(group: &Burial, ended: &mut Ended) {
         for orphan in orphans.pids.into_iter().filter_map(ProcessId::new) {
             let Ok(found) = stat(orphan.get()) else { continue };
             match judge(group, orphan, found) {
-                Judgement::Reap if orphans.quiet || found.group != orphan.get() => {
+                ChildKind::Reap if orphans.quiet || found.group != orphan.get() => {
                     let reaped = group.inner.reap_orphan(orphan);
                     ended.stragglers += u32::from(reaped && found.group == group.identity.pid);
                 }
                 // It may be a program that has just been started: whoever starts it will reap it.
-                Judgement::Reap | Judgement::Another => {}
-                Judgement::Stray => {
+                ChildKind::Reap | ChildKind::Another => {}
+                ChildKind::Stray => {
                     let (pid, start_time) = (orphan.get(), found.start_time);
                     group.inner.remember_stray(Identity { pid, start_time });
                 }
-                Judgement::Kill => killed.extend(kill(orphan, found)),
-                Judgement::Unclear => unclear.push((orphan, found.start_time)),
-                Judgement::Elsewhere => group.inner.leave(orphan, false),
+                ChildKind::Kill => killed.extend(kill(orphan, found)),
+                ChildKind::Unclear => unclear.push((orphan, found.start_time)),
+                ChildKind::Elsewhere => group.inner.leave(orphan, false),
             }
         }
         if !killed.is_empty() {
@@ -127,7 +127,7 @@ fn clear_orphans(group: &Burial, ended: &mut Ended) {
 }
 
 /// What a child is that is nobody's program.
-enum Judgement {
+enum ChildKind {
     /// It has ended, and nobody else will take its status.
     Reap,
     /// It belongs to the group that ends.
@@ -142,25 +142,25 @@ enum Judgement {
     Elsewhere,
 }
 
-fn judge(group: &Burial, orphan: ProcessId, found: Stat) -> Judgement {
+fn judge(group: &EndingGroup, orphan: ProcessId, found: Stat) -> ChildKind {
     if found.parent != std::process::id() {
         // Its number has been given away since.
-        Judgement::Another
+        ChildKind::Another
     } else if found.session == own_session() {
         // No program of ours shares our session, and nothing can enter a session from outside.
-        Judgement::Elsewhere
+        ChildKind::Elsewhere
     } else if found.zombie {
-        Judgement::Reap
+        ChildKind::Reap
     } else if found.group == group.identity.pid || found.session == group.identity.pid {
-        Judgement::Kill
+        ChildKind::Kill
     } else if group.inner.leads(found.session) {
-        Judgement::Another
+        ChildKind::Another
     } else {
         match environment_has(orphan.get(), MARK_VARIABLE, &group.mark) {
-            Some(true) => Judgement::Kill,
-            Some(false) if group.inner.marks(orphan.get()) => Judgement::Another,
-            Some(false) => Judgement::Stray,
-            None => Judgement::Unclear,
+            Some(true) => ChildKind::Kill,
+            Some(false) if group.inner.marks(orphan.get()) => ChildKind::Another,
+            Some(false) => ChildKind::Stray,
+            None => ChildKind::Unclear,
         }
     }
 }
@@ -175,7 +175,7 @@ fn kill(process: ProcessId, found: Stat) -> Option<(ProcessId, OwnedFd)> {
     })
 }
 
-fn wait_for_all(group: &Burial, killed: Vec<(ProcessId, OwnedFd)>, ended: &mut Ended) -> bool {
+fn wait_for_all(group: &EndingGroup, killed: Vec<(ProcessId, OwnedFd)>, ended: &mut Ended) -> bool {
     let mut all = true;
     for (process, descriptor) in killed {
         if sys::wait_readable(&descriptor, group.inner.end_limit) {
@@ -190,7 +190,7 @@ fn wait_for_all(group: &Burial, killed: Vec<(ProcessId, OwnedFd)>, ended: &mut E
 }
 
 /// Orphans are somebody else's children: members of the group have been killed, and are waited for without being reaped.
-fn clear_members(group: &Burial, ended: &mut Ended) {
+fn clear_members(group: &EndingGroup, ended: &mut Ended) {
     for _ in 0..ROUNDS {
         if !group.process.group_exists() {
             return;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// The program that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundProgram {
     /// Where it is.
     pub path: PathBuf,
     /// What it says it is.
@@ -47,7 +47,7 @@ pub enum CheckError {
     #[error("{} is version {}, and {OLDEST} is the oldest that is known to work", found.path.display(), found.version)]
     TooOld {
         /// The program.
-        found: Found,
+        found: FoundProgram,
     },
     /// It does not say which version it is.
     #[error("{} does not say its version: {said:?}", path.display())]

@@ -46,7 +46,7 @@ mod tools;
 mod usage;
 
 pub use argv::{Files, Parts, Session, argv};
-pub use check::{CheckError, Found, OLDEST, Version};
+pub use check::{CheckError, FoundProgram, OLDEST, Version};
 pub use environment::ALLOWED;
 pub use lines::{Assistant, Init, LONGEST_LINE, Line, Retry, TurnResult, parse as parse_line};
 pub use options::{AgentOptions, ClaudeOptions, Compaction, OwnServer};

@@ -21,12 +21,12 @@ pub enum Parking {
 
 /// How many wait just now.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Parked(Arc<AtomicUsize>);
+pub(crate) struct KeptProcesses(Arc<AtomicUsize>);
 
 /// One that waits. Dropped when it does so no longer.
 #[derive(Debug)]
-pub(crate) struct Place<'a> {
-    parked: &'a Parked,
+pub(crate) struct KeptProcess<'a> {
+    parked: &'a KeptProcesses,
     /// How many wait, with this one.
     taken: usize,
 }
@@ -54,20 +54,20 @@ impl Parking {
     }
 }
 
-impl Parked {
-    pub(crate) fn park(&self) -> Place<'_> {
+impl KeptProcesses {
+    pub(crate) fn park(&self) -> KeptProcess<'_> {
         let taken = self.0.fetch_add(1, Ordering::Relaxed) + 1;
-        Place { parked: self, taken }
+        KeptProcess { parked: self, taken }
     }
 }
 
-impl Place<'_> {
+impl KeptProcess<'_> {
     pub(crate) fn taken(&self) -> usize {
         self.taken
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for KeptProcess<'_> {
     fn drop(&mut self) {
         self.parked.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn few_are_kept_and_many_are_not() {
-        let parked = Parked::default();
+        let parked = KeptProcesses::default();
         let places: Vec<_> = (0..=FEW).map(|_| parked.park()).collect();
         let kept: Vec<_> = places.iter().map(|place| Parking::Auto.keeps(place.taken())).collect();
         assert_eq!(kept, [A_WHILE, A_WHILE, A_WHILE, A_WHILE, AT_ONCE]);

@@ -24,11 +24,11 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::argv::{Files, Parts, Session, argv};
-use crate::check::{CheckError, Found, OLDEST, Version};
+use crate::check::{CheckError, FoundProgram, OLDEST, Version};
 use crate::environment::{self, Variable};
 use crate::lines::Line;
-use crate::parking::Parked;
-use crate::session::{self, Ear, Thread};
+use crate::parking::KeptProcesses;
+use crate::session::{self, StopRequests, Thread};
 use crate::talk::Talk;
 use crate::tools::{OWN_SERVER, permits_server};
 use crate::{ClaudeOptions, OwnServer, prompt, run_file};
@@ -51,7 +51,7 @@ struct Inner {
     inherited: Vec<Variable>,
     search_path: Option<OsString>,
     superuser: bool,
-    parked: Parked,
+    parked: KeptProcesses,
 }
 
 /// A file that is nobody's business after the run: it holds a ticket.
@@ -74,13 +74,13 @@ impl ClaudeRuntime {
             inherited,
             search_path,
             superuser,
-            parked: Parked::default(),
+            parked: KeptProcesses::default(),
         };
         Self { inner: Arc::new(inner) }
     }
 
     /// Looks whether the program is there and recent enough, as a run in this folder would find it.
-    pub async fn check(&self, folder: &Path) -> Result<Found, CheckError> {
+    pub async fn check(&self, folder: &Path) -> Result<FoundProgram, CheckError> {
         let command = || self.inner.options.command.clone();
         let cannot = |error: &dyn std::error::Error| CheckError::CannotStart {
             command: command(),
@@ -113,9 +113,9 @@ impl ClaudeRuntime {
         match Version::parse(&said) {
             None => Err(CheckError::NoVersion { path, said: said.trim().to_owned() }),
             Some(version) if version < OLDEST => {
-                Err(CheckError::TooOld { found: Found { path, version } })
+                Err(CheckError::TooOld { found: FoundProgram { path, version } })
             }
-            Some(version) => Ok(Found { path, version }),
+            Some(version) => Ok(FoundProgram { path, version }),
         }
     }
 
@@ -154,7 +154,7 @@ impl ClaudeRuntime {
             tracing::debug!(pid, resumed = session != Session::New, "session runs");
 
             let stdin = child.take_stdin().expect("it was started with a pipe, and nobody took it");
-            let (end, ear) = Ear::new(stop.clone());
+            let (end, ear) = StopRequests::new(stop.clone());
             let process = session::Session {
                 run: launch.run,
                 process: identity,

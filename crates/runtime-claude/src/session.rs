@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::lines::{LONGEST_LINE, Line, parse};
-use crate::parking::{Parked, Parking};
+use crate::parking::{KeptProcesses, Parking};
 use crate::talk::{BASELINE, Effect, Talk, USAGE};
 use crate::{ClaudeOptions, prompt};
 
@@ -48,7 +48,7 @@ pub(crate) struct Session<'a> {
     /// Between asking it to go and killing it.
     pub(crate) grace: Duration,
     pub(crate) options: &'a ClaudeOptions,
-    pub(crate) parked: &'a Parked,
+    pub(crate) parked: &'a KeptProcesses,
     /// What outlives the process.
     pub(crate) thread: &'a mut Thread,
 }
@@ -73,7 +73,7 @@ enum Next {
 ///
 /// A soft request of others reaches the process late: until then its session asks the program to break off its turn, because
 /// it tells what that turn has cost only if it ends it by itself.
-pub(crate) struct Ear {
+pub(crate) struct StopRequests {
     run: RunStop,
     own: StopReceiver,
     /// The moment at which the process is stopped all the same, and the time that it has then.
@@ -337,14 +337,14 @@ async fn stopped(stop: &mut RunStop) {
     }
 }
 
-impl Ear {
+impl StopRequests {
     pub(crate) fn new(run: RunStop) -> (StopHandle, Self) {
         let (end, own) = StopHandle::new();
         (end, Self { run, own, late: None })
     }
 }
 
-impl StopSignal for Ear {
+impl StopSignal for StopRequests {
     async fn heard(&mut self) -> Stop {
         loop {
             let late = self.late;

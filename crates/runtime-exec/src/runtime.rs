@@ -123,7 +123,7 @@ impl ExecRuntime {
         let limit = OutputLimit::new(launch.grant.max_output_bytes);
         let program = self.program(&launch, &cx.host, &secrets, &limit)?;
         let grace = Duration::from_secs(launch.grant.grace_seconds);
-        let mut stop = Ear { run: cx.stop, limit: limit.clone(), grace };
+        let mut stop = StopRequests { run: cx.stop, limit: limit.clone(), grace };
         let child = tokio::select! {
             biased;
             // The party that asked knows why, and says so in the record.
@@ -255,13 +255,13 @@ fn stdin(launch: &Launch) -> Stdin {
 }
 
 /// Requests to stop, in the words of processes: from the engine, and from the limit of the output.
-struct Ear {
+struct StopRequests {
     run: RunStop,
     limit: OutputLimit,
     grace: Duration,
 }
 
-impl StopSignal for Ear {
+impl StopSignal for StopRequests {
     async fn heard(&mut self) -> Stop {
         tokio::select! {
             biased;

@@ -278,18 +278,19 @@ impl Notes<'_> {
 /// One run.
 struct Attempt {
     future: BoxFuture<'static, Finished>,
-    heard: Arc<Heard>,
+    heard: Arc<Observed>,
     handle: StopHandle,
 }
 
 impl Attempt {
     /// A run with a host that tells it once to go on, with a letter, where it is to take turns.
     fn of(runtime: &dyn Runtime, launch: Launch, goes_on: bool) -> Self {
-        let heard = Arc::new(Heard::default());
+        let heard = Arc::new(Observed::default());
         let letters = LetterBox::default();
         let (handle, stop) = StopHandle::new();
-        let ear = Ear { heard: Arc::clone(&heard), letters: goes_on.then(|| letters.clone()) };
-        let host = RunHost::new(ear);
+        let host =
+            ContractHost { heard: Arc::clone(&heard), letters: goes_on.then(|| letters.clone()) };
+        let host = RunHost::new(host);
         let turns = Turns::new(host.clone(), letters);
         let cx = RunContext { turns, ..RunContext::new(host, stop) };
         Self { future: runtime.start(launch, cx), heard, handle }
@@ -298,40 +299,40 @@ impl Attempt {
 
 /// What became known of a run.
 #[derive(Default)]
-struct Heard {
-    told: Mutex<Told>,
+struct Observed {
+    told: Mutex<Reports>,
     started: Notify,
     /// It holds its host no longer, so nothing more can be told.
     gone: Notify,
 }
 
 #[derive(Default)]
-struct Told {
+struct Reports {
     events: Vec<RunEvent>,
     /// For each time that it asked how it goes on: how many letters it had taken.
     asked: Vec<u32>,
 }
 
-impl Heard {
-    fn told(&self) -> MutexGuard<'_, Told> {
+impl Observed {
+    fn told(&self) -> MutexGuard<'_, Reports> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The host of the run.
-struct Ear {
-    heard: Arc<Heard>,
+struct ContractHost {
+    heard: Arc<Observed>,
     /// Where the letter is put; none where the run is not told to go on.
     letters: Option<LetterBox>,
 }
 
-impl Drop for Ear {
+impl Drop for ContractHost {
     fn drop(&mut self) {
         self.heard.gone.notify_one();
     }
 }
 
-impl Host for Ear {
+impl Host for ContractHost {
     fn hear(&self, event: RunEvent) {
         if let RunEvent::Started(_) = event {
             self.heard.started.notify_one();

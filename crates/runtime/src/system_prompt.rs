@@ -12,7 +12,7 @@ pub fn system_prompt(launch: &Launch, may_spawn: bool) -> Option<String> {
     if launch.depth > 0 {
         parts.push(CHILD.to_owned());
     }
-    let lines = standing(launch, may_spawn);
+    let lines = position(launch, may_spawn);
     if !lines.is_empty() {
         parts.push(lines.join("\n"));
     }
@@ -26,7 +26,7 @@ You are a sub-agent: another agent has started you for one task, which is the fi
 - Your last message is your result. Only the agent that started you gets it, so it must be complete without anything else.
 - You cannot ask back. Where something is missing, do what can be done and say what could not.";
 
-fn standing(launch: &Launch, may_spawn: bool) -> Vec<String> {
+fn position(launch: &Launch, may_spawn: bool) -> Vec<String> {
     let (depth, most) = (launch.depth, launch.grant.max_depth);
     let mut lines = Vec::new();
     if depth >= 2 || may_spawn {

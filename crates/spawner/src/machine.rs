@@ -61,7 +61,7 @@ pub(crate) use wait::{NewWait, WaitId};
 use apply::Applied;
 use deadline::Deadlines;
 use queue::Queue;
-use run::{Body, Live, Phase, Run};
+use run::{Body, Live, Run, SlotState};
 use slots::{Caps, Position, Slots};
 use timer::{Due, Timers};
 use wait::Waits;
@@ -350,7 +350,7 @@ impl Machine {
     /// Runs that are not over, but for a root that only holds pieces.
     pub(crate) fn works(&self) -> usize {
         let root = self.runs.first().and_then(Run::live);
-        self.live - usize::from(root.is_some_and(|root| root.phase == Phase::Holder))
+        self.live - usize::from(root.is_some_and(|root| root.phase == SlotState::Holder))
     }
 
     /// Returns the seconds that everything that runs is given to end: those that the root is given.
@@ -396,7 +396,7 @@ impl Machine {
         live.clock.sign(now);
         match event {
             RunEvent::Started(process) => {
-                if let Phase::Holding { started, .. } = &mut live.phase {
+                if let SlotState::Holding { started, .. } = &mut live.phase {
                     *started = true;
                 }
                 self.record(now, run, EventKind::Started { process }, out);

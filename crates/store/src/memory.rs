@@ -18,7 +18,7 @@ use crate::order::check_order;
 use crate::pages::{PAGE, Page, Pages};
 use crate::sought::Sought;
 use crate::{
-    Commit, Events, FIND_LIMIT, Found, NewValue, RootSummary, Source, Store, StoreError,
+    Commit, Events, FIND_LIMIT, FoundRun, NewValue, RootSummary, Source, Store, StoreError,
     ValueReader,
 };
 
@@ -135,7 +135,7 @@ impl Store for MemoryStore {
         Ok(record.roots.iter().map(|&root| record.summary(root)).collect())
     }
 
-    fn find(&self, text: &str) -> Result<Vec<Found>, StoreError> {
+    fn find(&self, text: &str) -> Result<Vec<FoundRun>, StoreError> {
         Ok(self.record().find(&Sought::parse(text)))
     }
 
@@ -197,7 +197,7 @@ impl Record {
         }
     }
 
-    fn find(&self, sought: &Sought) -> Vec<Found> {
+    fn find(&self, sought: &Sought) -> Vec<FoundRun> {
         let newest_first = self.runs.keys().rev().copied();
         let wanted = |(run, root): (RunId, RootId)| {
             let key = &self.admitted(root, run)?.key;
@@ -207,7 +207,7 @@ impl Record {
                 Sought::Runs(runs) => runs.contains(&run),
                 Sought::Nothing => false,
             };
-            wanted.then(|| Found { run, root, key: key.clone() })
+            wanted.then(|| FoundRun { run, root, key: key.clone() })
         };
         newest_first.filter_map(wanted).take(FIND_LIMIT).collect()
     }

@@ -34,15 +34,15 @@ use offshoot_model::{
 use self::chain::Chain;
 pub use self::chain::{ChainHead, Proof};
 use self::file::DatabaseFile;
-use self::look::Place;
-use self::queue::PATIENCE;
+use self::look::ReadPosition;
+use self::queue::COMMIT_DELAY;
 use self::reader::Readers;
 use self::writer::Writer;
 use crate::blobs::{Blobs, put_on_thread};
 use crate::pages::{Page, Pages};
 use crate::sought::Sought;
 use crate::{
-    Commit, DataFolder, Events, Found, NewValue, RootSummary, Store, StoreError, ValueReader,
+    Commit, DataFolder, Events, FoundRun, NewValue, RootSummary, Store, StoreError, ValueReader,
 };
 
 /// A store that outlives its process. Dropped, it waits until what was queued has been written: drop it where a thread
@@ -165,7 +165,7 @@ impl Store for SqliteStore {
     }
 
     fn append_soon(&self, events: &[Event]) -> Commit {
-        self.write(events, Some(PATIENCE))
+        self.write(events, Some(COMMIT_DELAY))
     }
 
     fn put(&self, value: NewValue) -> BoxFuture<'static, Result<VariableRef, StoreError>> {
@@ -208,7 +208,7 @@ impl Store for SqliteStore {
 
     fn all_events(&self) -> Events {
         let readers = Arc::clone(&self.readers);
-        let mut place = Place::default();
+        let mut place = ReadPosition::default();
         Box::new(Pages::new(move || {
             readers.ask(|connection| {
                 let view = connection.unchecked_transaction()?;
@@ -221,7 +221,7 @@ impl Store for SqliteStore {
         self.readers.ask(look::roots)
     }
 
-    fn find(&self, text: &str) -> Result<Vec<Found>, StoreError> {
+    fn find(&self, text: &str) -> Result<Vec<FoundRun>, StoreError> {
         let sought = Sought::parse(text);
         self.readers.ask(|connection| look::find(connection, &sought))
     }

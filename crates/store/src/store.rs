@@ -59,7 +59,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// The runs that somebody may mean, newest first, at most [`FIND_LIMIT`]: by the beginning of a run id, by a whole
     /// session key, or, for the bare word `main`, the main sessions.
-    fn find(&self, text: &str) -> Result<Vec<Found>, StoreError>;
+    fn find(&self, text: &str) -> Result<Vec<FoundRun>, StoreError>;
 
     /// Returns what is known of a run of this tree since it was created. What another tree says of the run does not count.
     fn admitted(&self, root: RootId, run: RunId) -> Result<Option<Admitted>, StoreError>;
@@ -116,7 +116,7 @@ pub struct RootSummary {
 
 /// A run that somebody may mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundRun {
     /// The run.
     pub run: RunId,
     /// Its tree.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use offshoot_model::{Admitted, AgentId, Event, Origin, Rules, RunId};
 
 use super::{Audit, says_all};
-use crate::run::{Run, State};
+use crate::run::{Run, SlotState};
 use crate::{Rule, rights, time};
 
 impl Audit {
@@ -34,8 +34,8 @@ impl Audit {
             wrong(Rule::Lineage, format!("has the key of another parent, {}", admitted.key));
         }
         match (above.state, &above.stopping) {
-            (State::Ended, _) => wrong(Rule::Lineage, "has a parent that was over".to_owned()),
-            (State::Queued, _) => {
+            (SlotState::Ended, _) => wrong(Rule::Lineage, "has a parent that was over".to_owned()),
+            (SlotState::Queued, _) => {
                 wrong(Rule::Lineage, "has a parent that had not started".to_owned());
             }
             (_, Some(_)) => {

@@ -4,16 +4,16 @@ use offshoot_model::{Cost, Ending, Event, Reason, RunId, Usage};
 
 use super::Audit;
 use crate::faults;
-use crate::run::State;
+use crate::run::SlotState;
 use crate::{Breach, Rule};
 
 impl Audit {
     /// Compares an end with what was asked, booked and reserved, and notes the runs that have to stop because of it.
     pub(super) fn ended(&mut self, event: &Event, ending: &Ending) {
         let run = self.runs.get_mut(&event.run).expect("looked up before");
-        let before = std::mem::replace(&mut run.state, State::Ended);
+        let before = std::mem::replace(&mut run.state, SlotState::Ended);
         run.ended = Some(ending.status());
-        if before == State::Holding {
+        if before == SlotState::Holding {
             let depth = run.admitted.depth;
             let above = self.counted_below(event.run);
             self.slots.give_back(depth, &above);
@@ -25,7 +25,7 @@ impl Audit {
         let above = parent.and_then(|parent| self.runs.get(&parent)?.rules.clone());
         let run = &self.runs[&event.run];
         let limits = faults::breaker_limits(run.rules.as_deref(), above.as_deref());
-        if let (Some(limits), State::Holding | State::Lent) = (limits, before) {
+        if let (Some(limits), SlotState::Holding | SlotState::Lent) = (limits, before) {
             let (agent, reason) = (&run.admitted.agent, &ending.reason);
             self.breakers.ended(agent, event.run, reason, limits, event.at);
         }
@@ -97,7 +97,7 @@ impl Audit {
         let Some(entry) = self.runs.get(&run) else { return };
         // What only holds pieces ends when its owner has the answer.
         let is_asked = entry.stopping.is_some();
-        if !entry.is_over() && !is_asked && entry.state != State::Holder {
+        if !entry.is_over() && !is_asked && entry.state != SlotState::Holder {
             self.doomed.insert(run, why);
         }
     }

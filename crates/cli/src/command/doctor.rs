@@ -13,7 +13,7 @@ use crate::invocation::Invocation;
 /// A supervisor, and what would end its agents.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Found {
+struct Checked {
     pid: u32,
     socket: PathBuf,
     keeper: Keeper,
@@ -34,7 +34,7 @@ pub(crate) fn run(cx: &Invocation) -> Result<Exit, Failure> {
     let registry = Registry::of_user(cx.environment.runtime_folder.as_deref());
     let mut supervisors = registry.supervisors();
     supervisors.sort_by_key(|supervisor| (supervisor.process.pid, supervisor.socket.clone()));
-    let found: Vec<Found> = supervisors.into_iter().map(look).collect();
+    let found: Vec<Checked> = supervisors.into_iter().map(look).collect();
     if cx.output.wants_json() {
         cx.output.json(&found)?;
     } else if found.is_empty() {
@@ -48,17 +48,17 @@ pub(crate) fn run(cx: &Invocation) -> Result<Exit, Failure> {
 
 const HOLDS: &str = "holds";
 
-fn look(Supervisor { process, socket, .. }: Supervisor) -> Found {
+fn look(Supervisor { process, socket, .. }: Supervisor) -> Checked {
     let (pid, state) = match keeper_of(process.pid) {
         KeeperState::Holds { pid } => (Some(pid), HOLDS),
         KeeperState::Stopped { pid } => (Some(pid), "stopped"),
         KeeperState::Missing => (None, "missing"),
     };
     let control_group = has_control_group(process.pid);
-    Found { pid: process.pid, socket, keeper: Keeper { pid, state }, control_group }
+    Checked { pid: process.pid, socket, keeper: Keeper { pid, state }, control_group }
 }
 
-fn describe(Found { pid, socket, keeper, control_group }: &Found) -> String {
+fn describe(Checked { pid, socket, keeper, control_group }: &Checked) -> String {
     let keeper = match keeper {
         Keeper { pid: Some(keeper), state: HOLDS } => format!("keeper {keeper} holds"),
         Keeper { pid: Some(keeper), state } => format!(

@@ -13,7 +13,7 @@ use crate::work::consent;
 use crate::work::context;
 use crate::work::engine::{self, Engine};
 use crate::work::interrupt::Interrupts;
-use crate::work::pieces::{self, Order, Terms};
+use crate::work::pieces::{self, AnswerRules, PieceRun};
 use crate::work::plan::{Plan, PlannedAgent};
 use crate::work::preflight;
 use crate::work::resume;
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, 
     if let Some(exit) = nested::fanout(arguments, || tasks(arguments), cx)? {
         return Ok(exit);
     }
-    let terms = Terms::of(&arguments.pieces)?;
+    let terms = AnswerRules::of(&arguments.pieces)?;
     let (config, prepared) = preflight::prepare(work, &arguments.command, cx)?;
     let files = context::look(&work.context, cx)?;
     let tasks = tasks(arguments)?;
@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, 
         let engine = Engine::start(config, engine::data_folder(cx)?, &prepared, cx).await?;
         let context = context::store(files, &*engine.store).await?;
         let plan = Plan { context, ..plan };
-        let order = Order {
+        let order = PieceRun {
             label: work.label.as_deref().map(Into::into),
             task: format!("{} tasks for {}", plan.tasks.len(), prepared.command_line()).into(),
             pieces: task::pieces(&plan),

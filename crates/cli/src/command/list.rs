@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use offshoot_display::{List, Style};
-use offshoot_door::{List as AskedList, RunNode};
+use offshoot_door::{List as AskedList, WireTreeNode};
 use offshoot_model::{AgentId, Cost, Node, RunId, RunStatus, SessionKey, Timestamp, Tree, Usage};
 use serde::Serialize;
 
@@ -86,15 +86,15 @@ fn list(tree: &Tree, node: &Node) -> Listed {
 async fn inside(
     arguments: &ListArguments,
     cx: &Invocation,
-) -> Result<Option<Vec<RunNode>>, Failure> {
+) -> Result<Option<Vec<WireTreeNode>>, Failure> {
     let Some(supervisor) = above(cx).await? else { return Ok(None) };
     let asked = AskedList { all: arguments.all, limit: None };
     Ok(Some(call(&supervisor, asked).await?.runs))
 }
 
-fn print_inside(runs: &[RunNode], cx: &Invocation) -> Result<Exit, Failure> {
+fn print_inside(runs: &[WireTreeNode], cx: &Invocation) -> Result<Exit, Failure> {
     if cx.output.wants_json() {
-        let with_count = |node: &RunNode| {
+        let with_count = |node: &WireTreeNode| {
             let children = runs.iter().filter(|run| run.parent == Some(node.run_id)).count();
             let mut value = serde_json::to_value(node).expect("a node is plain data");
             value["children"] = children.into();

@@ -15,7 +15,7 @@ use crate::work::context;
 use crate::work::engine::{self, Engine};
 use crate::work::input::{self, Cut, Spool};
 use crate::work::interrupt::Interrupts;
-use crate::work::pieces::{self, Order, Terms};
+use crate::work::pieces::{self, AnswerRules, PieceRun};
 use crate::work::plan::{Plan, PlannedAgent};
 use crate::work::preflight::{self, Prepared};
 use crate::work::resume;
@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
     nested::refuse("map", work, cx)?;
     let split: split::Split =
         arguments.split.parse().map_err(|error| Failure::of(Exit::BadInput, &error))?;
-    let terms = Terms::of(&arguments.pieces)?;
+    let terms = AnswerRules::of(&arguments.pieces)?;
     let (config, prepared) = preflight::prepare(work, &arguments.command, cx)?;
     let task = task(arguments, &prepared)?;
     let files = context::look(&work.context, cx)?;
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
         };
         let context = context::store(files, &*engine.store).await?;
         let plan = Plan { context, ..plan(&prepared, &config, split, &cut, &terms, work, cx) };
-        let order = Order {
+        let order = PieceRun {
             label: work.label.as_deref().map(Into::into),
             pieces: input::pieces(cut, &task, &plan),
             task,
@@ -81,7 +81,7 @@ fn plan(
     config: &Config,
     split: split::Split,
     cut: &Cut,
-    terms: &Terms,
+    terms: &AnswerRules,
     work: &WorkArguments,
     cx: &Invocation,
 ) -> Plan {

@@ -50,7 +50,7 @@ fn list(cx: &Invocation) -> Result<Exit, Failure> {
 fn ended(served: Result<(), ServeError>) -> Result<Exit, Failure> {
     match served {
         Ok(()) => Ok(Exit::Done),
-        Err(ServeError::Standing(error @ ClientError::Refused(_))) => Err(refused(&error)),
+        Err(ServeError::Status(error @ ClientError::Refused(_))) => Err(refused(&error)),
         Err(error) => Err(Failure::of(Exit::BadInput, &error).maybe_hint(error.hint())),
     }
 }

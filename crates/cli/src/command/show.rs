@@ -7,7 +7,7 @@ use offshoot_model::{
     Admitted, AgentId, Cost, Ending, EnvelopeError, Grant, InputRange, Node, Origin, Payload,
     RunId, RunStatus, SessionKey, Timestamp, Usage,
 };
-use offshoot_store::Found;
+use offshoot_store::FoundRun;
 use serde::{Serialize, Serializer};
 
 use crate::arguments::ShowArguments;
@@ -141,7 +141,7 @@ fn shown(
     })
 }
 
-fn text(record: &Record, found: &Found, cx: &Invocation) -> Result<Exit, Failure> {
+fn text(record: &Record, found: &FoundRun, cx: &Invocation) -> Result<Exit, Failure> {
     let mut show = Show::new(found.run).style(Style::Colour);
     let lost = record.is_abandoned(found.root)?;
     for event in record.store().events(found.root, 0) {

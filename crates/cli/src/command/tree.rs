@@ -1,7 +1,7 @@
 //! `offshoot tree`.
 
 use offshoot_display::{Style, TreeText};
-use offshoot_door::{RunName, RunNode, Tree as AskedTree};
+use offshoot_door::{RunName, Tree as AskedTree, WireTreeNode};
 use offshoot_model::{Node, Tree, TreeNode};
 use serde_json::Value;
 
@@ -79,15 +79,15 @@ fn print(text: TreeText<'_>, arguments: &TreeArguments, cx: &Invocation) -> Resu
 async fn inside(
     arguments: &TreeArguments,
     cx: &Invocation,
-) -> Result<Option<Vec<RunNode>>, Failure> {
+) -> Result<Option<Vec<WireTreeNode>>, Failure> {
     let Some(supervisor) = above(cx).await? else { return Ok(None) };
     let asked = AskedTree { run: arguments.run.clone().map(RunName), all: arguments.all };
     Ok(Some(call(&supervisor, asked).await?.roots))
 }
 
 /// A node as it is shown outside: with the names that older readers know.
-fn json(node: &RunNode) -> Value {
-    let bare = RunNode { children: Vec::new(), ..node.clone() };
+fn json(node: &WireTreeNode) -> Value {
+    let bare = WireTreeNode { children: Vec::new(), ..node.clone() };
     let mut value = serde_json::to_value(&bare).expect("a node is plain data");
     value["id"] = value["runId"].clone();
     value["tokenUsage"] = value["ownUsage"].clone();

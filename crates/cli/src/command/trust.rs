@@ -28,12 +28,12 @@ struct Added<'a> {
 struct Listed<'a> {
     folder: &'a Path,
     digest: &'a ContentHash,
-    state: State,
+    state: ProjectState,
 }
 
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum State {
+enum ProjectState {
     Trusted,
     Changed,
     Gone,
@@ -107,10 +107,10 @@ fn list(trusted: &Trusted, cx: &Invocation) -> Result<Exit, Failure> {
         .projects()
         .map(|(folder, digest)| {
             let state = match Project::at(folder)? {
-                None => State::Gone,
+                None => ProjectState::Gone,
                 Some(project) => match trusted.judge(&project)?.0 {
-                    Trust::Trusted => State::Trusted,
-                    Trust::Changed | Trust::Unknown => State::Changed,
+                    Trust::Trusted => ProjectState::Trusted,
+                    Trust::Changed | Trust::Unknown => ProjectState::Changed,
                 },
             };
             Ok(Listed { folder, digest, state })
@@ -122,9 +122,9 @@ fn list(trusted: &Trusted, cx: &Invocation) -> Result<Exit, Failure> {
     }
     for project in &listed {
         let remark = match project.state {
-            State::Trusted => "",
-            State::Changed => "  (has changed since, so it is ignored)",
-            State::Gone => "  (has no such files any more)",
+            ProjectState::Trusted => "",
+            ProjectState::Changed => "  (has changed since, so it is ignored)",
+            ProjectState::Gone => "  (has no such files any more)",
         };
         cx.output.line(format_args!("{}{remark}", project.folder.display()))?;
     }

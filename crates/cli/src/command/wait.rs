@@ -1,7 +1,8 @@
 //! `offshoot wait`.
 
 use offshoot_door::{
-    Client, ContextGet, MergeOrder, Outcome, OutcomeError, RunName, Value, Wait, WaitMode, Waited,
+    Client, ContextGet, MergeOrder, RunName, Value, Wait, WaitMode, Waited, WireEnvelope,
+    WireEnvelopeError,
 };
 
 use offshoot_merge::OnFailure;
@@ -67,7 +68,7 @@ pub(super) async fn print(
         }
     }
     for outcome in &ended {
-        if let Some(OutcomeError { message, recovery_suggestion, .. }) = &outcome.error {
+        if let Some(WireEnvelopeError { message, recovery_suggestion, .. }) = &outcome.error {
             cx.output.note(format_args!("run {}: {message}", outcome.run_id));
             if let Some(hint) = recovery_suggestion {
                 cx.output.hint(hint);
@@ -88,7 +89,7 @@ pub(super) async fn print(
 /// The answer as it is: text without quotes, JSON as it came, large ones out of their file.
 async fn print_answer(
     supervisor: &Client,
-    outcome: &Outcome,
+    outcome: &WireEnvelope,
     cx: &Invocation,
 ) -> Result<(), Failure> {
     let Some(data) = &outcome.data else { return Ok(()) };

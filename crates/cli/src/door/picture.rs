@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use offshoot_display::number::{count, milliseconds};
 use offshoot_display::{Branch, RunLine, Style, neutral, reason_beside, used};
-use offshoot_door::RunNode;
+use offshoot_door::WireTreeNode;
 
 /// A run with what is below it, one a line: the first with the sum of all, the others with what they used themselves.
-pub(crate) fn pictured(top: &RunNode) -> String {
+pub(crate) fn pictured(top: &WireTreeNode) -> String {
     branch(top, used(&top.subtree_usage, &top.cost)).to_string()
 }
 
 /// The columns of a list: run, agent, status, depth, time, label.
-pub(crate) fn listed(node: &RunNode) -> [String; 6] {
+pub(crate) fn listed(node: &WireTreeNode) -> [String; 6] {
     [
         node.run_id.to_string(),
         node.agent.to_string(),
@@ -23,7 +23,7 @@ pub(crate) fn listed(node: &RunNode) -> [String; 6] {
     ]
 }
 
-fn branch(node: &RunNode, spent: Option<String>) -> Branch {
+fn branch(node: &WireTreeNode, spent: Option<String>) -> Branch {
     let name = node.label.as_deref().map_or_else(|| node.agent.to_string(), plain);
     let status = node.status.known();
     let reason = node.reason.as_ref();
@@ -53,7 +53,7 @@ fn leaf(text: String) -> Branch {
     Branch { text, below: Vec::new(), style: Style::Plain }
 }
 
-fn time(node: &RunNode) -> Option<String> {
+fn time(node: &WireTreeNode) -> Option<String> {
     node.execution_time_ms.map(milliseconds)
 }
 
@@ -66,7 +66,7 @@ fn plain(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn node(label: &str, depth: u32, status: &str, children: Vec<RunNode>) -> RunNode {
+    fn node(label: &str, depth: u32, status: &str, children: Vec<WireTreeNode>) -> WireTreeNode {
         let json = serde_json::json!({
             "runId": "01985e3a-0000-7000-8000-000000000001", "sessionKey": "agent:main:main",
             "agent": "main", "label": label, "status": status, "depth": depth,
@@ -76,7 +76,7 @@ mod tests {
             "subtreeUsage": { "input": 1000, "output": 200, "cacheRead": 0, "cacheWrite": 0 },
             "cost": { "knownUsd": 1.5, "estimatedUsd": 0.0, "unknownRuns": 0 },
         });
-        RunNode { children, ..serde_json::from_value(json).expect("a node") }
+        WireTreeNode { children, ..serde_json::from_value(json).expect("a node") }
     }
 
     #[test]
@@ -88,7 +88,7 @@ mod tests {
             "waiting",
             vec![node("a", 2, "failed", vec![deep]), node("b", 2, "completed", Vec::new())],
         );
-        let top = RunNode { deleted: 2, ..top };
+        let top = WireTreeNode { deleted: 2, ..top };
         let expected = "\
 top (depth 1)  waiting  40 ms  1,200 tokens  $1.50  exit code 7
 ├─ a (depth 2)  failed  40 ms  120 tokens  $0.25  exit code 7

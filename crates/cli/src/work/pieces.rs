@@ -21,7 +21,7 @@ use crate::invocation::Invocation;
 
 /// What becomes of many answers.
 #[derive(Clone, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct AnswerRules {
     /// How they become one.
     pub(crate) merging: Merging,
     /// What a piece that did not complete means.
@@ -32,7 +32,7 @@ pub(crate) struct Terms {
 
 /// Everything that is known before the tree is opened.
 #[derive(Debug)]
-pub(crate) struct Order {
+pub(crate) struct PieceRun {
     /// What runs.
     pub(crate) prepared: Prepared,
     /// What the root is called.
@@ -44,12 +44,12 @@ pub(crate) struct Order {
     /// What is run.
     pub(crate) pieces: Vec<Piece>,
     /// What becomes of the answers.
-    pub(crate) terms: Terms,
+    pub(crate) terms: AnswerRules,
     /// The plugin's merge, where a plugin merges.
     pub(crate) external: Option<ExternalMerge>,
 }
 
-impl Terms {
+impl AnswerRules {
     /// As the flags have it.
     pub(crate) fn of(arguments: &PieceArguments) -> Result<Self, Failure> {
         Ok(Self {
@@ -68,12 +68,12 @@ impl Terms {
 /// read.
 pub(crate) async fn run(
     engine: &Engine,
-    order: Order,
+    order: PieceRun,
     abandoned: Option<Abandoned>,
     mut interrupts: Interrupts,
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
-    let Order { prepared, label, task, plan, pieces, terms, external } = order;
+    let PieceRun { prepared, label, task, plan, pieces, terms, external } = order;
     let files = plan.inputs.clone();
     let ranges = pieces.iter().filter_map(|piece| piece.input.clone()).collect();
     let plan = Some(plan.recorded()?);

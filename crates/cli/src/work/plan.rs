@@ -14,10 +14,10 @@ use offshoot_split::InputFile;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::held::{Held, held};
-use super::pieces::Terms;
+use super::pieces::AnswerRules;
 use super::pieces::merging;
 use super::preflight::Prepared;
+use super::recorded_settings::{RecordedSettings, recorded_settings};
 use super::task::Task;
 use crate::arguments::{LimitArguments, OutputArgument, PluginPathArguments, WorkArguments};
 use crate::exit::Exit;
@@ -62,7 +62,7 @@ pub(crate) struct Plan {
     pub(crate) limits: LimitArguments,
     /// What else it was held to: all that somebody had set for its root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) held: Option<Held>,
+    pub(crate) held: Option<RecordedSettings>,
     /// What pieces may read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) context: Vec<ContextEntry>,
@@ -149,7 +149,7 @@ impl Plan {
                 OutputFormat::Json => JSON.into(),
             },
             limits: limits.clone(),
-            held: Some(held(config, agent)),
+            held: Some(recorded_settings(config, agent)),
             context: Vec::new(),
             tasks: Vec::new(),
             split: None,
@@ -161,7 +161,7 @@ impl Plan {
     }
 
     /// With what becomes of many answers.
-    pub(crate) fn merging(self, terms: &Terms) -> Self {
+    pub(crate) fn merging(self, terms: &AnswerRules) -> Self {
         Self {
             merge: Some(terms.merging.to_string()),
             on_failure: Some(terms.on_failure.to_string()),
@@ -196,11 +196,11 @@ impl Plan {
     }
 
     /// What becomes of many answers; none where there is one.
-    pub(crate) fn terms(&self) -> Result<Option<Terms>, Failure> {
+    pub(crate) fn terms(&self) -> Result<Option<AnswerRules>, Failure> {
         let (Some(merge), Some(on_failure)) = (&self.merge, &self.on_failure) else {
             return Ok(None);
         };
-        Ok(Some(Terms {
+        Ok(Some(AnswerRules {
             merging: merging(merge)?,
             on_failure: on_failure.parse().map_err(|error| Failure::of(Exit::BadInput, &error))?,
             max_fail: self.max_fail,

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::data::Data;
 use super::engine::Engine;
 use super::interrupt::Interrupted;
-use super::pieces::Terms;
+use super::pieces::AnswerRules;
 use crate::exit::Exit;
 use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
@@ -68,7 +68,7 @@ pub(crate) fn pieces(
     engine: &Engine,
     root: RootId,
     answer: &FanAnswer,
-    terms: &Terms,
+    terms: &AnswerRules,
     interrupted: Interrupted,
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
@@ -211,7 +211,7 @@ fn tell_what_is_missing(answer: &FanAnswer, cx: &Invocation) {
 }
 
 /// Says what did not go well, and what to do about it.
-fn tell_what_failed(answer: &FanAnswer, terms: &Terms, cx: &Invocation) {
+fn tell_what_failed(answer: &FanAnswer, terms: &AnswerRules, cx: &Invocation) {
     let (failed, total) = (answer.missing(), answer.total);
     // Progress has named what ended badly, but for advice. What was refused never ran.
     let named = cx.output.names_failures(total);
@@ -252,7 +252,7 @@ fn tell_what_failed(answer: &FanAnswer, terms: &Terms, cx: &Invocation) {
 /// Names the tree, and after an interruption what can be done with it.
 fn tell_how_to_go_on(
     answer: &FanAnswer,
-    terms: &Terms,
+    terms: &AnswerRules,
     interrupted: Interrupted,
     id: RunId,
     cx: &Invocation,

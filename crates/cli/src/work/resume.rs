@@ -11,12 +11,12 @@ use offshoot_split::Split;
 use offshoot_store::Store;
 
 use super::engine::{self, Engine};
-use super::held;
 use super::input;
 use super::interrupt::Interrupts;
-use super::pieces::{self, Order};
+use super::pieces::{self, PieceRun};
 use super::plan::Plan;
 use super::preflight::{self, Prepared};
+use super::recorded_settings;
 use super::single;
 use super::task;
 use crate::arguments::WorkArguments;
@@ -80,7 +80,7 @@ pub(crate) fn resume(root: RootId, cx: &Invocation) -> Result<Exit, Failure> {
             }
             None => task::pieces(&plan),
         };
-        let order = Order { prepared, label, task, plan, pieces, terms, external };
+        let order = PieceRun { prepared, label, task, plan, pieces, terms, external };
         pieces::run(&engine, order, Some(tree), interrupts, cx).await
     })
 }
@@ -147,7 +147,7 @@ fn as_it_was(
     let mut prepared = prepared;
     prepared.run_spec.working_folder = Arc::clone(&plan.working_folder);
     let Some(was) = &plan.held else { return Ok((config, prepared)) };
-    let changes = held::changes(was, &config, &prepared.agent)?;
+    let changes = recorded_settings::changes(was, &config, &prepared.agent)?;
     changes.iter().for_each(|change| cx.output.note(change));
     let stricter: Vec<_> =
         changes.into_iter().filter_map(|change| Some((change.key, change.holds?))).collect();
@@ -158,11 +158,11 @@ fn as_it_was(
     // What the command itself has set, as the cap of a paid runtime, stands in no layer.
     for (key, set) in config.resolve(&prepared.agent) {
         if set.origin == Origin::Programmatic {
-            layers = layers.set(held::name(&key), set.value);
+            layers = layers.set(recorded_settings::name(&key), set.value);
         }
     }
     for (key, value) in stricter {
-        layers = layers.flag(held::name(&key), value, "the record of the tree");
+        layers = layers.flag(recorded_settings::name(&key), value, "the record of the tree");
     }
     Ok((crate::load::finish(layers)?, prepared))
 }

@@ -158,9 +158,9 @@ fn below_a_root_of_its_own_a_server_belongs_to_the_agent_that_starts_it() {
     let spawned = client.call("sessions_spawn", json!({ "task": "x", "wait": true }));
     let printed = spawned["outcome"]["data"].as_str().expect("what it printed");
     let inner: Value = serde_json::from_str(printed).expect("an answer");
-    let standing = &inner["result"]["structuredContent"];
-    assert_eq!(standing["runId"], spawned["runId"]);
-    assert_eq!((&standing["depth"], &standing["maxDepth"]), (&1.into(), &3.into()));
+    let status = &inner["result"]["structuredContent"];
+    assert_eq!(status["runId"], spawned["runId"]);
+    assert_eq!((&status["depth"], &status["maxDepth"]), (&1.into(), &3.into()));
     assert_eq!(client.leave().0, 0);
     assert!(!place.path().join("elsewhere").exists());
 }

@@ -10,7 +10,7 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use serde_json::{Value, json};
 
 use crate::command::{Outcome, Place};
-use crate::desk::ask;
+use crate::door_methods::ask;
 use crate::mcp::Client;
 use crate::plugin::plugin;
 

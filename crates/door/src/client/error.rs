@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::lines::LineError;
-use crate::protocol::{ErrorCode, Malformed, RawError, Refused};
+use crate::protocol::{ErrorCode, Malformed, RawError, WireRefusal};
 
 /// Why there is no answer. The text names what is the matter; [`ClientError::hint`] says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +53,7 @@ pub enum ClientError {
     },
     /// The answer is no. That is an answer.
     #[error("the supervisor refused: {}", .0.message)]
-    Refused(Box<Refused>),
+    Refused(Box<WireRefusal>),
     /// The supervisor answers with an error that is no refusal.
     #[error("the supervisor cannot answer `{method}`: {message}")]
     Failed {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{RunName, RunNode};
+use super::{RunName, WireTreeNode};
 
 /// `tree`: runs with what is below them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub struct Tree {
 #[serde(rename_all = "camelCase")]
 pub struct Trees {
     /// The topmost runs.
-    pub roots: Vec<RunNode>,
+    pub roots: Vec<WireTreeNode>,
 }
 
 /// `list`: runs, without their children.
@@ -41,5 +41,5 @@ pub struct List {
 #[serde(rename_all = "camelCase")]
 pub struct Runs {
     /// In the order in which they were admitted; `children` is empty.
-    pub runs: Vec<RunNode>,
+    pub runs: Vec<WireTreeNode>,
 }

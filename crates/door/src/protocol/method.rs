@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::{
     Cancel, ContextGet, ContextInfo, ContextPut, ContextRead, Done, History, HistoryPage, List,
     Merge, Merged, Pause, RaiseBudget, Report, Runs, Send, Spawn, SpawnMany, Spawned, SpawnedMany,
-    Standing, Status, Tree, Trees, Variable, Variables, Wait, Waited,
+    Status, StatusAnswer, Tree, Trees, Variable, Variables, Wait, Waited,
 };
 
 /// A type of parameters that knows its method and what is answered to it.
@@ -154,7 +154,7 @@ methods! {
     /// What a value is.
     "context.info" ContextInfo => ContextInfo(Variables);
     /// The caller itself.
-    "status" Status => Status(Standing);
+    "status" Status => Status(StatusAnswer);
 }
 
 impl ParamsError {

@@ -76,7 +76,7 @@ fn the_sessions_on_the_page_are_possible() {
                             let code = ErrorCode::from_number(error.code);
                             assert!(!matches!(code, ErrorCode::Unknown(_)), "{line}");
                             if let Some(data) = error.data {
-                                let refused: Refused = same(&data, line);
+                                let refused: WireRefusal = same(&data, line);
                                 assert_eq!(refused.message, error.message, "{line}");
                             }
                         }

@@ -3,7 +3,7 @@
 use offshoot_model::{RunId, SessionKey};
 use serde::{Deserialize, Serialize};
 
-use super::{Refused, Spawn, Wait, Waited};
+use super::{Spawn, Wait, Waited, WireRefusal};
 
 /// `spawn_many`: children whose budgets are one share, divided. Either `children`, or `template` with `split`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,5 +56,5 @@ pub struct ChildAnswer {
     pub session_key: Option<SessionKey>,
     /// Why there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refusal: Option<Box<Refused>>,
+    pub refusal: Option<Box<WireRefusal>>,
 }

@@ -3,7 +3,7 @@
 use offshoot_model::RunId;
 use serde::{Deserialize, Serialize};
 
-use super::{MergeOrder, Merged, Outcome, RunName};
+use super::{MergeOrder, Merged, RunName, WireEnvelope};
 
 /// `wait`: blocks until runs have ended. The caller's slot is lent meanwhile. Asking again gives the same results.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ pub enum WaitMode {
 #[serde(rename_all = "camelCase")]
 pub struct Waited {
     /// Those that have ended, in the order asked.
-    pub ended: Vec<Outcome>,
+    pub ended: Vec<WireEnvelope>,
     /// Those that have not.
     #[serde(default)]
     pub pending: Vec<RunId>,

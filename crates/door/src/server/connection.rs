@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::greeting::{Greeting, greet};
-use super::{Shared, Visitor};
+use super::{Accepted, Shared};
 use crate::lines::{Line, LineError, Lines};
 use crate::outbox::Outbox;
 use crate::protocol::{
@@ -55,14 +55,14 @@ struct Connection {
 }
 
 /// Serves a connection until its client goes or breaks the rules. Dropped, it drops every open request.
-pub(super) async fn serve(visitor: Visitor, shared: Arc<Shared>) {
-    let Visitor { stream, peer, lineage, known, seat } = visitor;
+pub(super) async fn serve(accepted: Accepted, shared: Arc<Shared>) {
+    let Accepted { stream, peer, lineage, known, slot } = accepted;
     let (reader, writer) = stream.into_split();
     let mut lines = Lines::new(reader, shared.limits.message_bytes);
     let mut outbox = Outbox::new(writer);
     // Its place is given back when this ends.
-    let mut seat = seat;
-    match greet(&mut lines, peer, lineage.as_ref(), known, seat.as_mut(), &shared).await {
+    let mut slot = slot;
+    match greet(&mut lines, peer, lineage.as_ref(), known, slot.as_mut(), &shared).await {
         Greeting::Welcome(caller, welcome) => {
             if let Some(run) = caller.kind.run() {
                 tracing::Span::current().record("run", tracing::field::display(run));
@@ -173,7 +173,7 @@ impl Connection {
             }
         })?;
         if let CallerKind::Run(run) = self.caller.kind
-            && !self.shared.roster.has(run)
+            && !self.shared.tickets.has(run)
         {
             let refusal = Refusal::new(RefusalCode::CallerEnded, "the calling run is over");
             return Err(refusal_error(&refusal));

@@ -3,7 +3,7 @@
 use offshoot_model::Refusal;
 
 use super::Shared;
-use super::seats::Seat;
+use super::slots::ConnectionSlot;
 use crate::caller::{PeerFacts, Supervised, TicketFact, decide};
 use crate::lineage::Lineage;
 use crate::lines::{LineError, Lines};
@@ -28,7 +28,7 @@ pub(super) async fn greet(
     peer: Peer,
     lineage: Option<&Lineage>,
     known: Option<CallerKind>,
-    seat: Option<&mut Seat>,
+    slot: Option<&mut ConnectionSlot>,
     shared: &Shared,
 ) -> Greeting {
     let text = match tokio::time::timeout(shared.limits.hello, first(lines)).await {
@@ -53,7 +53,7 @@ pub(super) async fn greet(
     };
     match identified {
         Ok(kind) => {
-            if let Some(Err(full)) = seat.map(|seat| seat.belongs_to(kind, &shared.limits)) {
+            if let Some(Err(full)) = slot.map(|slot| slot.belongs_to(kind, &shared.limits)) {
                 return refused(Some(&id), RawError::new(ErrorCode::TooMany, full));
             }
             let welcome = Welcome {
@@ -141,11 +141,11 @@ async fn identify(
         let decision = decide(ticket, &facts);
         (decision.is_err() && may_change, decision)
     };
-    let mut roster = shared.roster.watch();
-    // The roster cannot close, since the server holds it; and whatever was decided last holds.
-    let settled = roster.wait_for(|tickets| !look(tickets).0);
+    let mut tickets = shared.tickets.watch();
+    // The tickets cannot close, since the server holds it; and whatever was decided last holds.
+    let settled = tickets.wait_for(|tickets| !look(tickets).0);
     let _ = tokio::time::timeout(shared.limits.hello, settled).await;
-    look(&roster.borrow()).1
+    look(&tickets.borrow()).1
 }
 
 fn refused(id: Option<&RequestId>, error: RawError) -> Greeting {

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use offshoot_door::{
-    DoorSocket, Limits, Registry, Roster, Server, Status, Ticket, process_identity,
+    DoorSocket, Limits, Registry, Server, SharedTickets, Status, Ticket, process_identity,
 };
 use tokio::sync::{mpsc, watch};
 
@@ -66,13 +66,13 @@ async fn in_a_pid_namespace() {
     heir.wait().expect("it is ours");
     // The number goes to the process of a run.
     let mut victim = process_with(number);
-    let roster = Roster::new();
-    roster.admit(run(1), Ticket::mint().unwrap());
-    roster.started(run(1), process_identity(number));
+    let tickets = SharedTickets::new();
+    tickets.admit(run(1), Ticket::mint().unwrap());
+    tickets.started(run(1), process_identity(number));
     let (heard, _hears) = mpsc::unbounded_channel();
     let (_gate, opens) = watch::channel(false);
     let service = Fake { heard, gate: opens };
-    let server = Server::start(socket, registry, roster, service, Limits::default()).unwrap();
+    let server = Server::start(socket, registry, tickets, service, Limits::default()).unwrap();
     let answer = tokio::task::spawn_blocking(move || {
         go.write_all(b"go\n").unwrap();
         let mut answer = String::new();

@@ -159,12 +159,12 @@ async fn a_run_that_is_over_asks_nothing_more() {
     let house = House::new();
     let ticket = offshoot_door::Ticket::mint().unwrap();
     let a = run(1);
-    house.roster.admit(a, ticket.clone());
-    house.roster.started(a, Some(own_process()));
+    house.tickets.admit(a, ticket.clone());
+    house.tickets.started(a, Some(own_process()));
     let client = house.connect(Some(&ticket)).await.unwrap();
     assert_eq!(client.welcome().run_id, Some(a));
     assert_eq!(client.call(Status {}).await.unwrap().run_id, Some(a));
-    house.roster.ended(a);
+    house.tickets.ended(a);
     let error = client.call(Status {}).await.unwrap_err();
     let ClientError::Refused(refused) = error else { panic!("a refusal") };
     assert_eq!(refused.code, "caller_ended");
@@ -178,7 +178,7 @@ async fn a_run_that_is_over_asks_nothing_more() {
 async fn a_process_may_call_before_it_is_said_to_run() {
     let house = House::new();
     let ticket = offshoot_door::Ticket::mint().unwrap();
-    house.roster.admit(run(1), ticket.clone());
+    house.tickets.admit(run(1), ticket.clone());
     let mut early = house.raw().await;
     let hello = format!(
         r#"{{"jsonrpc":"2.0","id":0,"method":"hello","params":{{"protocol":1,"ticket":"{}"}}}}"#,
@@ -189,16 +189,16 @@ async fn a_process_may_call_before_it_is_said_to_run() {
     for _ in 0..3 {
         RawClient::greeted(&house.path()).await;
     }
-    house.roster.started(run(1), Some(own_process()));
+    house.tickets.started(run(1), Some(own_process()));
     let answer = early.line().await.unwrap();
     assert!(answer.contains(&run(1).to_string()), "{answer}");
 
     // A run that never starts: its ticket is worth nothing in the end.
-    house.roster.ended(run(1));
-    house.roster.admit(run(2), ticket);
+    house.tickets.ended(run(1));
+    house.tickets.admit(run(2), ticket);
     let mut never = house.raw().await;
     never.say(&hello).await;
-    house.roster.ended(run(2));
+    house.tickets.ended(run(2));
     assert_eq!(never.error().await, -32000);
     never.ends().await;
 }
@@ -207,7 +207,7 @@ async fn a_process_may_call_before_it_is_said_to_run() {
 async fn a_run_that_is_never_said_to_run_is_nobody_in_the_end() {
     let house = House::new();
     let ticket = offshoot_door::Ticket::mint().unwrap();
-    house.roster.admit(run(1), ticket.clone());
+    house.tickets.admit(run(1), ticket.clone());
     let mut raw = house.raw().await;
     raw.say(&format!(
         r#"{{"jsonrpc":"2.0","id":0,"method":"hello","params":{{"protocol":1,"ticket":"{}"}}}}"#,
@@ -281,10 +281,10 @@ async fn a_run_of_its_own_is_no_operator() {
     let house = House::new();
     let (a, b): (RunId, RunId) = (run(1), run(2));
     let [of_a, of_b] = [(); 2].map(|()| offshoot_door::Ticket::mint().unwrap());
-    house.roster.admit(a, of_a);
-    house.roster.started(a, Some(own_process()));
-    house.roster.admit(b, of_b.clone());
-    house.roster.started(b, None);
+    house.tickets.admit(a, of_a);
+    house.tickets.started(a, Some(own_process()));
+    house.tickets.admit(b, of_b.clone());
+    house.tickets.started(b, None);
     // Without a ticket it is what its process is; a sibling's ticket is refused.
     let client = house.connect(None).await.unwrap();
     assert_eq!(client.welcome().run_id, Some(a));

@@ -213,16 +213,16 @@ async fn one_run_cannot_shut_out_the_others() {
     let house = House::with(limits);
     let ticket = offshoot_door::Ticket::mint().unwrap();
     let run = super::run(1);
-    house.roster.admit(run, ticket.clone());
+    house.tickets.admit(run, ticket.clone());
     let own = offshoot_door::process_identity(std::process::id());
-    house.roster.started(run, own);
+    house.tickets.started(run, own);
     let mut inside = Vec::new();
     for _ in 0..5 {
         inside.push(house.connect(Some(&ticket)).await.unwrap());
     }
     let error = house.connect(Some(&ticket)).await.unwrap_err();
     assert!(error.to_string().contains("5 connections"), "{error}");
-    house.roster.ended(run);
+    house.tickets.ended(run);
     house.client().await;
 }
 

@@ -13,8 +13,9 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt};
 use offshoot_door::{
     Ask, Call, CallError, CallerKind, Client, ClientError, ContextPut, Done, DoorSocket, History,
-    HistoryPage, Limits, List, Outcome, Progress, Registry, Report, Request, Response, Roster,
-    Runs, Server, Service, Spawn, Spawned, Standing, Status, Ticket, Value, Variable, Wait, Waited,
+    HistoryPage, Limits, List, Progress, Registry, Report, Request, Response, Runs, Server,
+    Service, SharedTickets, Spawn, Spawned, Status, StatusAnswer, Ticket, Value, Variable, Wait,
+    Waited, WireEnvelope,
 };
 use offshoot_model::{
     AgentId, ContentHash, Ending, Envelope, Payload, Refusal, RefusalCode, RunId, SessionKey,
@@ -51,7 +52,7 @@ struct Fake {
 struct House {
     folder: tempfile::TempDir,
     registry: Registry,
-    roster: Roster,
+    tickets: SharedTickets,
     server: Option<Server>,
     heard: mpsc::UnboundedReceiver<Heard>,
     gate: watch::Sender<bool>,
@@ -111,7 +112,7 @@ impl Service for Fake {
                     heard.send(Heard::WaitBegan).expect("the test listens");
                     std::future::pending().await
                 }
-                Request::Status(_) => Status::respond(standing(kind)),
+                Request::Status(_) => Status::respond(status_answer(kind)),
                 Request::History(history) => {
                     heard.send(Heard::History).expect("the test listens");
                     let count = history.limit.unwrap_or(1000) as usize;
@@ -169,14 +170,14 @@ fn entry(text: &str) -> offshoot_door::HistoryEntry {
     }
 }
 
-fn completed(text: &str) -> Outcome {
+fn completed(text: &str) -> WireEnvelope {
     let key = SessionKey::parse("agent:main:subagent:7").expect("a key");
     let ending = Ending::completed(Payload::text(text));
-    Outcome::from(&Envelope::of(&ending, key, run(7), AgentId::main(), 1))
+    WireEnvelope::from(&Envelope::of(&ending, key, run(7), AgentId::main(), 1))
 }
 
-fn standing(kind: CallerKind) -> Standing {
-    Standing {
+fn status_answer(kind: CallerKind) -> StatusAnswer {
+    StatusAnswer {
         caller: kind.word(),
         run_id: kind.run(),
         session_key: None,
@@ -201,12 +202,12 @@ impl House {
         let socket = DoorSocket::bind(&folder.path().join("doors"), "a.sock", &registry)
             .expect("nobody else is there");
         let (sender, heard) = mpsc::unbounded_channel();
-        let roster = Roster::new();
+        let tickets = SharedTickets::new();
         let (gate, opens) = watch::channel(false);
         let service = Fake { heard: sender, gate: opens };
-        let server = Server::start(socket, registry.clone(), roster.clone(), service, limits);
+        let server = Server::start(socket, registry.clone(), tickets.clone(), service, limits);
         let server = Some(server.expect("it can be listened on"));
-        Self { folder, registry, roster, server, heard, gate }
+        Self { folder, registry, tickets, server, heard, gate }
     }
 
     fn path(&self) -> PathBuf {

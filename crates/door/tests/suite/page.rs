@@ -14,7 +14,7 @@ async fn the_example_in_python_talks_to_a_server() {
     let (_, example) = PAGE.split_once("```python\n").expect("the page has one");
     let (example, _) = example.split_once("```").expect("it ends");
     let ticket = offshoot_door::Ticket::mint().unwrap();
-    house.roster.admit(super::run(1), ticket.clone());
+    house.tickets.admit(super::run(1), ticket.clone());
     #[expect(clippy::disallowed_methods, reason = "a child of a test, which waits for it")]
     let python = Command::new("python3")
         .args(["-c", example, "one", "two"])
@@ -31,7 +31,7 @@ async fn the_example_in_python_talks_to_a_server() {
             return;
         }
     };
-    house.roster.started(super::run(1), offshoot_door::process_identity(python.id()));
+    house.tickets.started(super::run(1), offshoot_door::process_identity(python.id()));
     let output = tokio::task::spawn_blocking(|| python.wait_with_output()).await.unwrap().unwrap();
     assert!(output.status.success());
     assert_eq!(String::from_utf8_lossy(&output.stdout), "84\n");

@@ -29,8 +29,8 @@ async fn a_child_is_its_run_whatever_it_says() {
     let [of_a, of_b] = [(); 2].map(|()| Ticket::mint().unwrap());
     // A sibling with a process of its own that is alive all the time.
     let mut sibling = shell("read _").stdin(Stdio::piped()).spawn().unwrap();
-    house.roster.admit(run(2), of_b.clone());
-    house.roster.started(run(2), process_identity(sibling.id()));
+    house.tickets.admit(run(2), of_b.clone());
+    house.tickets.started(run(2), process_identity(sibling.id()));
 
     let a = run(1).to_string();
     let unknown = "unknown_caller".to_owned();
@@ -50,12 +50,12 @@ async fn a_child_is_its_run_whatever_it_says() {
         (ORPHAN_AWAY, None, &unknown),
         (ORPHAN_AWAY, Some(&of_b), &unknown),
     ] {
-        house.roster.admit(run(1), of_a.clone());
+        house.tickets.admit(run(1), of_a.clone());
         let found = knock(&house, script, ticket, true).await;
         let what = format!("{script} with {}", if ticket.is_some() { "a ticket" } else { "none" });
         assert_eq!(found["caller"], *expected, "{what}");
         assert_eq!(found["supervisors above"], "1", "{what}");
-        house.roster.ended(run(1));
+        house.tickets.ended(run(1));
     }
     // Started by the supervisor, and no run: its helpers have nothing to ask.
     let found = knock(&house, DIRECTLY, None, false).await;
@@ -86,8 +86,8 @@ async fn what_came_from_a_run_that_cannot_be_named_is_no_operator_of_a_later_tre
         }
     }
     // A run is what it is, whatever its parents were.
-    house.roster.admit(run(1), Ticket::mint().unwrap());
-    house.roster.started(run(1), process_identity(std::process::id()));
+    house.tickets.admit(run(1), Ticket::mint().unwrap());
+    house.tickets.started(run(1), process_identity(std::process::id()));
     assert_eq!(house.client().await.welcome().run_id, Some(run(1)));
 }
 
@@ -95,8 +95,8 @@ async fn what_came_from_a_run_that_cannot_be_named_is_no_operator_of_a_later_tre
 async fn a_client_inside_is_the_run_that_lives_here_while_that_lives() {
     let mut house = House::new();
     let server = house.server.as_ref().expect("it is open");
-    house.roster.admit(run(1), Ticket::mint().unwrap());
-    house.roster.started(run(1), None);
+    house.tickets.admit(run(1), Ticket::mint().unwrap());
+    house.tickets.started(run(1), None);
     let inside = server.inside(run(1)).await.expect("it is let in");
     assert_eq!(inside.welcome().run_id, Some(run(1)));
     inside.call(Report { text: "from inside".into() }).await.unwrap();
@@ -104,7 +104,7 @@ async fn a_client_inside_is_the_run_that_lives_here_while_that_lives() {
     assert_eq!(house.heard().await, heard);
     // By the socket the same process is nobody's run.
     assert_eq!(house.client().await.welcome().run_id, None);
-    house.roster.ended(run(1));
+    house.tickets.ended(run(1));
     let error = inside.call(Report { text: "afterwards".into() }).await.unwrap_err();
     assert!(matches!(error, ClientError::Refused(refused) if refused.code == "caller_ended"));
     house.server.take().expect("it is open").stop().await;
@@ -132,7 +132,7 @@ async fn knock(
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("there is a shell");
     if registered {
-        house.roster.started(run(1), process_identity(child.id()));
+        house.tickets.started(run(1), process_identity(child.id()));
     }
     let mut output = child.stdout.take().expect("it is piped");
     let said = tokio::task::spawn_blocking(move || {

@@ -22,7 +22,7 @@ pub(super) struct Grep {
 
 /// What was found.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct GrepAnswer {
     /// The lines, numbered.
     pub(super) text: String,
     /// Where to go on, where there was more than could be answered.
@@ -69,7 +69,7 @@ impl Grep {
         mut number: u64,
         mut offset: u64,
         go_on: impl Fn() -> io::Result<()>,
-    ) -> io::Result<Found> {
+    ) -> io::Result<GrepAnswer> {
         let mut answer = Text {
             text: String::new(),
             bound: self.bound,
@@ -84,7 +84,7 @@ impl Grep {
             let mut bytes = Vec::new();
             let read = Read::by_ref(&mut input).take(LINE_BYTES).read_until(b'\n', &mut bytes)?;
             if read == 0 {
-                return Ok(Found { text: answer.text, next: None });
+                return Ok(GrepAnswer { text: answer.text, next: None });
             }
             let ended = bytes.last() == Some(&b'\n');
             if ended {
@@ -101,7 +101,7 @@ impl Grep {
                     fits = fits && answer.add(&line, '-');
                 }
                 if !(fits && answer.add(&line, ':')) {
-                    return Ok(Found { text: answer.text, next: Some(from) });
+                    return Ok(GrepAnswer { text: answer.text, next: Some(from) });
                 }
                 answer.found += 1;
                 behind = self.around;
@@ -109,7 +109,7 @@ impl Grep {
                 behind -= 1;
                 if !answer.add(&line, '-') {
                     // Nothing but surroundings is missing here, and whatever follows.
-                    return Ok(Found { text: answer.text, next: Some(line.offset) });
+                    return Ok(GrepAnswer { text: answer.text, next: Some(line.offset) });
                 }
             } else if self.around > 0 {
                 if before.len() == self.around {
@@ -156,7 +156,7 @@ impl Text {
 mod tests {
     use super::*;
 
-    fn grep(text: &str, pattern: &str, around: usize, bound: usize) -> Found {
+    fn grep(text: &str, pattern: &str, around: usize, bound: usize) -> GrepAnswer {
         let pattern = Regex::new(pattern).expect("a pattern");
         Grep { pattern, around, bound }
             .read(text.as_bytes(), 1, 0, || Ok(()))
@@ -166,7 +166,7 @@ mod tests {
     #[track_caller]
     fn check(text: &str, pattern: &str, around: usize, expected: &str) {
         let found = grep(text, pattern, around, 1000);
-        assert_eq!(found, Found { text: expected.to_owned(), next: None });
+        assert_eq!(found, GrepAnswer { text: expected.to_owned(), next: None });
     }
 
     #[test]
@@ -186,14 +186,14 @@ mod tests {
     fn what_does_not_fit_comes_next() {
         let text = "x1\nx2\ny\nx3\n";
         let found = grep(text, "x", 0, 10);
-        assert_eq!(found, Found { text: "1:x1\n2:x2\n".to_owned(), next: Some(8) });
+        assert_eq!(found, GrepAnswer { text: "1:x1\n2:x2\n".to_owned(), next: Some(8) });
         let rest = Grep { pattern: Regex::new("x").expect("a pattern"), around: 0, bound: 10 };
         let rest = rest.read(&text.as_bytes()[8..], 4, 8, || Ok(())).expect("memory can be read");
-        assert_eq!(rest, Found { text: "4:x3\n".to_owned(), next: None });
+        assert_eq!(rest, GrepAnswer { text: "4:x3\n".to_owned(), next: None });
         // At least one line, however little was asked for.
         assert_eq!(grep("long line\nlong\n", "long", 0, 1).next, Some(10));
         let found = grep("a\nlong\nb\n", "long", 1, 1);
-        assert_eq!(found, Found { text: "1-a\n2:long\n".to_owned(), next: Some(7) });
+        assert_eq!(found, GrepAnswer { text: "1-a\n2:long\n".to_owned(), next: Some(7) });
     }
 
     #[test]

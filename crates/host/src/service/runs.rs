@@ -3,8 +3,8 @@
 use std::str::FromStr;
 
 use offshoot_door::{
-    CallError, CallerKind, Cancel, List, RaiseBudget, RunName, RunNode, Runs, Send,
-    Tree as AskedTree, Trees,
+    CallError, CallerKind, Cancel, List, RaiseBudget, RunName, Runs, Send, Tree as AskedTree,
+    Trees, WireTreeNode,
 };
 use offshoot_model::{BudgetGrant, BudgetRequest, RunId, Tree};
 use offshoot_spawner::Agents;
@@ -62,7 +62,7 @@ impl TreeService {
             (None, CallerKind::Operator) => self.agents.root().run(),
         };
         let tree = self.tree(caller).await?;
-        let mut roots = tree.get(top).map(|node| RunNode::from(&tree.view(node)));
+        let mut roots = tree.get(top).map(|node| WireTreeNode::from(&tree.view(node)));
         if !asked.all {
             roots.iter_mut().for_each(|root| hide_deleted(&tree, root));
         }
@@ -72,11 +72,14 @@ impl TreeService {
     /// The same runs one after the other. Nothing of a tree that runs is archived.
     pub(super) async fn list(&self, caller: CallerKind, list: List) -> Result<Runs, CallError> {
         let tree = self.tree(caller).await?;
-        let mut runs: Vec<RunNode> = tree
+        let mut runs: Vec<WireTreeNode> = tree
             .nodes()
             .filter(|node| may_see(&tree, caller, node.run))
             .filter(|node| list.all || !tree.is_deleted(node))
-            .map(|node| RunNode { children: Vec::new(), ..RunNode::from(&tree.view(node)) })
+            .map(|node| WireTreeNode {
+                children: Vec::new(),
+                ..WireTreeNode::from(&tree.view(node))
+            })
             .collect();
         if let Some(limit) = list.limit {
             let first = runs.len().saturating_sub(limit as usize);
@@ -126,7 +129,7 @@ impl TreeService {
 }
 
 /// Leaves out what is below a run and deleted, and counts it. What it used stays in the sums.
-fn hide_deleted(tree: &Tree, node: &mut RunNode) {
+fn hide_deleted(tree: &Tree, node: &mut WireTreeNode) {
     let before = node.children.len();
     node.children.retain(|child| !tree.get(child.run_id).is_some_and(|it| tree.is_deleted(it)));
     node.deleted = u32::try_from(before - node.children.len()).unwrap_or(u32::MAX);

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use offshoot_door::{
-    CallError, Outcome, OutcomeError, Progress, ProgressSink, Wait, WaitMode as Mode, Waited,
+    CallError, Progress, ProgressSink, Wait, WaitMode as Mode, Waited, WireEnvelope,
+    WireEnvelopeError,
 };
 use offshoot_model::{Envelope, EventKind, Payload, RunId};
 use offshoot_runtime::{WaitAnswer, WaitFor, WaitMode};
@@ -189,8 +190,8 @@ impl Watched<'_> {
 
 /// An envelope with as much of its result as goes into the limit. A result that cannot be read at the moment takes no
 /// other with it: its outcome says so.
-fn outcome(store: &dyn Store, envelope: &Envelope, limit: u64) -> Outcome {
-    let mut outcome = Outcome::from(envelope);
+fn outcome(store: &dyn Store, envelope: &Envelope, limit: u64) -> WireEnvelope {
+    let mut outcome = WireEnvelope::from(envelope);
     if let Some(data @ Payload::Stored(_)) = &envelope.data {
         match Excerpt::of(store, data, limit) {
             Ok(excerpt) => {
@@ -201,7 +202,7 @@ fn outcome(store: &dyn Store, envelope: &Envelope, limit: u64) -> Outcome {
             Err(error) => {
                 outcome.data = None;
                 outcome.name = Some(result_name(envelope.run_id));
-                outcome.error.get_or_insert_with(|| OutcomeError {
+                outcome.error.get_or_insert_with(|| WireEnvelopeError {
                     code: "result_unreadable".to_owned(),
                     message: format!("its result cannot be read: {}", failed(&error)),
                     recovery_suggestion: Some(format!(

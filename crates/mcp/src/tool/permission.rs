@@ -46,8 +46,8 @@ pub(super) async fn call(
     arguments: Arguments,
     rights_of: RightsOf,
 ) -> Result<JsonText, CallFailure> {
-    let standing = client.call(Status {}).await?;
-    let rights = standing.tools.unwrap_or_default();
+    let status = client.call(Status {}).await?;
+    let rights = status.tools.unwrap_or_default();
     let names = rights_of(&arguments.tool_name);
     Ok(json(&verdict(&rights, &names, arguments)))
 }

@@ -1,6 +1,6 @@
 //! `sessions_spawn`.
 
-use offshoot_door::{Client, Outcome, Wait};
+use offshoot_door::{Client, Wait, WireEnvelope};
 use offshoot_model::{JsonText, RunId, SessionKey};
 use rmcp::schemars::{self, JsonSchema};
 use serde::de::Error;
@@ -33,7 +33,7 @@ struct Answer {
     run_id: RunId,
     session_key: SessionKey,
     #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<Outcome>,
+    outcome: Option<WireEnvelope>,
 }
 
 pub(super) async fn call(

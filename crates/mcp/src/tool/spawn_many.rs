@@ -1,7 +1,7 @@
 //! `sessions_spawn_many`.
 
 use offshoot_door::{
-    ChildAnswer, Client, Merged, Outcome, SpawnMany, Split, Wait, WaitMode, Waited,
+    ChildAnswer, Client, Merged, SpawnMany, Split, Wait, WaitMode, Waited, WireEnvelope,
 };
 use offshoot_model::{JsonText, RunId};
 use rmcp::schemars::{self, JsonSchema};
@@ -48,7 +48,7 @@ struct Answer {
     status: &'static str,
     children: Vec<ChildAnswer>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    ended: Option<Vec<Outcome>>,
+    ended: Option<Vec<WireEnvelope>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pending: Option<Vec<RunId>>,
     #[serde(skip_serializing_if = "Option::is_none")]

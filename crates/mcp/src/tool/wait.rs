@@ -1,6 +1,6 @@
 //! `sessions_wait`.
 
-use offshoot_door::{Client, Merged, Outcome, RunName, Wait, WaitMode, Waited};
+use offshoot_door::{Client, Merged, RunName, Wait, WaitMode, Waited, WireEnvelope};
 use offshoot_model::{JsonText, RunId};
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ enum Mode {
 #[serde(rename_all = "camelCase")]
 struct Answer {
     status: &'static str,
-    ended: Vec<Outcome>,
+    ended: Vec<WireEnvelope>,
     pending: Vec<RunId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     merged: Option<Merged>,

@@ -145,7 +145,7 @@ async fn each_tool_asks_its_question() {
         assert_eq!(result.structured_content, Some(expected), "{tool}");
     }
     let status = house.call("sessions_status", json!({})).await.structured_content;
-    assert_eq!(status.expect("a standing")["maxDepth"], 3);
+    assert_eq!(status.expect("a status")["maxDepth"], 3);
     house.close().await;
 }
 

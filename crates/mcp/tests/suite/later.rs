@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use offshoot_door::{ClientError, ErrorCode};
-use offshoot_mcp::{Entrance, Opener};
+use offshoot_mcp::{ClientSource, Opener};
 use serde_json::json;
 
 use super::*;
 
-/// Serves a client by an entrance that works only from the second time on; with how often it was tried.
+/// Serves a client by a source that works only from the second time on; with how often it was tried.
 async fn house(visitor: Client) -> (RunningService<RoleClient, ()>, Arc<AtomicUsize>) {
     let tried = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&tried);
@@ -27,7 +27,7 @@ async fn house(visitor: Client) -> (RunningService<RoleClient, ()>, Arc<AtomicUs
     let (here, there) = tokio::io::duplex(1 << 20);
     let (input, output) = tokio::io::split(there);
     #[expect(clippy::disallowed_methods, reason = "it ends with its client")]
-    tokio::spawn(serve(Entrance::Later(opener), Options::default(), input, output));
+    tokio::spawn(serve(ClientSource::Later(opener), Options::default(), input, output));
     let client = ().serve(here).await.expect("they shake hands");
     (client, tried)
 }
@@ -52,8 +52,8 @@ async fn nothing_is_opened_before_a_call_and_then_once() {
 
     let (one, other) = tokio::join!(status(), status());
     for answer in [one, other] {
-        let standing = answer.expect("a result").structured_content.expect("a standing");
-        assert_eq!(standing["maxDepth"], 3);
+        let status = answer.expect("a result").structured_content.expect("a status");
+        assert_eq!(status["maxDepth"], 3);
     }
     assert_eq!(tried.load(Ordering::Relaxed), 2, "tried again, and then kept");
     // Now the door tells what may be used.

@@ -10,9 +10,9 @@ use futures_util::future::{BoxFuture, FutureExt};
 use offshoot_door::{
     Ask, Call, CallError, CallerKind, Cancel, ChildAnswer, Client, ContextGet, ContextInfo,
     ContextPut, ContextRead, Done, DoorSocket, History, HistoryPage, Limits, List, Merge, Merged,
-    Outcome, Progress, ProgressSink, Refused, Registry, Report, Request, Response, Roster, Runs,
-    Send, Server, Service, Spawn, SpawnMany, Spawned, SpawnedMany, Standing, Status, Value,
-    Variable, Variables, Wait, Waited,
+    Progress, ProgressSink, Registry, Report, Request, Response, Runs, Send, Server, Service,
+    SharedTickets, Spawn, SpawnMany, Spawned, SpawnedMany, Status, StatusAnswer, Value, Variable,
+    Variables, Wait, Waited, WireEnvelope, WireRefusal,
 };
 use offshoot_mcp::{Options, ServeError, serve};
 use offshoot_model::{
@@ -79,7 +79,7 @@ impl Service for Fake {
         let (heard, kind, may_spawn) = (self.heard.clone(), caller.kind, self.may_spawn);
         async move {
             Ok(match request {
-                Request::Status(_) => Status::respond(standing(kind, may_spawn)),
+                Request::Status(_) => Status::respond(status_answer(kind, may_spawn)),
                 Request::Spawn(_) if !may_spawn => return Err(too_deep().into()),
                 Request::Spawn(spawn) if spawn.task == "impossible" => {
                     return Err(CallError::failed("out of paper"));
@@ -114,7 +114,7 @@ impl Service for Fake {
 fn spawned_many(many: SpawnMany) -> SpawnedMany {
     let child = |spawn: &Spawn| match spawn.task.as_str() {
         "impossible" => ChildAnswer {
-            refusal: Some(Box::new(Refused::from(&too_deep()))),
+            refusal: Some(Box::new(WireRefusal::from(&too_deep()))),
             ..ChildAnswer::default()
         },
         _ => {
@@ -175,9 +175,9 @@ fn key() -> SessionKey {
     SessionKey::parse("agent:main:subagent:7").expect("a key")
 }
 
-fn completed(text: &str) -> Outcome {
+fn completed(text: &str) -> WireEnvelope {
     let ending = Ending::completed(Payload::text(text));
-    Outcome::from(&Envelope::of(&ending, key(), run(7), AgentId::main(), 1))
+    WireEnvelope::from(&Envelope::of(&ending, key(), run(7), AgentId::main(), 1))
 }
 
 fn too_deep() -> Refusal {
@@ -197,8 +197,8 @@ fn variable(name: String) -> Variable {
     Variable { name, kind, size: 3, hash, path: None, created_at: None }
 }
 
-fn standing(kind: CallerKind, may_spawn: bool) -> Standing {
-    Standing {
+fn status_answer(kind: CallerKind, may_spawn: bool) -> StatusAnswer {
+    StatusAnswer {
         caller: kind.word(),
         run_id: kind.run(),
         session_key: None,
@@ -224,9 +224,14 @@ impl House {
             .expect("nobody else is there");
         let (sender, heard) = mpsc::unbounded_channel();
         let service = Fake { may_spawn, heard: sender };
-        let door =
-            Server::start(socket, registry.clone(), Roster::new(), service, Limits::default())
-                .expect("it can be listened on");
+        let door = Server::start(
+            socket,
+            registry.clone(),
+            SharedTickets::new(),
+            service,
+            Limits::default(),
+        )
+        .expect("it can be listened on");
         let visitor =
             Client::connect(door.path(), &registry, None).await.expect("the operator may come");
 

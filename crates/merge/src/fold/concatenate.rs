@@ -3,25 +3,25 @@
 use std::io::{self, Write};
 
 use super::slots::Slots;
-use crate::held::Held;
+use crate::kept_result::KeptResult;
 use crate::text::Spacing;
 use crate::values::Source;
 
 /// Holds the results themselves, large ones as references, and no keys.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Concatenate {
-    results: Slots<Held>,
+    results: Slots<KeptResult>,
 }
 
 /// A line of its own between two texts, whether or not they end with one.
 const SEPARATOR: &[u8] = b"\n---\n";
 
 impl Concatenate {
-    pub(super) fn push(&mut self, index: u32, value: Held) {
+    pub(super) fn push(&mut self, index: u32, value: KeptResult) {
         self.results.insert(index, value);
     }
 
-    pub(crate) fn values(&self) -> impl Iterator<Item = &Held> {
+    pub(crate) fn values(&self) -> impl Iterator<Item = &KeptResult> {
         self.results.iter().map(|(_, value)| value)
     }
 

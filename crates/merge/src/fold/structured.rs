@@ -6,18 +6,18 @@ use std::sync::Arc;
 
 use super::slots::Slots;
 use crate::MergeError;
-use crate::held::Held;
+use crate::kept_result::KeptResult;
 use crate::text;
 use crate::values::Source;
 
 /// Holds keys and results, large ones as references.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Structured {
-    results: Slots<(Arc<str>, Held)>,
+    results: Slots<(Arc<str>, KeptResult)>,
 }
 
 impl Structured {
-    pub(super) fn push(&mut self, index: u32, key: Arc<str>, value: Held) {
+    pub(super) fn push(&mut self, index: u32, key: Arc<str>, value: KeptResult) {
         self.results.insert(index, (key, value));
     }
 
@@ -30,7 +30,7 @@ impl Structured {
         }
     }
 
-    pub(crate) fn values(&self) -> impl Iterator<Item = &Held> {
+    pub(crate) fn values(&self) -> impl Iterator<Item = &KeptResult> {
         self.results.iter().map(|(_, (_, value))| value)
     }
 

@@ -4,22 +4,22 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use super::slots::Slots;
-use crate::held::Held;
+use crate::kept_result::KeptResult;
 use crate::text::Spacing;
 use crate::values::Source;
 
 /// Holds keys and results, large ones as references.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Summarize {
-    results: Slots<(Arc<str>, Held)>,
+    results: Slots<(Arc<str>, KeptResult)>,
 }
 
 impl Summarize {
-    pub(super) fn push(&mut self, index: u32, key: Arc<str>, value: Held) {
+    pub(super) fn push(&mut self, index: u32, key: Arc<str>, value: KeptResult) {
         self.results.insert(index, (key, value));
     }
 
-    pub(crate) fn values(&self) -> impl Iterator<Item = &Held> {
+    pub(crate) fn values(&self) -> impl Iterator<Item = &KeptResult> {
         self.results.iter().map(|(_, (_, value))| value)
     }
 

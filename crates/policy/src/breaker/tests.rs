@@ -77,7 +77,7 @@ fn after_the_cool_down_one_probe_starts() {
 fn a_probe_that_works_closes_it() {
     let mut breaker = open();
     breaker.start(run(9), at(60));
-    assert_eq!(breaker.ended(run(9), &completed(), LIMITS, at(61)), Some(Turn::Closed));
+    assert_eq!(breaker.ended(run(9), &completed(), LIMITS, at(61)), Some(BreakerChange::Closed));
     assert_eq!(breaker.ended(run(10), &fault(), LIMITS, at(62)), None, "counts from zero again");
 }
 
@@ -86,7 +86,7 @@ fn a_probe_that_fails_opens_it_again_at_once() {
     let mut breaker = open();
     breaker.start(run(9), at(60));
     let turn = breaker.ended(run(9), &fault(), LIMITS, at(61));
-    assert_eq!(turn, Some(Turn::Opened { until: at(121) }));
+    assert_eq!(turn, Some(BreakerChange::Opened { until: at(121) }));
     assert_eq!(breaker.gate(at(120)), Gate::Open { until: at(121) });
 }
 
@@ -95,7 +95,7 @@ fn a_probe_that_is_stopped_leaves_its_place_to_the_next() {
     let mut breaker = open();
     breaker.start(run(9), at(60));
     let cancelled = Reason::Cancelled { by: CancelledBy::Operator };
-    assert_eq!(breaker.ended(run(9), &cancelled, LIMITS, at(61)), Some(Turn::ProbeAgain));
+    assert_eq!(breaker.ended(run(9), &cancelled, LIMITS, at(61)), Some(BreakerChange::ProbeAgain));
     assert_eq!(breaker.start(run(10), at(61)), Gate::HalfOpen);
 }
 

@@ -13,10 +13,10 @@ use crate::Kept;
 /// read.
 pub(super) struct Spill {
     path: PathBuf,
-    state: State,
+    state: SpillState,
 }
 
-enum State {
+enum SpillState {
     Idle { made: Option<Made>, buffer: Vec<u8> },
     Writing(JoinHandle<Written>),
     Failed { made: Option<Made>, block: Vec<u8>, error: io::Error },
@@ -37,20 +37,22 @@ struct Made {
 
 impl Spill {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, state: State::Idle { made: None, buffer: Vec::new() } }
+        Self { path, state: SpillState::Idle { made: None, buffer: Vec::new() } }
     }
 
     /// Waits for the block that is being written.
     pub(super) async fn settle(&mut self) {
-        let State::Writing(writing) = &mut self.state else { return };
+        let SpillState::Writing(writing) = &mut self.state else { return };
         self.state = match writing.await {
             Ok(Written { made, mut block, result: Ok(()) }) => {
                 block.clear();
-                State::Idle { made, buffer: block }
+                SpillState::Idle { made, buffer: block }
             }
-            Ok(Written { made, block, result: Err(error) }) => State::Failed { made, block, error },
+            Ok(Written { made, block, result: Err(error) }) => {
+                SpillState::Failed { made, block, error }
+            }
             Err(error) => {
-                State::Failed { made: None, block: Vec::new(), error: io::Error::other(error) }
+                SpillState::Failed { made: None, block: Vec::new(), error: io::Error::other(error) }
             }
         };
     }
@@ -58,23 +60,23 @@ impl Spill {
     /// Begins to write a block, and leaves an empty buffer in its place. The one before must be settled. After a failure
     /// blocks are dropped.
     pub(super) fn write(&mut self, block: &mut Vec<u8>) {
-        let State::Idle { made, buffer } = &mut self.state else { return block.clear() };
+        let SpillState::Idle { made, buffer } = &mut self.state else { return block.clear() };
         let (made, path) = (made.take(), self.path.clone());
         let full = mem::replace(block, mem::take(buffer));
-        self.state = State::Writing(spawn_blocking(move || write(made, path, full)));
+        self.state = SpillState::Writing(spawn_blocking(move || write(made, path, full)));
     }
 
     /// Waits for the last block and hands the file over; or what went wrong, with what could be kept.
     pub(super) async fn close(mut self) -> (Kept, Option<io::Error>) {
         self.settle().await;
         match self.state {
-            State::Idle { made: Some(made), .. } => (Kept::File(made.claim()), None),
-            State::Idle { made: None, buffer } => (Kept::Memory(buffer), None),
-            State::Failed { made: Some(made), error, .. } => {
+            SpillState::Idle { made: Some(made), .. } => (Kept::File(made.claim()), None),
+            SpillState::Idle { made: None, buffer } => (Kept::Memory(buffer), None),
+            SpillState::Failed { made: Some(made), error, .. } => {
                 (Kept::File(made.claim()), Some(error))
             }
-            State::Failed { made: None, block, error } => (Kept::Memory(block), Some(error)),
-            State::Writing(_) => unreachable!("it has just been settled"),
+            SpillState::Failed { made: None, block, error } => (Kept::Memory(block), Some(error)),
+            SpillState::Writing(_) => unreachable!("it has just been settled"),
         }
     }
 }

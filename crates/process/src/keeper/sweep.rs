@@ -68,7 +68,7 @@ pub(super) fn carriers(token: &str) -> io::Result<()> {
     let since = stat(std::process::id())?.start_time;
     let mut second_looks = SECOND_LOOKS;
     for _ in 0..ROUNDS {
-        let Found { killed, unclear } = kill_carriers(token, since)?;
+        let MarkedProcesses { killed, unclear } = kill_carriers(token, since)?;
         match unclear {
             Some(process) if killed.is_empty() && second_looks > 0 => {
                 second_looks -= 1;
@@ -84,13 +84,13 @@ pub(super) fn carriers(token: &str) -> io::Result<()> {
     Ok(())
 }
 
-struct Found {
+struct MarkedProcesses {
     killed: Vec<OwnedFd>,
     /// One that has no environment, or not yet.
     unclear: Option<OwnedFd>,
 }
 
-fn kill_carriers(token: &str, since: u64) -> io::Result<Found> {
+fn kill_carriers(token: &str, since: u64) -> io::Result<MarkedProcesses> {
     let own = std::process::id();
     let (mut killed, mut unclear) = (Vec::new(), None);
     for process in all_processes()?.filter(|process| process.get() != own) {
@@ -113,5 +113,5 @@ fn kill_carriers(token: &str, since: u64) -> io::Result<Found> {
             }
         }
     }
-    Ok(Found { killed, unclear })
+    Ok(MarkedProcesses { killed, unclear })
 }

@@ -4,7 +4,7 @@
 //! orphans, so that their starter alone signals and reaps them. What they leave behind is the starter's business too.
 
 use super::start::enter;
-use super::{Orphans, Processes, State};
+use super::{Orphans, ProcessTable, Processes};
 use crate::sys::{OpenFiles, ProcessId};
 use crate::{Adopted, Identity, KeeperError};
 
@@ -61,7 +61,7 @@ impl Processes {
     }
 }
 
-fn no_longer_starting(state: &mut State) {
+fn no_longer_starting(state: &mut ProcessTable) {
     // Whoever says it twice must not make somebody else's start look over.
     state.starting = state.starting.saturating_sub(1);
 }

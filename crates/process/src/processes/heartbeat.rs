@@ -11,7 +11,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-use super::{Inner, KeeperFault, Notice, State};
+use super::{Inner, KeeperFault, Notice, ProcessTable};
 use crate::keeper::Link;
 use crate::watch::watch;
 use crate::{Identity, KeeperError};
@@ -63,7 +63,7 @@ impl Inner {
     /// Starts another keeper for all that live, and for this one. Where that fails the last one stays.
     pub(super) fn replace_keeper(
         &self,
-        state: &mut State,
+        state: &mut ProcessTable,
         newest: Option<Identity>,
     ) -> Result<(), KeeperError> {
         let Some(command) = &self.keeper else { return Ok(()) };

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use super::{Inner, Notice, State};
+use super::{Inner, Notice, ProcessTable};
 use crate::keeper::Link;
 use crate::sys::{self, ProcessId, own_session, stat};
-use crate::{Adopted, Identity, Landlord};
+use crate::{Adopted, Identity, ProcessRegistrar};
 
 /// Children that are no programs of ours: orphans, and what other code in this process has started.
 #[derive(Debug)]
@@ -88,11 +88,11 @@ impl Inner {
         self.state().strangers.insert(stranger.get(), reap);
     }
 
-    pub(super) fn list(&self, state: &mut State) -> io::Result<Orphans> {
-        if let Some(landlord) = self.landlord.as_ref().filter(|_| self.landlord_adopts) {
-            return Ok(Self::list_of(&**landlord, state));
+    pub(super) fn list(&self, state: &mut ProcessTable) -> io::Result<Orphans> {
+        if let Some(registrar) = self.registrar.as_ref().filter(|_| self.registrar_adopts) {
+            return Ok(Self::list_of(&**registrar, state));
         }
-        let State { live, starting, strangers, keeper, .. } = state;
+        let ProcessTable { live, starting, strangers, keeper, .. } = state;
         let keeper = keeper.as_ref().map(Link::pid);
         let (mut pids, mut present) = (Vec::new(), 0);
         if let Some(children) = &self.children {
@@ -125,9 +125,9 @@ impl Inner {
         Ok(Orphans { pids, quiet: state.starting == 0 })
     }
 
-    /// Does as [`Self::list`] with a landlord, which knows to which program each child belongs. It reaps those of no program.
-    fn list_of(landlord: &dyn Landlord, state: &mut State) -> Orphans {
-        let Some(Adopted { mut pids, quiet }) = landlord.orphans() else {
+    /// Does as [`Self::list`] with a registrar, which knows to which program each child belongs. It reaps those of no program.
+    fn list_of(registrar: &dyn ProcessRegistrar, state: &mut ProcessTable) -> Orphans {
+        let Some(Adopted { mut pids, quiet }) = registrar.orphans() else {
             return Orphans { pids: Vec::new(), quiet: true };
         };
         state.strangers.retain(|pid, _| pids.contains(pid));
@@ -145,7 +145,7 @@ pub(crate) struct HeldStray {
 }
 
 /// Reaps a child that is no program of ours, if it has ended, and forgets it.
-fn reap_stray(state: &mut State, stray: ProcessId) -> bool {
+fn reap_stray(state: &mut ProcessTable, stray: ProcessId) -> bool {
     if !stray.can_be_reaped() {
         return false;
     }

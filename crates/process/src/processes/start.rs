@@ -8,7 +8,7 @@ use std::pin::pin;
 
 use tokio::io::Interest;
 
-use super::{Inner, Notice, Processes, State};
+use super::{Inner, Notice, ProcessTable, Processes};
 use crate::group::Group;
 use crate::sys::{self, Image, OpenFiles, ProcessId};
 use crate::watch::watch;
@@ -81,7 +81,7 @@ impl Processes {
         let stdio = [stdin.as_fd(), out_side.as_fd(), err_side.as_fd()];
         let process = sys::spawn(&Image { path, args, env, cwd, stdio })
             .map_err(|source| why(source, path, cwd, args, env))?;
-        let unborn = Unborn(Some(process));
+        let unclaimed = UnclaimedProcess(Some(process));
         // Our copies of the child's sides must go, or its streams would never end. And where descriptors are scarce, they
         // make room for the one of the process.
         drop((stdin, out_side, err_side));
@@ -93,7 +93,7 @@ impl Processes {
         let start_time = sys::stat(process.get()).map_err(system)?.start_time;
         let identity = Identity { pid: process.get(), start_time };
         starting.enter(identity)?;
-        unborn.held();
+        unclaimed.held();
         // Its arguments and its environment may hold secrets.
         tracing::debug!(pid = identity.pid, program = ?path.file_name().unwrap_or_default(), "process started");
         let group = Group::new(self.0.clone(), process, identity, mark, exit);
@@ -107,14 +107,14 @@ impl Processes {
 struct Starting<'a> {
     inner: &'a Inner,
     serial: u64,
-    /// The landlord's part of its mark.
+    /// The registrar's part of its mark.
     mark_above: Option<String>,
     entered: bool,
 }
 
 impl<'a> Starting<'a> {
     fn begin(inner: &'a Inner) -> Self {
-        let mark_above = inner.landlord.as_ref().and_then(|landlord| landlord.starting());
+        let mark_above = inner.registrar.as_ref().and_then(|registrar| registrar.starting());
         let mut state = inner.state();
         state.starting += 1;
         state.serial += 1;
@@ -130,9 +130,9 @@ impl<'a> Starting<'a> {
     fn enter(mut self, group: Identity) -> Result<(), KeeperError> {
         // Set even where this fails: the program is ended then, and `not_started` must not be told.
         self.entered = true;
-        if let Some(landlord) = &self.inner.landlord {
-            landlord.started(group).map_err(|source| {
-                landlord.ended(group);
+        if let Some(registrar) = &self.inner.registrar {
+            registrar.started(group).map_err(|source| {
+                registrar.ended(group);
                 KeeperError::Told { source }
             })?;
         }
@@ -146,14 +146,18 @@ impl<'a> Starting<'a> {
 impl Drop for Starting<'_> {
     fn drop(&mut self) {
         self.inner.state().starting -= 1;
-        if let (Some(landlord), false) = (&self.inner.landlord, self.entered) {
-            landlord.not_started();
+        if let (Some(registrar), false) = (&self.inner.registrar, self.entered) {
+            registrar.not_started();
         }
     }
 }
 
 /// Tells the keeper of a group. A keeper that has died is replaced, and told of all that live.
-pub(super) fn enter(inner: &Inner, state: &mut State, group: Identity) -> Result<(), KeeperError> {
+pub(super) fn enter(
+    inner: &Inner,
+    state: &mut ProcessTable,
+    group: Identity,
+) -> Result<(), KeeperError> {
     let Some(keeper) = &mut state.keeper else { return Ok(()) };
     if keeper.add(group).is_ok() {
         return Ok(());
@@ -165,15 +169,15 @@ pub(super) fn enter(inner: &Inner, state: &mut State, group: Identity) -> Result
 }
 
 /// A program that runs, and that no caller holds yet.
-struct Unborn(Option<ProcessId>);
+struct UnclaimedProcess(Option<ProcessId>);
 
-impl Unborn {
+impl UnclaimedProcess {
     fn held(mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for Unborn {
+impl Drop for UnclaimedProcess {
     fn drop(&mut self) {
         if let Some(process) = self.0 {
             process.kill_group();

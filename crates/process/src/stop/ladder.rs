@@ -9,13 +9,13 @@ use super::{Rung, Stop};
 /// Where a child is on its way out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ladder {
-    state: State,
+    state: LadderState,
     /// How long a killed child may take to end.
     end_limit: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum LadderState {
     Running,
     Asked { kill_at: Option<Instant> },
     Killed { lost_at: Option<Instant> },
@@ -32,24 +32,24 @@ pub(crate) enum Move {
 
 impl Ladder {
     pub(crate) fn new(end_limit: Duration) -> Self {
-        Self { state: State::Running, end_limit }
+        Self { state: LadderState::Running, end_limit }
     }
 
     /// Somebody asks. A request never makes an earlier one softer.
     pub(crate) fn request(&mut self, stop: Stop, now: Instant) -> Option<Move> {
         match (self.state, stop) {
-            (State::Killed { .. }, _) => None,
+            (LadderState::Killed { .. }, _) => None,
             (_, Stop::Firm) => Some(self.kill(now)),
-            (State::Running, Stop::Soft { grace }) => {
-                self.state = State::Asked { kill_at: now.checked_add(grace) };
+            (LadderState::Running, Stop::Soft { grace }) => {
+                self.state = LadderState::Asked { kill_at: now.checked_add(grace) };
                 Some(Move::Ask)
             }
-            (State::Asked { kill_at }, Stop::Soft { grace }) => {
+            (LadderState::Asked { kill_at }, Stop::Soft { grace }) => {
                 let kill_at = match (kill_at, now.checked_add(grace)) {
                     (Some(old), Some(new)) => Some(old.min(new)),
                     (old, new) => old.or(new),
                 };
-                self.state = State::Asked { kill_at };
+                self.state = LadderState::Asked { kill_at };
                 None
             }
         }
@@ -59,31 +59,31 @@ impl Ladder {
     /// also so for a grace that reaches beyond what an instant can say.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.state {
-            State::Running => None,
-            State::Asked { kill_at } => kill_at,
-            State::Killed { lost_at } => lost_at,
+            LadderState::Running => None,
+            LadderState::Asked { kill_at } => kill_at,
+            LadderState::Killed { lost_at } => lost_at,
         }
     }
 
     /// The deadline has come.
     pub(crate) fn due(&mut self, now: Instant) -> Move {
         match self.state {
-            State::Running | State::Asked { .. } => self.kill(now),
-            State::Killed { .. } => Move::GiveUp,
+            LadderState::Running | LadderState::Asked { .. } => self.kill(now),
+            LadderState::Killed { .. } => Move::GiveUp,
         }
     }
 
     /// The furthest rung so far.
     pub(crate) fn rung(&self) -> Option<Rung> {
         match self.state {
-            State::Running => None,
-            State::Asked { .. } => Some(Rung::Asked),
-            State::Killed { .. } => Some(Rung::Killed),
+            LadderState::Running => None,
+            LadderState::Asked { .. } => Some(Rung::Asked),
+            LadderState::Killed { .. } => Some(Rung::Killed),
         }
     }
 
     fn kill(&mut self, now: Instant) -> Move {
-        self.state = State::Killed { lost_at: now.checked_add(self.end_limit) };
+        self.state = LadderState::Killed { lost_at: now.checked_add(self.end_limit) };
         Move::Kill
     }
 }

@@ -4,7 +4,8 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex};
 
 use offshoot_process::{
-    Adopted, Exit, Identity, Landlord, MARK_VARIABLE, NeverStop, Options, Processes, StartError,
+    Adopted, Exit, Identity, MARK_VARIABLE, NeverStop, Options, ProcessRegistrar, Processes,
+    StartError,
 };
 use offshoot_test_support::Watched;
 
@@ -36,7 +37,7 @@ impl Between {
     }
 }
 
-impl Landlord for Between {
+impl ProcessRegistrar for Between {
     fn starting(&self) -> Option<String> {
         self.note("starting");
         Some(self.host.guest_starting())
@@ -65,48 +66,48 @@ impl Landlord for Between {
     }
 }
 
-fn guest(landlord: &Arc<Between>) -> Processes {
-    let landlord = Some(Arc::clone(landlord) as Arc<dyn Landlord>);
-    Processes::start(Options { landlord, ..Options::default() }).expect("processes can be held")
+fn guest(registrar: &Arc<Between>) -> Processes {
+    let registrar = Some(Arc::clone(registrar) as Arc<dyn ProcessRegistrar>);
+    Processes::start(Options { registrar, ..Options::default() }).expect("processes can be held")
 }
 
 #[tokio::test]
 async fn a_landlord_is_told_of_each_child_and_marks_it() {
-    let landlord = Between::new(false);
+    let registrar = Between::new(false);
     let script = format!("printf %s \"${MARK_VARIABLE}\"");
-    let child = guest(&landlord).spawn(shell(&script)).expect("it can be started");
+    let child = guest(&registrar).spawn(shell(&script)).expect("it can be started");
     let finished = within(child.wait(NeverStop)).await;
     assert_eq!(finished.exit, Exit::Code(0));
-    assert_eq!(landlord.said(), ["starting", "started", "ended"]);
+    assert_eq!(registrar.said(), ["starting", "started", "ended"]);
     let mark = text(&finished.stdout);
     assert_eq!(mark.matches(".1;").count(), 2, "the host's element and the guest's: {mark}");
 
     let mut nowhere = shell("");
     nowhere.path = "/nowhere/at/all".into();
-    guest(&landlord).spawn(nowhere).expect_err("there is no such program");
-    assert_eq!(landlord.said()[3..], ["starting", "not started"]);
+    guest(&registrar).spawn(nowhere).expect_err("there is no such program");
+    assert_eq!(registrar.said()[3..], ["starting", "not started"]);
 }
 
 #[tokio::test]
 async fn what_a_landlord_cannot_hold_is_ended() {
-    let landlord = Between::new(true);
-    let guest = guest(&landlord);
-    let error = guest.spawn(agent(&["hang"])).expect_err("the landlord says no");
+    let registrar = Between::new(true);
+    let guest = guest(&registrar);
+    let error = guest.spawn(agent(&["hang"])).expect_err("the registrar says no");
     assert!(matches!(error, StartError::Keeper(_)), "{error}");
-    assert_eq!(landlord.said(), ["starting", "started", "ended"]);
+    assert_eq!(registrar.said(), ["starting", "started", "ended"]);
     assert_eq!(guest.live(), []);
 }
 
 #[tokio::test]
 async fn a_child_that_is_dropped_is_ended_for_the_landlord_too() {
-    let landlord = Between::new(false);
-    let guest = guest(&landlord);
+    let registrar = Between::new(false);
+    let guest = guest(&registrar);
     let child = guest.spawn(agent(&["hang"])).expect("it can be started");
     let leader = Watched::new(child.identity().pid);
     drop(child);
     assert!(leader.is_gone_within(super::FAR));
     // It is reaped by a thread, in its own time.
-    let said = landlord.said.lock().expect("one at a time");
-    let said = landlord.more.wait_timeout_while(said, super::FAR, |said| said.len() < 3);
+    let said = registrar.said.lock().expect("one at a time");
+    let said = registrar.more.wait_timeout_while(said, super::FAR, |said| said.len() < 3);
     assert_eq!(*said.expect("one at a time").0, ["starting", "started", "ended"]);
 }

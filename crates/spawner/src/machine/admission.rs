@@ -13,7 +13,7 @@ use offshoot_session_key::Segment;
 
 use super::Busy;
 use super::report::Allowance;
-use super::run::{Live, Phase, Run, RunClock, RunIndex};
+use super::run::{Live, Run, RunClock, RunIndex, SlotState};
 use super::slots::{Part, Position};
 use super::{Effect, Machine, Opening, Spawn, caps};
 
@@ -24,7 +24,7 @@ pub(super) struct Entrant<'a> {
     pub(super) admitted: &'a Admitted,
     pub(super) parent: Option<RunIndex>,
     pub(super) admission: &'a Admission,
-    pub(super) phase: Phase,
+    pub(super) phase: SlotState,
     /// Facts of its runtime; none where it has none, or where that is not known any more.
     pub(super) facts: Option<&'a RuntimeFacts>,
 }
@@ -72,7 +72,7 @@ impl Machine {
                 admitted: &admitted,
                 parent: None,
                 admission: &admission,
-                phase: if facts.is_some() { Phase::Queued } else { Phase::Holder },
+                phase: if facts.is_some() { SlotState::Queued } else { SlotState::Holder },
                 facts: facts.as_deref(),
             },
         );
@@ -139,7 +139,7 @@ impl Machine {
                 admitted: &admitted,
                 parent: Some(caller),
                 admission: &admission,
-                phase: Phase::Queued,
+                phase: SlotState::Queued,
                 facts: Some(&facts),
             },
         );
@@ -168,7 +168,7 @@ impl Machine {
             clock: RunClock::default(),
             small_work: Busy::default(),
             // What only holds pieces has no slot to wait for.
-            started_at: (phase == Phase::Holder).then_some(at),
+            started_at: (phase == SlotState::Holder).then_some(at),
             phase,
             idle_armed: None,
             live_children: BTreeSet::new(),
@@ -178,7 +178,7 @@ impl Machine {
             takes_turns: facts.is_some_and(|facts| facts.turns),
             // A root that runs nothing itself reads no results: its owner follows its pieces, or waits.
             announces: *origin == Origin::Agent
-                && parent_lives.is_some_and(|parent| parent.phase != Phase::Holder),
+                && parent_lives.is_some_and(|parent| parent.phase != SlotState::Holder),
             earlier_children: 0,
             earlier: None,
             told: None,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use offshoot_model::{EventKind, Reason, Timestamp};
 
-use super::run::{Phase, RunIndex};
+use super::run::{RunIndex, SlotState};
 use super::timer::Due;
 use super::{Effect, Machine};
 
@@ -43,7 +43,7 @@ impl Machine {
     ) {
         let Some(live) = self.runs[run.get()].live_mut() else { return };
         // A reading of an earlier attempt.
-        if matches!(live.phase, Phase::Queued | Phase::Holder) {
+        if matches!(live.phase, SlotState::Queued | SlotState::Holder) {
             return;
         }
         let small = std::mem::take(&mut live.small_work);
@@ -73,7 +73,7 @@ impl Machine {
             self.timers.disarm(at, Due::Timeout(run));
         }
         live.clock.spend(Duration::from_millis(cpu_ms));
-        let holds = matches!(live.phase, Phase::Holding { .. });
+        let holds = matches!(live.phase, SlotState::Holding { .. });
         if let Some(at) = live.clock.timeout_at(seconds).filter(|_| holds) {
             self.timers.arm(at, Due::Timeout(run));
         }

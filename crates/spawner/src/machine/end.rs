@@ -8,12 +8,12 @@ use offshoot_model::{
     Usage,
 };
 use offshoot_policy::Terms;
-use offshoot_policy::breaker::{BreakerLimits, Turn};
+use offshoot_policy::breaker::{BreakerChange, BreakerLimits};
 use offshoot_policy::budget::Notice;
 
 use super::apply::Closed;
 use super::mail::Mail;
-use super::run::{Body, Live, Phase, RunIndex};
+use super::run::{Body, Live, RunIndex, SlotState};
 use super::timer::Due;
 use super::{Effect, Machine, Reach};
 
@@ -129,10 +129,10 @@ impl Machine {
         };
         let (id, parent) = (entry.id, entry.parent);
         self.live -= 1;
-        match std::mem::replace(&mut live.phase, Phase::Lent) {
-            Phase::Holding { lease, .. } => self.slots.give_back(lease),
-            Phase::Queued => self.queued -= 1,
-            Phase::Lent | Phase::Returning { .. } | Phase::Holder => {}
+        match std::mem::replace(&mut live.phase, SlotState::Lent) {
+            SlotState::Holding { lease, .. } => self.slots.give_back(lease),
+            SlotState::Queued => self.queued -= 1,
+            SlotState::Lent | SlotState::Returning { .. } | SlotState::Holder => {}
         }
         if let Some(parent) = parent.and_then(|parent| self.runs[parent.get()].live_mut()) {
             parent.live_children.remove(&run);
@@ -159,8 +159,8 @@ impl Machine {
         };
         let turn = self.books.breakers.ended(agent, run, reason, limits, now);
         match turn {
-            Some(Turn::Opened { until }) => self.timers.arm(until, Due::Reconsider),
-            Some(Turn::Closed | Turn::ProbeAgain) => self.reconsider(),
+            Some(BreakerChange::Opened { until }) => self.timers.arm(until, Due::Reconsider),
+            Some(BreakerChange::Closed | BreakerChange::ProbeAgain) => self.reconsider(),
             None => {}
         }
     }

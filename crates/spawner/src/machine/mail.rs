@@ -25,9 +25,9 @@ use super::{Effect, Machine};
 #[derive(Debug, Default)]
 pub(super) struct Mail {
     /// Results of its children that it has not been told, by the child.
-    pub(super) results: BTreeMap<RunIndex, Held>,
+    pub(super) results: BTreeMap<RunIndex, PendingResult>,
     /// Results that it was told, while nothing shows that they arrived.
-    told: Vec<Told>,
+    told: Vec<SentResult>,
     /// The number of letters that were put for this attempt of the run.
     pub(super) letters: u32,
     /// The wait that stands for its next turn, while it is between two.
@@ -38,7 +38,7 @@ pub(super) struct Mail {
 
 /// A result that is held for the parent of its run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct PendingResult {
     delivery: DeliveryId,
     /// True if the result was on its way before.
     pub(super) again: bool,
@@ -48,7 +48,7 @@ pub(super) struct Held {
     unreadable: bool,
 }
 
-impl Held {
+impl PendingResult {
     fn again(delivery: DeliveryId) -> Self {
         Self { delivery, again: true, unreadable: false }
     }
@@ -56,7 +56,7 @@ impl Held {
 
 /// A result on its way.
 #[derive(Debug)]
-struct Told {
+struct SentResult {
     child: RunIndex,
     delivery: DeliveryId,
     /// The wait that it answers, until its caller has the answer; none for what a turn brings, which the run's next act
@@ -164,7 +164,7 @@ impl Machine {
     pub(super) fn remember_result(&mut self, child: RunIndex, key: &SessionKey) -> bool {
         let delivery = DeliveryId::new(key, self.id(child));
         let Some(mail) = self.mail_of_parent(child) else { return false };
-        mail.results.insert(child, Held { delivery, again: false, unreadable: false });
+        mail.results.insert(child, PendingResult { delivery, again: false, unreadable: false });
         true
     }
 
@@ -181,8 +181,8 @@ impl Machine {
     /// A result was handed over: to a wait, or to a turn.
     pub(super) fn handed_over(&mut self, child: RunIndex) {
         let Some(mail) = self.mail_of_parent(child) else { return };
-        if let Some(Held { delivery, .. }) = mail.results.remove(&child) {
-            mail.told.push(Told { child, delivery, wait: None });
+        if let Some(PendingResult { delivery, .. }) = mail.results.remove(&child) {
+            mail.told.push(SentResult { child, delivery, wait: None });
         }
     }
 
@@ -192,7 +192,7 @@ impl Machine {
         let Some(mail) = self.mail_of_parent(child) else { return };
         if mail.results.remove(&child).is_none() {
             mail.told.retain(|told| told.child != child);
-            mail.results.insert(child, Held::again(delivery.clone()));
+            mail.results.insert(child, PendingResult::again(delivery.clone()));
         }
     }
 
@@ -223,8 +223,8 @@ impl Machine {
     /// A run goes on after its supervisor died: what nothing shows to have arrived is told again.
     pub(super) fn tell_again(&mut self, run: RunIndex) {
         let Some(mail) = self.mail_mut(run) else { return };
-        for Told { child, delivery, .. } in std::mem::take(&mut mail.told) {
-            mail.results.insert(child, Held::again(delivery));
+        for SentResult { child, delivery, .. } in std::mem::take(&mut mail.told) {
+            mail.results.insert(child, PendingResult::again(delivery));
         }
     }
 
@@ -263,7 +263,7 @@ impl Machine {
         for child in children {
             let child = self.find(*child);
             let (Some(child), Some(mail)) = (child, self.mail_mut(run)) else { continue };
-            let is_it = |told: &&Told| told.child == child && told.wait.is_none();
+            let is_it = |told: &&SentResult| told.child == child && told.wait.is_none();
             let Some(told) = mail.told.iter().find(is_it) else { continue };
             let delivery = told.delivery.clone();
             self.record(now, child, EventKind::Undelivered { delivery }, out);
@@ -298,7 +298,7 @@ impl Machine {
         let (mut repeated, mut is_told) = (Vec::new(), false);
         for &child in ended {
             let held = self.mail_mut(to).and_then(|mail| mail.results.get(&child));
-            let Some(Held { delivery, again, .. }) = held.cloned() else { continue };
+            let Some(PendingResult { delivery, again, .. }) = held.cloned() else { continue };
             is_told = true;
             self.record(now, child, EventKind::Delivered { delivery, redelivered: again }, out);
             let told = self.mail_mut(to).and_then(|mail| mail.told.last_mut());

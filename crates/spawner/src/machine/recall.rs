@@ -24,7 +24,7 @@ use offshoot_policy::{Admission, Lineage, RuntimeFacts, Terms};
 
 use super::admission::Entrant;
 use super::apply::{Applied, Closed};
-use super::run::{Live, Phase, RunIndex};
+use super::run::{Live, RunIndex, SlotState};
 use super::{Effect, Machine};
 use crate::kept_values::{KeptValue, ValuesBySession};
 use crate::run_spec::priced;
@@ -303,7 +303,7 @@ impl Recall {
                 admitted,
                 parent,
                 admission: &admission,
-                phase: if holds { Phase::Holder } else { Phase::Lent },
+                phase: if holds { SlotState::Holder } else { SlotState::Lent },
                 facts: facts.as_deref(),
             },
         );
@@ -317,7 +317,7 @@ impl Recall {
             && ending.reason == Reason::Interrupted
             && self.about.get(&run).is_some_and(|about| about.started)
             && let Some(live) = self.machine.runs[run.get()].live()
-            && live.phase != Phase::Holder
+            && live.phase != SlotState::Holder
         {
             (ending.usage, ending.cost) = live.cut_off(None);
         }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use offshoot_config::Fraction;
 use offshoot_model::{Cost, Ending, EventKind, RunId, Timestamp, Usage};
 
-use super::run::{Phase, RunIndex};
+use super::run::{RunIndex, SlotState};
 use super::timer::Due;
 use super::{Effect, Machine};
 
@@ -44,8 +44,8 @@ impl Machine {
         if live.stopping.is_some() {
             return false;
         }
-        let phase = std::mem::replace(&mut live.phase, Phase::Queued);
-        let Phase::Holding { lease, .. } = phase else { unreachable!("the run was alive") };
+        let phase = std::mem::replace(&mut live.phase, SlotState::Queued);
+        let SlotState::Holding { lease, .. } = phase else { unreachable!("the run was alive") };
         live.earlier = Some(Box::new((usage, cost)));
         live.told = None;
         let (attempt, continues) = (live.attempt + 1, live.resumes);
@@ -88,7 +88,7 @@ impl Machine {
     /// The wait before an attempt is over.
     pub(super) fn again(&mut self, run: RunIndex) {
         let entry = &self.runs[run.get()];
-        if entry.live().is_some_and(|live| live.phase == Phase::Queued) {
+        if entry.live().is_some_and(|live| live.phase == SlotState::Queued) {
             self.take_place(run);
         }
     }
@@ -100,7 +100,7 @@ impl Machine {
         let Some(live) = entry.live() else { return false };
         ending.reason.is_retryable()
             && live.faults < live.under.retries_count(live.resumes)
-            && matches!(live.phase, Phase::Holding { .. })
+            && matches!(live.phase, SlotState::Holding { .. })
             && live.stopping.is_none()
             && !self.closing
             && (live.resumes || entry.children.len() == live.earlier_children as usize)

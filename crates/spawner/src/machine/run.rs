@@ -63,7 +63,7 @@ pub(crate) struct Live {
     pub(crate) grant: Arc<Grant>,
     /// The grant of its last child: pieces of one map share a grant.
     pub(crate) last_grant: Option<Arc<Grant>>,
-    pub(crate) phase: Phase,
+    pub(crate) phase: SlotState,
     pub(crate) clock: RunClock,
     /// CPU time used in waits, while it is too little to be recorded by itself.
     pub(super) small_work: Busy,
@@ -111,7 +111,7 @@ pub(crate) struct Live {
 
 /// The state of a live run with regard to its slot.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum SlotState {
     /// In line for its first slot.
     Queued,
     /// Starting, then running.
@@ -210,7 +210,7 @@ impl Live {
     }
 }
 
-impl Phase {
+impl SlotState {
     pub(crate) fn status(&self) -> RunStatus {
         match self {
             Self::Queued => RunStatus::Queued,

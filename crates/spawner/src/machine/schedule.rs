@@ -5,7 +5,7 @@ use offshoot_model::{EventKind, RunStatus, Timestamp};
 use offshoot_policy::breaker::Gate;
 
 use super::queue::Next;
-use super::run::{Phase, RunIndex};
+use super::run::{RunIndex, SlotState};
 use super::slots::Lease;
 use super::timer::Due;
 use super::{Effect, Machine};
@@ -81,7 +81,8 @@ impl Machine {
     fn give_back_slot(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
         let entry = &mut self.runs[run.get()];
         let position = entry.position;
-        let Some(Phase::Returning { waits }) = entry.live_mut().map(|live| &mut live.phase) else {
+        let Some(SlotState::Returning { waits }) = entry.live_mut().map(|live| &mut live.phase)
+        else {
             return;
         };
         let waits = std::mem::take(waits);
@@ -112,13 +113,13 @@ impl Machine {
     /// Lends the slot of a run that is blocked on its children.
     pub(super) fn lend(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
         let live = self.runs[run.get()].live_mut().expect("only a live run waits");
-        match std::mem::replace(&mut live.phase, Phase::Lent) {
-            Phase::Holding { lease, .. } => {
+        match std::mem::replace(&mut live.phase, SlotState::Lent) {
+            SlotState::Holding { lease, .. } => {
                 self.take_back(now, run, lease, out);
                 self.let_clock_rest(now, run);
             }
             // Lent already, in its silence: now it says that it waits.
-            Phase::Lent => self.let_clock_rest(now, run),
+            SlotState::Lent => self.let_clock_rest(now, run),
             other => live.phase = other,
         }
     }
@@ -126,8 +127,8 @@ impl Machine {
     /// Lends the slot of a run that is blocked without saying so. Its clock runs on.
     pub(super) fn lend_in_silence(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
         let live = self.runs[run.get()].live_mut().expect("a holder is live");
-        match std::mem::replace(&mut live.phase, Phase::Lent) {
-            Phase::Holding { lease, .. } => self.take_back(now, run, lease, out),
+        match std::mem::replace(&mut live.phase, SlotState::Lent) {
+            SlotState::Holding { lease, .. } => self.take_back(now, run, lease, out),
             other => unreachable!("a holder holds, and this one is {other:?}"),
         }
     }
@@ -139,7 +140,7 @@ impl Machine {
 
     fn hold(&mut self, now: Timestamp, run: RunIndex, lease: Lease, started: bool) {
         let live = self.runs[run.get()].live_mut().expect("only a live run is given a slot");
-        live.phase = Phase::Holding { lease, started };
+        live.phase = SlotState::Holding { lease, started };
         live.clock.resume(now);
         if let Some(at) = live.clock.timeout_at(live.grant.run_timeout_seconds) {
             self.timers.arm(at, Due::Timeout(run));

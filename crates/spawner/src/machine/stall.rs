@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use offshoot_model::{EventKind, RunStatus, Timestamp};
 
-use super::run::{Phase, RunIndex};
+use super::run::{RunIndex, SlotState};
 use super::slots::Part;
 use super::timer::Due;
 use super::{Effect, Machine};
@@ -82,7 +82,7 @@ impl Machine {
         let entry = &self.runs[run.get()];
         let position = entry.position;
         let was_silent =
-            entry.live().is_some_and(|live| live.phase == Phase::Lent && live.waits.is_empty());
+            entry.live().is_some_and(|live| live.phase == SlotState::Lent && live.waits.is_empty());
         if was_silent {
             self.let_clock_rest(now, run);
             let lease = self.slots.take_in_debt(run, position);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use offshoot_model::{CancelledBy, Ending, EventKind, Reason, Timestamp};
 use offshoot_runtime::Stop;
 
-use super::run::{Phase, Run, RunIndex};
+use super::run::{Run, RunIndex, SlotState};
 use super::timer::Due;
 use super::{Effect, Machine, Reach};
 
@@ -51,7 +51,7 @@ impl Machine {
     /// its owner may say this at any moment.
     pub(super) fn close(&mut self, now: Timestamp, ending: Ending, out: &mut Vec<Effect>) {
         let root = self.runs.first().and_then(Run::live).map(|live| &live.phase);
-        if let Some(Phase::Holder) = root {
+        if let Some(SlotState::Holder) = root {
             self.drop_unclaimed(now, out);
             self.finished(now, RunIndex::ROOT, ending, out);
         }
@@ -99,7 +99,8 @@ impl Machine {
         };
         let are_at_work = self.runs[0].children.iter().any(works);
         if let Some(root) = self.runs[0].live_mut() {
-            root.cut_off |= are_at_work && root.phase == Phase::Holder && root.stopping.is_none();
+            root.cut_off |=
+                are_at_work && root.phase == SlotState::Holder && root.stopping.is_none();
         }
     }
 
@@ -114,12 +115,12 @@ impl Machine {
     ) {
         let Some(live) = self.runs[run.get()].live_mut() else { return };
         match live.phase {
-            Phase::Queued => self.finished(now, run, Ending::of(reason), out),
+            SlotState::Queued => self.finished(now, run, Ending::of(reason), out),
             // A root that holds pieces ends when its owner has its answer; but it was stopped, and did not fail.
-            Phase::Holder => {
+            SlotState::Holder => {
                 live.stopping.get_or_insert_with(|| Box::new(reason));
             }
-            Phase::Holding { .. } | Phase::Lent | Phase::Returning { .. } => {
+            SlotState::Holding { .. } | SlotState::Lent | SlotState::Returning { .. } => {
                 if live.stopping.is_some() {
                     return;
                 }
@@ -133,6 +134,9 @@ impl Machine {
 
     fn holds_or_lends(&self, run: RunIndex) -> bool {
         let phase = self.runs[run.get()].live().map(|live| &live.phase);
-        matches!(phase, Some(Phase::Holding { .. } | Phase::Lent | Phase::Returning { .. }))
+        matches!(
+            phase,
+            Some(SlotState::Holding { .. } | SlotState::Lent | SlotState::Returning { .. })
+        )
     }
 }

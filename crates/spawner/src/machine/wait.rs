@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use offshoot_model::{RunId, Timestamp};
 use offshoot_runtime::WaitMode;
 
-use super::run::{Phase, RunIndex};
+use super::run::{RunIndex, SlotState};
 use super::timer::Due;
 use super::{Effect, Machine};
 
@@ -84,7 +84,7 @@ impl Machine {
     /// of all, it is told of all again. A root that runs nothing itself is told with each wait of all that it has.
     fn unnamed(&self, caller: RunIndex) -> Vec<RunIndex> {
         let live = self.runs[caller.get()].live();
-        if live.is_some_and(|live| live.phase != Phase::Holder) {
+        if live.is_some_and(|live| live.phase != SlotState::Holder) {
             let unheard = self.children_to_hear_of(caller);
             if !unheard.is_empty() {
                 return unheard;
@@ -140,14 +140,16 @@ impl Machine {
         let position = run.position;
         let Some(live) = run.live_mut() else { return self.resolve(now, id, out) };
         match &mut live.phase {
-            phase @ Phase::Lent => {
-                *phase = Phase::Returning { waits: vec![id] };
+            phase @ SlotState::Lent => {
+                *phase = SlotState::Returning { waits: vec![id] };
                 self.queue.push_returning(&self.slots, position, caller);
             }
-            Phase::Returning { waits } if waits.contains(&id) => {}
-            Phase::Returning { waits } => waits.push(id),
+            SlotState::Returning { waits } if waits.contains(&id) => {}
+            SlotState::Returning { waits } => waits.push(id),
             // It needs no slot to hear it.
-            Phase::Holding { .. } | Phase::Holder | Phase::Queued => self.resolve(now, id, out),
+            SlotState::Holding { .. } | SlotState::Holder | SlotState::Queued => {
+                self.resolve(now, id, out)
+            }
         }
     }
 
@@ -176,16 +178,16 @@ impl Machine {
         let goes_on = run.live_mut().is_some_and(|live| {
             let is_last = live.waits.len() == 1;
             match &mut live.phase {
-                Phase::Lent => is_last,
-                Phase::Returning { waits } => {
+                SlotState::Lent => is_last,
+                SlotState::Returning { waits } => {
                     waits.retain(|&answered| answered != id);
                     let was_alone = waits.is_empty();
                     if was_alone && !is_last {
-                        live.phase = Phase::Lent;
+                        live.phase = SlotState::Lent;
                     }
                     was_alone && is_last
                 }
-                Phase::Queued | Phase::Holding { .. } | Phase::Holder => false,
+                SlotState::Queued | SlotState::Holding { .. } | SlotState::Holder => false,
             }
         });
         if goes_on {

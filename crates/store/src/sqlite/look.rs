@@ -8,7 +8,7 @@ use super::chain::{COLUMNS, Chain};
 use super::column::{KeyColumn, RunColumn, TimeColumn};
 use crate::pages::{PAGE, Page};
 use crate::sought::Sought;
-use crate::{FIND_LIMIT, Found, RootSummary, StoreError};
+use crate::{FIND_LIMIT, FoundRun, RootSummary, StoreError};
 
 const TREE_AFTER: &str = "SELECT number, root FROM roots WHERE number > ?1 ORDER BY number LIMIT 1";
 
@@ -29,7 +29,7 @@ const MILESTONE: &str = "SELECT seq FROM events
 
 /// A place in the record, where all trees are read one after the other.
 #[derive(Debug, Default)]
-pub(super) struct Place {
+pub(super) struct ReadPosition {
     /// The number of the last tree that was begun.
     tree: i64,
     /// Its chain, until its end was reached.
@@ -52,7 +52,7 @@ pub(super) fn page(view: &Connection, chain: &mut Chain) -> rusqlite::Result<Pag
 }
 
 /// The page of the whole record after a place, which is moved to its end.
-pub(super) fn page_of_all(view: &Connection, place: &mut Place) -> rusqlite::Result<Page> {
+pub(super) fn page_of_all(view: &Connection, place: &mut ReadPosition) -> rusqlite::Result<Page> {
     let mut page = Page { events: Vec::new(), more: true };
     while page.events.len() < PAGE {
         let Some(chain) = &mut place.chain else {
@@ -129,7 +129,7 @@ pub(super) fn roots(connection: &Connection) -> rusqlite::Result<Vec<RootSummary
 }
 
 /// The runs that are meant, newest first.
-pub(super) fn find(connection: &Connection, sought: &Sought) -> rusqlite::Result<Vec<Found>> {
+pub(super) fn find(connection: &Connection, sought: &Sought) -> rusqlite::Result<Vec<FoundRun>> {
     match sought {
         Sought::Nothing => Ok(Vec::new()),
         // The pattern lets through what only looks like a main session; the key itself knows.
@@ -170,11 +170,15 @@ pub(super) fn milestone(
         .optional()
 }
 
-fn found(connection: &Connection, sql: &str, params: impl Params) -> rusqlite::Result<Vec<Found>> {
+fn found(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+) -> rusqlite::Result<Vec<FoundRun>> {
     let read = |row: &Row<'_>| {
         let (RunColumn(run), RunColumn(root), KeyColumn(key)) =
             (row.get(0)?, row.get(1)?, row.get(2)?);
-        Ok(Found { run, root: RootId::new(root), key })
+        Ok(FoundRun { run, root: RootId::new(root), key })
     };
     connection.prepare_cached(sql)?.query_map(params, read)?.collect()
 }

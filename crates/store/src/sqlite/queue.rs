@@ -19,20 +19,20 @@ use crate::StoreError;
 
 /// How long what is not in haste waits for company. As long as it takes a few programs to start: what they say of
 /// themselves goes to the disk together.
-pub(super) const PATIENCE: Duration = Duration::from_millis(5);
+pub(super) const COMMIT_DELAY: Duration = Duration::from_millis(5);
 
 /// So many events are company enough.
-const COMPANY: usize = 64;
+const FULL_BATCH: usize = 64;
 
 /// Requests between those who append and the one who writes. Shared by both; every hold of the lock is a few instructions.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     requests: VecDeque<Request>,
     /// Events of all of them.
     events: usize,
@@ -118,10 +118,10 @@ impl Queue {
     /// Nobody takes anything any more: whoever waits hears that it is closed.
     pub(super) fn abandon(&self) {
         let mut state = self.state();
-        *state = State { closed: true, ..State::default() };
+        *state = QueueState { closed: true, ..QueueState::default() };
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -134,12 +134,12 @@ pub(super) fn now() -> Instant {
     Instant::now()
 }
 
-impl State {
+impl QueueState {
     /// Whether what is there should be written, whatever comes; at this moment, where it is given.
     fn is_due(&self, now: Option<Instant>) -> bool {
         let Some(first) = self.requests.front() else { return false };
         let waited = now.zip(first.until).is_some_and(|(now, until)| until <= now);
-        self.hasty > 0 || self.closed || self.events >= COMPANY || waited
+        self.hasty > 0 || self.closed || self.events >= FULL_BATCH || waited
     }
 }
 
@@ -180,8 +180,8 @@ mod tests {
     fn what_is_in_haste_takes_along_what_is_not() {
         check(&[], false);
         check(&[(1, true)], false);
-        check(&[(1, true), (COMPANY - 2, true)], false);
-        check(&[(1, true), (COMPANY - 1, true)], true);
+        check(&[(1, true), (FULL_BATCH - 2, true)], false);
+        check(&[(1, true), (FULL_BATCH - 1, true)], true);
         check(&[(1, false)], true);
         check(&[(1, true), (1, false), (1, true)], true);
     }

@@ -69,7 +69,7 @@ fn at_the_depth_limit_no_spawn_tool_is_seen_and_a_call_all_the_same_is_refused()
             assert!(!listed.contains(&hidden), "{library:?} {listed:?}");
         }
         assert_eq!(refusal(&report, 1)["code"], "depth_limit");
-        let standing = answer(&report, 2);
-        assert_eq!((&standing["depth"], &standing["maySpawn"]), (&1.into(), &false.into()));
+        let status = answer(&report, 2);
+        assert_eq!((&status["depth"], &status["maySpawn"]), (&1.into(), &false.into()));
     }
 }

@@ -50,10 +50,10 @@ fn a_client_of_the_users_own_is_a_root() {
         let place = Place::new(AGENTS);
         let flags = ["--label", "mine", "--max-spawns", "2", "--", "tr", "a-z", "A-Z"];
         let report = alone(&place, &client, &flags, &steps);
-        let standing = answer(&report, 0);
-        let run = standing["runId"].as_str().expect("a run of its own");
-        assert_eq!(standing["sessionKey"], format!("agent:main:mcp:{run}"));
-        assert_eq!((&standing["depth"], &standing["maySpawn"]), (&0.into(), &true.into()));
+        let status = answer(&report, 0);
+        let run = status["runId"].as_str().expect("a run of its own");
+        assert_eq!(status["sessionKey"], format!("agent:main:mcp:{run}"));
+        assert_eq!((&status["depth"], &status["maySpawn"]), (&0.into(), &true.into()));
         let ended = &answer(&report, 3)["ended"];
         assert_eq!(
             (&ended[0]["data"], &ended[1]["data"]),

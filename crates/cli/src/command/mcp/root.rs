@@ -10,9 +10,9 @@
 //! in every folder otherwise.
 
 use offshoot_config::Config;
-use offshoot_door::{Client, ClientError, ErrorCode, Refused};
+use offshoot_door::{Client, ClientError, ErrorCode, WireRefusal};
 use offshoot_host::Tree;
-use offshoot_mcp::{Entrance, Options, ServeError, serve_stdio};
+use offshoot_mcp::{ClientSource, Options, ServeError, serve_stdio};
 use offshoot_model::{Ending, Reason};
 use offshoot_spawner::{RootKind, RootSpec};
 use tokio::sync::{mpsc, oneshot};
@@ -59,7 +59,7 @@ pub(super) async fn serve(
         };
         Box::pin(opening) as offshoot_mcp::Opening
     };
-    let served = serve_stdio(Entrance::Later(Box::new(opener)), options);
+    let served = serve_stdio(ClientSource::Later(Box::new(opener)), options);
     tokio::pin!(served);
     let tree = loop {
         let reply = tokio::select! {
@@ -162,7 +162,7 @@ impl OwnTree {
 /// What went wrong here, as the client of a door hears it.
 fn told(failure: &Failure) -> ClientError {
     let refusal =
-        failure.json.clone().and_then(|json| serde_json::from_value::<Refused>(json).ok());
+        failure.json.clone().and_then(|json| serde_json::from_value::<WireRefusal>(json).ok());
     if let Some(refusal) = refusal {
         return ClientError::Refused(Box::new(refusal));
     }

@@ -14,7 +14,7 @@ use crate::plugins::trusted;
 /// A plugin that was found.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Found {
+struct ListedPlugin {
     name: String,
     version: Option<String>,
     abi: Option<String>,
@@ -22,7 +22,7 @@ struct Found {
     merges: Vec<PluginName>,
     folder: PathBuf,
     origin: PlaceOrigin,
-    state: State,
+    state: PluginState,
     #[serde(skip_serializing_if = "Option::is_none")]
     shadowed_by: Option<PathBuf>,
     /// Why it cannot be used.
@@ -32,7 +32,7 @@ struct Found {
 
 #[derive(Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum State {
+enum PluginState {
     Usable,
     Shadowed,
     NotTrusted,
@@ -45,7 +45,7 @@ pub(super) fn run(arguments: &ListPluginsArguments, cx: &Invocation) -> Result<E
     let plugins = super::plugins(&arguments.path, cx)?;
     let all = plugins.search().all().map_err(|error| Failure::of(Exit::NoRuntime, &error))?;
     let found = all.into_iter().map(|candidate| judge(candidate, cx));
-    let found = found.collect::<Result<Vec<Found>, Failure>>()?;
+    let found = found.collect::<Result<Vec<ListedPlugin>, Failure>>()?;
     if cx.output.wants_json() {
         cx.output.json(&found)?;
         return Ok(Exit::Done);
@@ -56,7 +56,7 @@ pub(super) fn run(arguments: &ListPluginsArguments, cx: &Invocation) -> Result<E
             cx.output.note(format_args!("  {} ({})", place.folder.display(), place.origin));
         }
     }
-    let row = |found: &Found| {
+    let row = |found: &ListedPlugin| {
         let offers = found.runtimes.iter().map(|name| format!("runtime {name}"));
         let offers = offers.chain(found.merges.iter().map(|name| format!("merge {name}")));
         [
@@ -71,9 +71,9 @@ pub(super) fn run(arguments: &ListPluginsArguments, cx: &Invocation) -> Result<E
     Ok(Exit::Done)
 }
 
-fn judge(candidate: Candidate, cx: &Invocation) -> Result<Found, Failure> {
+fn judge(candidate: Candidate, cx: &Invocation) -> Result<ListedPlugin, Failure> {
     let package = candidate.package.as_ref().ok();
-    let mut found = Found {
+    let mut found = ListedPlugin {
         name: candidate.name.clone(),
         version: package.map(|package| package.version.clone()),
         abi: package.map(|package| package.abi.to_string()),
@@ -81,32 +81,32 @@ fn judge(candidate: Candidate, cx: &Invocation) -> Result<Found, Failure> {
         merges: package.map(|package| package.merges.clone()).unwrap_or_default(),
         folder: candidate.folder.clone(),
         origin: candidate.origin,
-        state: State::Usable,
+        state: PluginState::Usable,
         shadowed_by: candidate.shadowed_by.clone(),
         reason: None,
     };
     if found.shadowed_by.is_some() {
-        found.state = State::Shadowed;
+        found.state = PluginState::Shadowed;
         return Ok(found);
     }
     let trusted = trusted(&candidate, cx)?;
     if let Err(error) = candidate.check(trusted) {
         found.state = match error {
-            PluginError::NotTrusted { .. } => State::NotTrusted,
-            PluginError::Changed { .. } => State::Changed,
-            _ => State::Unusable,
+            PluginError::NotTrusted { .. } => PluginState::NotTrusted,
+            PluginError::Changed { .. } => PluginState::Changed,
+            _ => PluginState::Unusable,
         };
         found.reason = Some(error.to_string());
     }
     Ok(found)
 }
 
-fn remark(found: &Found) -> String {
+fn remark(found: &ListedPlugin) -> String {
     match (found.state, &found.shadowed_by, &found.reason) {
-        (State::Usable, ..) => String::new(),
-        (State::Shadowed, Some(by), _) => format!("shadowed by {}", by.display()),
-        (State::NotTrusted, ..) => "not trusted, so it is ignored".to_owned(),
-        (State::Changed, ..) => "changed since it was trusted, so it is ignored".to_owned(),
+        (PluginState::Usable, ..) => String::new(),
+        (PluginState::Shadowed, Some(by), _) => format!("shadowed by {}", by.display()),
+        (PluginState::NotTrusted, ..) => "not trusted, so it is ignored".to_owned(),
+        (PluginState::Changed, ..) => "changed since it was trusted, so it is ignored".to_owned(),
         (_, _, Some(reason)) => format!("unusable: {}", reason.lines().next().unwrap_or_default()),
         (_, _, None) => "unusable".to_owned(),
     }

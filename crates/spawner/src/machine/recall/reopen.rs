@@ -18,7 +18,7 @@ use offshoot_config::OnInterrupt;
 use offshoot_model::{CancelledBy, Ending, EventKind, Origin, Reason, Timestamp};
 
 use super::super::mail::Mail;
-use super::super::run::{Phase, RunIndex};
+use super::super::run::{RunIndex, SlotState};
 use super::super::timer::Due;
 use super::super::{Effect, Machine};
 use super::{About, EndedPiece, Recall, Recalled, Waiting};
@@ -53,7 +53,7 @@ impl Recall {
             let live =
                 machine.runs[run.get()].live_mut().expect("the run ended while it was reopened");
             let About { started, used, .. } = about[run];
-            live.phase = Phase::Queued;
+            live.phase = SlotState::Queued;
             live.earlier = if started { Some(live.cut_off(used)) } else { used }.map(Box::new);
             machine.queued += 1;
         }
@@ -123,7 +123,7 @@ fn fates(machine: &Machine, about: &HashMap<RunIndex, About>) -> HashMap<RunInde
         let resumes = facts.as_ref().is_some_and(|facts| facts.resumes);
         let rerun = live.under.on_interrupt(live.origin) == OnInterrupt::Rerun;
         let fate = match () {
-            () if live.phase == Phase::Holder => Fate::Holds,
+            () if live.phase == SlotState::Holder => Fate::Holds,
             () if live.stopping.is_some() || orphaned => Fate::Ends,
             () if facts.is_none() => Fate::WithoutRuntime,
             () if !started => Fate::WaitsInLine,
@@ -183,7 +183,7 @@ impl Machine {
     /// The root ends: pieces that were not claimed end with it.
     pub(in crate::machine) fn drop_unclaimed(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
         for run in std::mem::take(&mut self.unclaimed) {
-            if self.runs[run.get()].live().is_some_and(|live| live.phase == Phase::Queued) {
+            if self.runs[run.get()].live().is_some_and(|live| live.phase == SlotState::Queued) {
                 self.finished(now, run, Ending::of(Reason::Interrupted), out);
             }
         }

@@ -7,7 +7,7 @@ use offshoot_model::{AgentId, EventKind, Origin, Payload};
 use offshoot_policy::RuntimeFacts;
 use offshoot_policy::budget::Unit;
 
-use super::super::run::{Phase, Run};
+use super::super::run::{Run, SlotState};
 use super::super::{Input, Library, Machine, Recall, Recalled, RunIndex, Waiting};
 use super::world::World;
 
@@ -86,7 +86,7 @@ impl World {
             let of = |run: &Run| {
                 let live = run.live()?;
                 // A run that holds pieces is not stopped by being asked; the owner that takes it over decides anew.
-                let stopping = live.stopping.clone().filter(|_| live.phase != Phase::Holder);
+                let stopping = live.stopping.clone().filter(|_| live.phase != SlotState::Holder);
                 Some((
                     live.live_children.clone(),
                     live.earlier_children,

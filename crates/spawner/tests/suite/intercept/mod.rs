@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use offshoot_model::{Admitted, Ending, Event, RootId, RunId, VariableRef};
 use offshoot_store::{
-    Commit, Events, Found, MemoryStore, NewValue, RootSummary, Store, StoreError, ValueReader,
+    Commit, Events, FoundRun, MemoryStore, NewValue, RootSummary, Store, StoreError, ValueReader,
 };
 
 /// Hands everything on but `append`, and `put` where something is to happen before it.
@@ -89,7 +89,7 @@ where
         self.inner.roots()
     }
 
-    fn find(&self, text: &str) -> Result<Vec<Found>, StoreError> {
+    fn find(&self, text: &str) -> Result<Vec<FoundRun>, StoreError> {
         self.inner.find(text)
     }
 

@@ -10,12 +10,12 @@ use crate::CallerKind;
 
 /// The connections that are open. All clones are one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seats(Arc<Mutex<HashMap<Holder, usize>>>);
+pub(super) struct ConnectionSlots(Arc<Mutex<HashMap<Holder, usize>>>);
 
 /// A place of one connection, given back when dropped.
 #[derive(Debug)]
-pub(super) struct Seat {
-    seats: Seats,
+pub(super) struct ConnectionSlot {
+    slots: ConnectionSlots,
     holder: Holder,
 }
 
@@ -30,9 +30,9 @@ pub(super) enum Holder {
     Outside,
 }
 
-impl Seats {
+impl ConnectionSlots {
     /// Takes a place; the error says why there is none.
-    pub(super) fn take(&self, holder: Holder, limits: &Limits) -> Result<Seat, String> {
+    pub(super) fn take(&self, holder: Holder, limits: &Limits) -> Result<ConnectionSlot, String> {
         let mut held = self.held();
         let all: usize = held.values().sum();
         let most = match holder {
@@ -43,7 +43,7 @@ impl Seats {
             return Err(format!("the supervisor has {all} connections already"));
         }
         enter(&mut held, holder, limits)?;
-        Ok(Seat { seats: self.clone(), holder })
+        Ok(ConnectionSlot { slots: self.clone(), holder })
     }
 
     /// True if no place is left but those of the operator.
@@ -58,7 +58,7 @@ impl Seats {
     }
 }
 
-impl Seat {
+impl ConnectionSlot {
     /// Counts the connection for the caller that it turned out to be; the error says why that has no place left.
     pub(super) fn belongs_to(&mut self, caller: CallerKind, limits: &Limits) -> Result<(), String> {
         let holder = match caller {
@@ -66,7 +66,7 @@ impl Seat {
             CallerKind::Operator => Holder::Outside,
         };
         if holder != self.holder {
-            let mut held = self.seats.held();
+            let mut held = self.slots.held();
             enter(&mut held, holder, limits)?;
             leave(&mut held, self.holder);
             self.holder = holder;
@@ -75,9 +75,9 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        leave(&mut self.seats.held(), self.holder);
+        leave(&mut self.slots.held(), self.holder);
     }
 }
 
@@ -114,10 +114,10 @@ mod tests {
         let [a, b] = [1, 2].map(|number| RunId::from_uuid(Uuid::from_u128(number)));
         let limits =
             Limits { connections: 10, connections_per_run: 4, reserved: 2, ..Limits::default() };
-        let seats = Seats::default();
+        let slots = ConnectionSlots::default();
         let take = |holder, many| {
-            let taken: Vec<_> = (0..many).map_while(|_| seats.take(holder, &limits).ok()).collect();
-            assert!(taken.len() == many || seats.take(holder, &limits).is_err());
+            let taken: Vec<_> = (0..many).map_while(|_| slots.take(holder, &limits).ok()).collect();
+            assert!(taken.len() == many || slots.take(holder, &limits).is_err());
             taken
         };
         let mut strays = take(Holder::Stray, 5);
@@ -127,15 +127,15 @@ mod tests {
         strays[0].belongs_to(CallerKind::Run(a), &limits).unwrap();
         let full = strays[1].belongs_to(CallerKind::Run(a), &limits).unwrap_err();
         assert_eq!(full, "this run has 4 connections already");
-        assert!(seats.take(Holder::Run(a), &limits).is_err());
+        assert!(slots.take(Holder::Run(a), &limits).is_err());
         // Eight in all, and two for the operator.
         let of_b = take(Holder::Run(b), 3);
         assert_eq!((of_a.len(), of_b.len()), (3, 1));
         let operators = take(Holder::Outside, 3);
         assert_eq!(operators.len(), 2);
-        let full = seats.take(Holder::Outside, &limits).unwrap_err();
+        let full = slots.take(Holder::Outside, &limits).unwrap_err();
         assert_eq!(full, "the supervisor has 10 connections already");
         drop((strays, of_a, of_b, operators));
-        assert!(seats.held().is_empty());
+        assert!(slots.held().is_empty());
     }
 }

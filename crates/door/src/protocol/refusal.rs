@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The answer no. Like [`Refusal`], with the code as text: a later version may have rules that this one does not know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Refused {
+pub struct WireRefusal {
     /// `forbidden`, or `error` for a request that is wrong in itself.
     pub status: String,
     /// The rule, for programs.
@@ -24,7 +24,7 @@ pub struct Refused {
     pub governed_by: Option<JsonText>,
 }
 
-impl From<&Refusal> for Refused {
+impl From<&Refusal> for WireRefusal {
     fn from(refusal: &Refusal) -> Self {
         let text = serde_json::to_string(refusal).expect("a refusal is plain data");
         serde_json::from_str(&text).expect("the fields here are those of a refusal")
@@ -49,7 +49,7 @@ mod tests {
             .with_hint("do it yourself")
             .governed_by(governed_by);
         for refusal in [depth, Refusal::invalid("task", "is empty")] {
-            let here = serde_json::to_string(&Refused::from(&refusal)).unwrap();
+            let here = serde_json::to_string(&WireRefusal::from(&refusal)).unwrap();
             assert_eq!(here, serde_json::to_string(&refusal).unwrap());
         }
     }
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn a_later_rule_can_be_read() {
         let text = r#"{"status":"forbidden","code":"full_moon","message":"not tonight","x":1}"#;
-        let refused: Refused = serde_json::from_str(text).unwrap();
+        let refused: WireRefusal = serde_json::from_str(text).unwrap();
         assert_eq!(refused.code, "full_moon");
     }
 }

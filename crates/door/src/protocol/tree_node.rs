@@ -8,7 +8,7 @@ use super::Word;
 /// A run with what is below it, as a reader of any version sees it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RunNode {
+pub struct WireTreeNode {
     /// The run.
     pub run_id: RunId,
     /// Its address.
@@ -51,7 +51,7 @@ pub struct RunNode {
     pub not_removed: Option<String>,
     /// In the order in which they were asked for.
     #[serde(default)]
-    pub children: Vec<RunNode>,
+    pub children: Vec<WireTreeNode>,
     /// How many of its children are deleted and left out.
     #[serde(default, skip_serializing_if = "none")]
     pub deleted: u32,
@@ -67,7 +67,7 @@ pub struct EndReason {
     pub message: String,
 }
 
-impl From<&TreeNode> for RunNode {
+impl From<&TreeNode> for WireTreeNode {
     fn from(node: &TreeNode) -> Self {
         Self {
             run_id: node.run_id,

@@ -9,12 +9,12 @@ use crate::values::Source;
 
 /// The result itself; or, beyond what a fold may hold, its place in the request, by which it is read again.
 #[derive(Clone, Debug)]
-pub(crate) enum Held {
+pub(crate) enum KeptResult {
     Here(Payload),
     Elsewhere { place: u32, kind: ValueKind, size: u64 },
 }
 
-impl Held {
+impl KeptResult {
     /// The result, where it is here.
     pub(crate) fn here(&self) -> Option<&Payload> {
         match self {

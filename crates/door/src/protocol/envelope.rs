@@ -11,7 +11,7 @@ use super::Word;
 /// The envelope of a run, as a reader of any version sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Outcome {
+pub struct WireEnvelope {
     /// Where it stands. Nothing but `completed` is success.
     pub status: Word<RunStatus>,
     /// What it answered, whatever the ending: text as a JSON string, everything else as itself. Where it is large,
@@ -23,7 +23,7 @@ pub struct Outcome {
     pub name: Option<String>,
     /// Why it is not a success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<OutcomeError>,
+    pub error: Option<WireEnvelopeError>,
     /// Whether `data` is only what there was when it failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
@@ -46,7 +46,7 @@ pub struct Outcome {
 /// An ending that is no success.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct OutcomeError {
+pub struct WireEnvelopeError {
     /// The typed reason.
     pub code: String,
     /// The reason in words.
@@ -59,20 +59,20 @@ pub struct OutcomeError {
     pub parent_can_retry: bool,
 }
 
-impl Outcome {
+impl WireEnvelope {
     /// The answer as text, where it is text.
     pub fn text(&self) -> Option<String> {
         serde_json::from_str(self.data.as_ref()?.as_str()).ok()
     }
 }
 
-impl From<&Envelope> for Outcome {
+impl From<&Envelope> for WireEnvelope {
     fn from(envelope: &Envelope) -> Self {
         Self {
             status: envelope.status.into(),
             data: envelope.data.as_ref().map(payload_json),
             name: None,
-            error: envelope.error.as_ref().map(OutcomeError::from),
+            error: envelope.error.as_ref().map(WireEnvelopeError::from),
             partial: envelope.partial,
             session_key: envelope.session_key.clone(),
             run_id: envelope.run_id,
@@ -85,7 +85,7 @@ impl From<&Envelope> for Outcome {
     }
 }
 
-impl From<&EnvelopeError> for OutcomeError {
+impl From<&EnvelopeError> for WireEnvelopeError {
     fn from(error: &EnvelopeError) -> Self {
         Self {
             code: error.code.clone(),
@@ -135,7 +135,7 @@ mod tests {
             let key = SessionKey::parse("agent:main:subagent:a").unwrap();
             let run = RunId::from_uuid(Uuid::nil());
             let envelope = Envelope::of(&ending, key, run, AgentId::parse("main").unwrap(), 1);
-            let here = serde_json::to_string(&Outcome::from(&envelope)).unwrap();
+            let here = serde_json::to_string(&WireEnvelope::from(&envelope)).unwrap();
             assert_eq!(here, serde_json::to_string(&envelope).unwrap());
         }
     }

@@ -1,6 +1,6 @@
 //! The caller itself: where it stands, and what it may do.
 
-use offshoot_door::{AgentSummary, BudgetLeft, CallError, CallerWord, Standing};
+use offshoot_door::{AgentSummary, BudgetLeft, CallError, CallerWord, StatusAnswer};
 use offshoot_model::{BudgetGrant, RunId};
 use offshoot_spawner::SpawnAllowance;
 
@@ -8,14 +8,14 @@ use super::TreeService;
 
 impl TreeService {
     /// Where a session stands.
-    pub(super) async fn standing(&self, caller: RunId) -> Result<Standing, CallError> {
+    pub(super) async fn status(&self, caller: RunId) -> Result<StatusAnswer, CallError> {
         let asking = self.agents.session(caller).await?;
         let SpawnAllowance { budget, agents } = self.agents.spawn_allowance(caller).await?;
         let grant = &asking.grant;
         let may_spawn =
             grant.may_spawn && asking.depth < grant.max_depth && grant.tools.permits("spawn");
         let summary = |(id, description)| AgentSummary { id, description };
-        Ok(Standing {
+        Ok(StatusAnswer {
             caller: CallerWord::Run,
             run_id: Some(caller),
             session_key: Some(asking.key),

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::load;
 
 /// What somebody has set for a root of an agent, by key.
-pub(crate) type Held = BTreeMap<String, Value>;
+pub(crate) type RecordedSettings = BTreeMap<String, Value>;
 
 /// What is said where a setting is not what it was, and what becomes of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(crate) fn name(key: &str) -> String {
 }
 
 /// What somebody has set.
-pub(crate) fn held(config: &Config, agent: &AgentId) -> Held {
+pub(crate) fn recorded_settings(config: &Config, agent: &AgentId) -> RecordedSettings {
     let settings = config.resolve(agent);
     let set = settings.filter(|(_, set)| set.origin != Origin::BuiltIn && !set.value.is_null());
     set.map(|(key, set)| (key, set.value)).collect()
@@ -46,11 +46,11 @@ pub(crate) fn held(config: &Config, agent: &AgentId) -> Held {
 
 /// What differs today.
 pub(crate) fn changes(
-    was: &Held,
+    was: &RecordedSettings,
     config: &Config,
     agent: &AgentId,
 ) -> Result<Vec<Change>, Failure> {
-    let is = held(config, agent);
+    let is = recorded_settings(config, agent);
     let mut changes = Vec::new();
     let limits = SubagentSettings::limits();
     let limit = |key: &&String| limits.contains(key);
@@ -124,7 +124,7 @@ mod tests {
     #[track_caller]
     fn check(was: Value, is: Value, expected: &[&str]) {
         let agent = AgentId::main();
-        let was = held(&config(&was), &agent);
+        let was = recorded_settings(&config(&was), &agent);
         let found = changes(&was, &config(&is), &agent).expect("both can be read");
         let found: Vec<String> = found.iter().map(ToString::to_string).collect();
         assert_eq!(found, expected);

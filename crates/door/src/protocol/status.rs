@@ -13,7 +13,7 @@ pub struct Status {}
 /// The answer to `status`. What no setting bounds is absent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Standing {
+pub struct StatusAnswer {
     /// A run, or the operator.
     pub caller: CallerWord,
     /// The run.

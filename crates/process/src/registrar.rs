@@ -8,7 +8,7 @@ use crate::Identity;
 /// The host of a plugin. Plugin and host each have a copy of this crate, in one process: the host's may adopt orphans and
 /// has the keeper, so it has to know what the plugin's starts. Its side is
 /// [`Processes::guest_starting`](crate::Processes::guest_starting) and what follows there.
-pub trait Landlord: fmt::Debug + Send + Sync {
+pub trait ProcessRegistrar: fmt::Debug + Send + Sync {
     /// A process is about to be started. [`started`](Self::started) or [`not_started`](Self::not_started) follows. Answers
     /// what stands first in the value of [`MARK_VARIABLE`](crate::MARK_VARIABLE) for it.
     fn starting(&self) -> Option<String>;

@@ -301,10 +301,10 @@ ask("spawn_many")
 ask("spawn", task="z", cwd="here")
 "#,
     );
-    let (standing, answers) = answers.split_first().expect("answers");
-    assert_eq!((&standing["depth"], &standing["maySpawn"]), (&json!(0), &json!(true)));
-    assert_eq!(standing["budget"], json!({ "tokens": 1000 }));
-    assert_eq!(standing["agents"], json!([{ "id": "main" }]));
+    let (status, answers) = answers.split_first().expect("answers");
+    assert_eq!((&status["depth"], &status["maySpawn"]), (&json!(0), &json!(true)));
+    assert_eq!(status["budget"], json!({ "tokens": 1000 }));
+    assert_eq!(status["agents"], json!([{ "id": "main" }]));
     let progress: Vec<&Value> = answers.iter().filter(|it| it["total"].is_number()).collect();
     // Whoever has the answer need not hear how it went at last.
     assert!(!progress.is_empty() && progress.iter().all(|it| it["total"] == 3), "{answers:?}");

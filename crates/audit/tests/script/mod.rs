@@ -11,19 +11,19 @@ use offshoot_model::{
 use crate::{admitted, cast, record};
 
 /// A tree that is told step by step: a root, and runs below it by their numbers.
-struct Told {
+struct Script {
     events: Vec<Event>,
 }
 
-impl Told {
+impl Script {
     /// A root of the agent `main` that runs, and whose spawns are held to these rules.
     fn of(rules: Rules) -> Self {
-        let mut told = Self { events: Vec::new() };
+        let mut script = Self { events: Vec::new() };
         let rules = Rules { max_concurrent: 8, max_spawns: 100, ..rules };
         let root = Admitted { rules: Some(Arc::new(rules)), ..Self::admission(0, None, "main", 0) };
-        told.at(0, 0, EventKind::Admitted(Box::new(root)));
-        told.starts(0, 0);
-        told
+        script.at(0, 0, EventKind::Admitted(Box::new(root)));
+        script.starts(0, 0);
+        script
     }
 
     fn run(number: u8) -> RunId {
@@ -121,10 +121,10 @@ fn said() -> Rules {
 const DONE: Reason = Reason::Completed { exit_code: Some(0) };
 
 #[track_caller]
-fn tell(what: &str, rules: Rules, tell: impl FnOnce(&mut Told), expected: &[Rule]) {
-    let mut told = Told::of(rules);
-    tell(&mut told);
-    let breaches = Audit::of(&told.events).breaches;
+fn tell(what: &str, rules: Rules, tell: impl FnOnce(&mut Script), expected: &[Rule]) {
+    let mut script = Script::of(rules);
+    tell(&mut script);
+    let breaches = Audit::of(&script.events).breaches;
     let rules: Vec<Rule> = breaches.iter().map(|breach| breach.rule).collect();
     assert_eq!(rules, expected, "{what}: {breaches:#?}");
 }
@@ -133,13 +133,13 @@ fn tell(what: &str, rules: Rules, tell: impl FnOnce(&mut Told), expected: &[Rule
 fn time_is_counted_again() {
     // One child with so many seconds that lends its slot for as long as it likes.
     let lives = |seconds: u64, ends: u64| {
-        move |told: &mut Told| {
-            told.child(1, 0, 0, "b", 1);
-            told.grant(1).run_timeout_seconds = seconds;
-            told.starts(1, 10);
-            told.at(1, 20, EventKind::Waiting);
-            told.at(1, 2_000, EventKind::Returned);
-            told.ends(1, 2_000 + ends, DONE);
+        move |script: &mut Script| {
+            script.child(1, 0, 0, "b", 1);
+            script.grant(1).run_timeout_seconds = seconds;
+            script.starts(1, 10);
+            script.at(1, 20, EventKind::Waiting);
+            script.at(1, 2_000, EventKind::Returned);
+            script.ends(1, 2_000 + ends, DONE);
         }
     };
     tell("within its time", said(), lives(100, 80), &[]);
@@ -147,13 +147,13 @@ fn time_is_counted_again() {
     tell("after its time", said(), lives(100, 500), &[Rule::Time]);
     tell("by an older version", Rules::default(), lives(100, 500), &[]);
     let stopped = |reason: Reason, second: u64| {
-        move |told: &mut Told| {
-            told.child(1, 0, 0, "b", 1);
-            told.grant(1).run_timeout_seconds = 100;
-            told.grant(1).idle_timeout_seconds = 50;
-            told.starts(1, 10);
-            told.at(1, second, EventKind::Stopping { reason: Box::new(reason.clone()) });
-            told.ends(1, second + 1, reason);
+        move |script: &mut Script| {
+            script.child(1, 0, 0, "b", 1);
+            script.grant(1).run_timeout_seconds = 100;
+            script.grant(1).idle_timeout_seconds = 50;
+            script.starts(1, 10);
+            script.at(1, second, EventKind::Stopping { reason: Box::new(reason.clone()) });
+            script.ends(1, second + 1, reason);
         }
     };
     let timeout = |seconds| Reason::Timeout { seconds };
@@ -173,20 +173,20 @@ fn time_is_counted_again() {
 #[test]
 fn what_a_run_does_while_it_waits_counts_against_its_time() {
     let works = |cpu_ms: u64, wait_ms: u64, stopped: bool| {
-        move |told: &mut Told| {
-            told.child(1, 0, 0, "b", 1);
-            told.grant(1).run_timeout_seconds = 100;
-            told.starts(1, 10);
-            told.at(1, 20, EventKind::Waiting);
-            told.at(1, 40, EventKind::Returned);
-            told.at(1, 40, EventKind::BusyWaiting { cpu_ms, wait_ms });
+        move |script: &mut Script| {
+            script.child(1, 0, 0, "b", 1);
+            script.grant(1).run_timeout_seconds = 100;
+            script.starts(1, 10);
+            script.at(1, 20, EventKind::Waiting);
+            script.at(1, 40, EventKind::Returned);
+            script.at(1, 40, EventKind::BusyWaiting { cpu_ms, wait_ms });
             if stopped {
                 let reason = Box::new(Reason::Timeout { seconds: 100 });
-                told.at(1, 40, EventKind::Stopping { reason });
+                script.at(1, 40, EventKind::Stopping { reason });
             } else {
-                told.at(1, 41, EventKind::Reported { text: "on".into() });
+                script.at(1, 41, EventKind::Reported { text: "on".into() });
             }
-            told.ends(1, 41, if stopped { Reason::Timeout { seconds: 100 } } else { DONE });
+            script.ends(1, 41, if stopped { Reason::Timeout { seconds: 100 } } else { DONE });
         }
     };
     tell("it has time left", said(), works(60_000, 20_000, false), &[]);
@@ -195,14 +195,14 @@ fn what_a_run_does_while_it_waits_counts_against_its_time() {
     tell("by an older version", Rules::default(), works(90_000, 20_000, false), &[]);
     tell("its time is not over", said(), works(60_000, 20_000, true), &[Rule::Time]);
     tell("it was at rest", said(), works(2_000, 20_000, false), &[Rule::Time]);
-    let before = |told: &mut Told| {
-        told.child(1, 0, 0, "b", 1);
-        told.at(1, 1, EventKind::BusyWaiting { cpu_ms: 900, wait_ms: 1_000 });
+    let before = |script: &mut Script| {
+        script.child(1, 0, 0, "b", 1);
+        script.at(1, 1, EventKind::BusyWaiting { cpu_ms: 900, wait_ms: 1_000 });
     };
     tell("nothing of it ran", said(), before, &[Rule::States]);
-    let mut told = Told::of(said());
-    works(60_000, 20_000, false)(&mut told);
-    let busy = Audit::of(&told.events).busy_waiting;
+    let mut script = Script::of(said());
+    works(60_000, 20_000, false)(&mut script);
+    let busy = Audit::of(&script.events).busy_waiting;
     assert_eq!(
         busy.iter().map(|busy| (busy.times, busy.cpu_ms, busy.wait_ms)).collect::<Vec<_>>(),
         [(1, 60_000, 20_000)]
@@ -213,19 +213,19 @@ fn what_a_run_does_while_it_waits_counts_against_its_time() {
 fn nothing_begins_after_the_deadline() {
     let rules = Rules { deadline_seconds: Some(100), ..Rules::default() };
     let later = |second: u64, reopened: Option<u64>| {
-        move |told: &mut Told| {
+        move |script: &mut Script| {
             if let Some(second) = reopened {
-                told.at(0, second, EventKind::Reopened);
+                script.at(0, second, EventKind::Reopened);
                 let continues = true;
-                told.at(
+                script.at(
                     0,
                     second,
                     EventKind::Resumed { attempt: 2, continues, after: None, wait_ms: None },
                 );
-                told.starts(0, second);
+                script.starts(0, second);
             }
-            told.child(1, second, 0, "b", 1);
-            told.starts(1, second);
+            script.child(1, second, 0, "b", 1);
+            script.starts(1, second);
         }
     };
     tell("before it", rules, later(90, None), &[]);
@@ -238,22 +238,22 @@ fn nothing_begins_after_the_deadline() {
 fn caps_of_an_agent_count_what_is_strictly_below_it() {
     // The first of three below `b`, in a line, lends its slot or does not; another agent runs elsewhere.
     let below = |change: fn(&mut Rules), lends: bool| {
-        move |told: &mut Told| {
-            told.child(1, 1, 0, "b", 1);
-            told.rules(1, change);
-            told.starts(1, 1);
-            told.child(5, 1, 0, "c", 1);
-            told.starts(5, 1);
+        move |script: &mut Script| {
+            script.child(1, 1, 0, "b", 1);
+            script.rules(1, change);
+            script.starts(1, 1);
+            script.child(5, 1, 0, "c", 1);
+            script.starts(5, 1);
             for number in [2, 3] {
-                told.child(number, 1, 1, "c", 2);
+                script.child(number, 1, 1, "c", 2);
             }
-            told.starts(2, 1);
-            told.child(4, 1, 2, "c", 3);
+            script.starts(2, 1);
+            script.child(4, 1, 2, "c", 3);
             if lends {
-                told.at(2, 1, EventKind::Waiting);
+                script.at(2, 1, EventKind::Waiting);
             }
-            told.starts(3, 1);
-            told.starts(4, 1);
+            script.starts(3, 1);
+            script.starts(4, 1);
         }
     };
     let at_once: fn(&mut Rules) = |rules| rules.max_concurrent = 2;
@@ -268,26 +268,26 @@ fn caps_of_an_agent_count_what_is_strictly_below_it() {
     tell("two of one on a level", said(), below(per_level, false), &[Rule::Concurrency]);
     let same: fn(&mut Rules) = |rules| rules.max_children = Some(7);
     tell("no cap of its own", said(), below(same, false), &[]);
-    let comes_back = |told: &mut Told| {
-        below(at_once, true)(told);
+    let comes_back = |script: &mut Script| {
+        below(at_once, true)(script);
         // It goes on in debt, and nothing starts until that is paid.
-        told.at(2, 2, EventKind::Returned);
-        told.child(6, 2, 1, "c", 2);
-        told.ends(3, 2, DONE);
-        told.deliver(3, 2);
-        told.starts(6, 2);
+        script.at(2, 2, EventKind::Returned);
+        script.child(6, 2, 1, "c", 2);
+        script.ends(3, 2, DONE);
+        script.deliver(3, 2);
+        script.starts(6, 2);
     };
     tell("after a return in debt", said(), comes_back, &[Rule::Concurrency]);
-    let anew = |told: &mut Told| {
-        below(at_once, false)(told);
-        told.at(0, 3, EventKind::Reopened);
+    let anew = |script: &mut Script| {
+        below(at_once, false)(script);
+        script.at(0, 3, EventKind::Reopened);
         for number in [2, 3] {
-            told.at(
+            script.at(
                 number,
                 3,
                 EventKind::Resumed { attempt: 2, continues: true, after: None, wait_ms: None },
             );
-            told.starts(number, 3);
+            script.starts(number, 3);
         }
     };
     tell("a new supervisor counts from zero", said(), anew, &[Rule::Concurrency]);
@@ -296,16 +296,16 @@ fn caps_of_an_agent_count_what_is_strictly_below_it() {
 #[test]
 fn nothing_begins_below_an_agent_after_its_deadline() {
     let later = |second: u64, first: u64| {
-        move |told: &mut Told| {
-            told.child(1, 1, 0, "b", 1);
-            told.rules(1, |rules| rules.deadline_seconds = Some(100));
-            told.starts(1, 1);
-            told.child(2, first, 1, "c", 2);
-            told.starts(2, first);
-            told.child(3, second, 2, "c", 3);
-            told.starts(3, second);
-            told.child(4, second, 0, "c", 1);
-            told.starts(4, second);
+        move |script: &mut Script| {
+            script.child(1, 1, 0, "b", 1);
+            script.rules(1, |rules| rules.deadline_seconds = Some(100));
+            script.starts(1, 1);
+            script.child(2, first, 1, "c", 2);
+            script.starts(2, first);
+            script.child(3, second, 2, "c", 3);
+            script.starts(3, second);
+            script.child(4, second, 0, "c", 1);
+            script.starts(4, second);
         }
     };
     tell("before it", said(), later(990, 900), &[]);
@@ -316,12 +316,12 @@ fn nothing_begins_below_an_agent_after_its_deadline() {
 fn no_child_has_more_time_than_its_parent_may_give() {
     // What `b` was given, and its child.
     let given = |parent: u64, child: u64| {
-        move |told: &mut Told| {
-            told.child(1, 1, 0, "b", 1);
-            told.grant(1).run_timeout_seconds = parent;
-            told.starts(1, 1);
-            told.child(2, 1, 1, "c", 2);
-            told.grant(2).run_timeout_seconds = child;
+        move |script: &mut Script| {
+            script.child(1, 1, 0, "b", 1);
+            script.grant(1).run_timeout_seconds = parent;
+            script.starts(1, 1);
+            script.child(2, 1, 1, "c", 2);
+            script.grant(2).run_timeout_seconds = child;
         }
     };
     let rules = Rules { run_timeout_seconds: Some(50), ..said() };
@@ -334,9 +334,9 @@ fn no_child_has_more_time_than_its_parent_may_give() {
     let endless = Rules { run_timeout_seconds: Some(0), ..said() };
     tell("none of any", endless, given(0, 0), &[]);
     tell("none below one that was given some", endless, given(40, 0), &[Rule::Time]);
-    let raised = |told: &mut Told| {
-        given(50, 60)(told);
-        told.rules(1, |rules| rules.run_timeout_seconds = Some(60));
+    let raised = |script: &mut Script| {
+        given(50, 60)(script);
+        script.rules(1, |rules| rules.run_timeout_seconds = Some(60));
     };
     tell("its own value replaces what is built in", rules, raised, &[]);
 }
@@ -345,15 +345,15 @@ fn no_child_has_more_time_than_its_parent_may_give() {
 fn times_by_a_clock_that_was_set_back_are_not_judged() {
     let rules = Rules { deadline_seconds: Some(100), ..said() };
     let child = |late: u64, after: u64| {
-        move |told: &mut Told| {
-            told.child(1, 1, 0, "b", 1);
-            told.grant(1).run_timeout_seconds = 100;
-            told.starts(1, 1);
-            told.at(1, late, EventKind::Waiting);
-            told.at(1, after, EventKind::Returned);
+        move |script: &mut Script| {
+            script.child(1, 1, 0, "b", 1);
+            script.grant(1).run_timeout_seconds = 100;
+            script.starts(1, 1);
+            script.at(1, late, EventKind::Waiting);
+            script.at(1, after, EventKind::Returned);
             let reason = Box::new(Reason::Timeout { seconds: 100 });
-            told.at(1, after, EventKind::Stopping { reason });
-            told.child(2, after, 0, "b", 1);
+            script.at(1, after, EventKind::Stopping { reason });
+            script.child(2, after, 0, "b", 1);
         }
     };
     tell("forward", rules, child(300, 300), &[Rule::Time, Rule::Time]);
@@ -364,17 +364,17 @@ fn times_by_a_clock_that_was_set_back_are_not_judged() {
 #[test]
 fn agents_and_depths_are_those_that_were_granted() {
     let agent = |name: &'static str| {
-        move |told: &mut Told| {
-            told.grant(0).agents.retain(|agent| agent.as_str() != "c");
-            told.child(1, 1, 0, name, 1);
+        move |script: &mut Script| {
+            script.grant(0).agents.retain(|agent| agent.as_str() != "c");
+            script.child(1, 1, 0, name, 1);
         }
     };
     tell("its own", said(), agent("main"), &[]);
     tell("one that it may name", said(), agent("b"), &[]);
     tell("one that it may not name", said(), agent("c"), &[Rule::Agents]);
-    let deeper = |told: &mut Told| {
-        told.child(1, 1, 0, "b", 1);
-        told.grant(1).max_depth = 5;
+    let deeper = |script: &mut Script| {
+        script.child(1, 1, 0, "b", 1);
+        script.grant(1).max_depth = 5;
     };
     tell("by its own settings", said(), deeper, &[]);
     let rules = Rules { max_depth: Some(3), ..said() };
@@ -383,10 +383,10 @@ fn agents_and_depths_are_those_that_were_granted() {
 
 #[test]
 fn chains_that_go_round_in_circles_are_found() {
-    let chain = |told: &mut Told| {
+    let chain = |script: &mut Script| {
         for (number, agent) in (1..).zip(["main", "b", "main"]) {
-            told.child(number, 1, number - 1, agent, number.into());
-            told.starts(number, 1);
+            script.child(number, 1, number - 1, agent, number.into());
+            script.starts(number, 1);
         }
     };
     let most = |returns| Rules { max_returns: Some(returns), ..Rules::default() };
@@ -401,25 +401,25 @@ fn what_fails_again_and_again_is_left_alone() {
         Rules { breaker_failures: Some(2), breaker_cooldown_seconds: Some(60), ..Rules::default() };
     // Two that fail, and a third of the same agent.
     let third = |agent: &'static str, between: Reason, admitted: u64, starts: u64| {
-        move |told: &mut Told| {
+        move |script: &mut Script| {
             for (number, reason) in [(1, fault(false)), (2, between)] {
-                told.child(number, 1, 0, "b", 1);
-                told.starts(number, 1);
-                told.ends(number, 2, reason);
-                told.at(
+                script.child(number, 1, 0, "b", 1);
+                script.starts(number, 1);
+                script.ends(number, 2, reason);
+                script.at(
                     number,
                     2,
                     EventKind::Delivered {
                         delivery: DeliveryId::new(
                             &"agent:main:subagent:1".parse().expect("a key"),
-                            Told::run(number),
+                            Script::run(number),
                         ),
                         redelivered: false,
                     },
                 );
             }
-            told.child(3, admitted, 0, agent, 1);
-            told.starts(3, starts);
+            script.child(3, admitted, 0, agent, 1);
+            script.starts(3, starts);
         }
     };
     tell("another", rules, third("c", fault(false), 3, 3), &[]);
@@ -435,15 +435,15 @@ fn what_fails_again_and_again_is_left_alone() {
 fn attempts_are_counted_again() {
     let rules = Rules { retries: Some(2), ..Rules::default() };
     let attempts = |attempts: &'static [u32], retryable: bool, acts: bool| {
-        move |told: &mut Told| {
-            told.child(1, 1, 0, "b", 1);
-            told.starts(1, 1);
+        move |script: &mut Script| {
+            script.child(1, 1, 0, "b", 1);
+            script.starts(1, 1);
             if acts {
-                told.at(1, 1, EventKind::TurnEnded { answer: None, letters_taken: None });
+                script.at(1, 1, EventKind::TurnEnded { answer: None, letters_taken: None });
             }
             for attempt in attempts {
-                told.again(1, 2, *attempt, retryable);
-                told.starts(1, 3);
+                script.again(1, 2, *attempt, retryable);
+                script.starts(1, 3);
             }
         }
     };

@@ -7,7 +7,7 @@ use offshoot_door::{Client, ClientError};
 use tokio::sync::OnceCell;
 
 /// Where a server gets its client of the door from.
-pub enum Entrance {
+pub enum ClientSource {
     /// It has one.
     Open(Client),
     /// It gets one when it needs one for the first time, so that a client which only looks at the tools opens nothing.
@@ -21,17 +21,17 @@ pub type Opener = Box<dyn Fn() -> Opening + Send + Sync>;
 /// A client on its way.
 pub type Opening = Pin<Box<dyn Future<Output = Result<Client, ClientError>> + Send>>;
 
-/// An entrance that remembers that it was gone through.
-pub(crate) struct Doorway {
+/// A client that is made when it is used for the first time.
+pub(crate) struct LazyClient {
     client: OnceCell<Client>,
     opener: Option<Opener>,
 }
 
-impl Doorway {
-    pub(crate) fn new(entrance: Entrance) -> Self {
-        match entrance {
-            Entrance::Open(client) => Self { client: OnceCell::from(client), opener: None },
-            Entrance::Later(opener) => Self { client: OnceCell::new(), opener: Some(opener) },
+impl LazyClient {
+    pub(crate) fn new(source: ClientSource) -> Self {
+        match source {
+            ClientSource::Open(client) => Self { client: OnceCell::from(client), opener: None },
+            ClientSource::Later(opener) => Self { client: OnceCell::new(), opener: Some(opener) },
         }
     }
 
@@ -50,13 +50,13 @@ impl Doorway {
     }
 }
 
-impl From<Client> for Entrance {
+impl From<Client> for ClientSource {
     fn from(client: Client) -> Self {
         Self::Open(client)
     }
 }
 
-impl fmt::Debug for Entrance {
+impl fmt::Debug for ClientSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Open(_) => "Open",
