@@ -15,6 +15,7 @@ pub mod event;
 pub mod finished;
 pub mod group;
 pub mod launch;
+pub mod line;
 pub mod manifest;
 pub mod merge;
 pub mod orphans;

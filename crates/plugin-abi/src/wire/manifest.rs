@@ -34,10 +34,11 @@ pub struct Manifest {
 }
 
 /// What a panic does. A host takes in no plugin whose panic ends the process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Panic {
     /// It unwinds, and can be caught.
+    #[default]
     Unwind,
     /// It ends the process: `panic = "abort"`.
     Abort,
@@ -92,7 +93,11 @@ struct Document {
     must: Must,
     name: String,
     version: String,
+    /// A program need not say it: its package does.
+    #[serde(default)]
     abi: String,
+    /// A program has none.
+    #[serde(default)]
     panic: Panic,
     #[serde(default)]
     description: String,

@@ -1,0 +1,209 @@
+//! What a host reads.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::op;
+use crate::{AbiError, Outcome};
+
+/// One line of a plugin.
+#[derive(Debug)]
+pub enum Line<'a> {
+    /// An answer to the request of this number.
+    Answer(u64, Result<Answered<'a>, AbiError>),
+    /// A request, with its number where it wants an answer, and the run or merge that makes it.
+    Request {
+        /// Under which it is to be answered.
+        id: Option<u64>,
+        /// The run or the merge; none where it is the plugin itself.
+        of: Option<u64>,
+        /// What is asked.
+        asked: Asked<'a>,
+    },
+}
+
+/// What was answered.
+#[derive(Clone, Copy, Debug)]
+pub struct Answered<'a> {
+    /// The document.
+    pub ok: &'a RawValue,
+    /// Of an outcome: the answer of the run.
+    pub body: Option<&'a RawValue>,
+}
+
+/// What a plugin asks or tells.
+#[derive(Debug)]
+pub enum Asked<'a> {
+    /// An event: its kind, and its payload as it crosses.
+    Event(u32, Cow<'a, str>),
+    /// A child, by its document.
+    Spawn(&'a str),
+    /// An operation by its name, and its arguments.
+    Call(Cow<'a, str>, &'a str),
+    /// A line for the log.
+    Log {
+        /// From 1 (error) to 5 (trace).
+        level: u32,
+        /// The part of the plugin.
+        target: Cow<'a, str>,
+        /// What.
+        message: Cow<'a, str>,
+        /// A JSON object, or empty.
+        fields: &'a str,
+    },
+    /// Something that a later version of the protocol has.
+    Unknown(Cow<'a, str>),
+}
+
+#[derive(Deserialize)]
+struct Document<'a> {
+    #[serde(default)]
+    id: Option<u64>,
+    #[serde(default, borrow)]
+    op: Option<Cow<'a, str>>,
+    #[serde(default)]
+    of: Option<u64>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    ok: Option<&'a RawValue>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    body: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    error: Option<Failure<'a>>,
+    #[serde(default)]
+    kind: Option<u32>,
+    #[serde(default, borrow)]
+    payload: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    request: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    name: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    args: Option<&'a RawValue>,
+    #[serde(default)]
+    level: Option<u32>,
+    #[serde(default, borrow)]
+    target: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    message: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    fields: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Failure<'a> {
+    #[serde(default = "failed")]
+    code: u32,
+    message: String,
+    #[serde(default, borrow)]
+    details: Option<&'a RawValue>,
+}
+
+fn failed() -> u32 {
+    AbiError::FAILED
+}
+
+/// A value that is null is there.
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// The meaning of a line.
+///
+/// # Errors
+/// [`AbiError::INVALID`] where it has none.
+pub fn read(line: &str) -> Result<Line<'_>, AbiError> {
+    let invalid = |why: String| AbiError::new(AbiError::INVALID, why);
+    let document: Document<'_> =
+        serde_json::from_str(line).map_err(|error| invalid(error.to_string()))?;
+    let Document { id, op: Some(name), of, .. } = document else {
+        let answer = match (document.ok, document.error) {
+            (Some(ok), None) => Ok(Answered { ok, body: document.body }),
+            (None, Some(error)) => Err(AbiError {
+                code: error.code,
+                message: error.message.into(),
+                detail_json: error.details.map_or("", RawValue::get).into(),
+            }),
+            _ => return Err(invalid("it has neither `op`, `ok` nor `error`".to_owned())),
+        };
+        let id = document.id.ok_or_else(|| invalid("an answer has an `id`".to_owned()))?;
+        return Ok(Line::Answer(id, answer));
+    };
+    let lacks = |what: &str| invalid(format!("`{name}` without `{what}`"));
+    let asked = match &*name {
+        op::EVENT => {
+            let kind = document.kind.ok_or_else(|| lacks("kind"))?;
+            let payload = document.payload.ok_or_else(|| lacks("payload"))?.get();
+            // Text crosses bare; everything else is a document.
+            let payload = match serde_json::from_str::<String>(payload) {
+                Ok(text) => Cow::Owned(text),
+                Err(_) => Cow::Borrowed(payload),
+            };
+            Asked::Event(kind, payload)
+        }
+        op::SPAWN => Asked::Spawn(document.request.ok_or_else(|| lacks("request"))?.get()),
+        op::CALL => Asked::Call(
+            document.name.ok_or_else(|| lacks("name"))?,
+            document.args.map_or("{}", RawValue::get),
+        ),
+        op::LOG => Asked::Log {
+            level: document.level.unwrap_or(3),
+            target: document.target.unwrap_or_default(),
+            message: document.message.ok_or_else(|| lacks("message"))?,
+            fields: document.fields.map_or("", RawValue::get),
+        },
+        _ => Asked::Unknown(name),
+    };
+    Ok(Line::Request { id, of, asked })
+}
+
+impl Answered<'_> {
+    /// The outcome of a run. Its answer is the member `body` of the line: text for `text`, any JSON for `json`, and text of
+    /// Base64 for `bytes`.
+    ///
+    /// # Errors
+    /// [`AbiError::INVALID`] where the body is not what the head says.
+    pub fn outcome(&self) -> Result<Outcome, AbiError> {
+        #[derive(Deserialize)]
+        struct Head {
+            #[serde(default)]
+            output: Value,
+        }
+        let head_json = self.ok.get();
+        let head: Head = super::super::from_json(head_json, "outcome")?;
+        let body = match (head.output.as_str(), self.body) {
+            (_, None) => Vec::new(),
+            (Some("json"), Some(body)) => body.get().as_bytes().to_vec(),
+            (output, Some(body)) => {
+                let text: String = super::super::from_json(body.get(), "outcome: its body")?;
+                match output {
+                    Some("text" | "none") | None => text.into_bytes(),
+                    Some(_) => data_encoding::BASE64.decode(text.as_bytes()).map_err(|error| {
+                        let message = format!("outcome: its body is not Base64: {error}");
+                        AbiError::new(AbiError::INVALID, message)
+                    })?,
+                }
+            }
+        };
+        Ok(Outcome { head_json: head_json.into(), body: body.into() })
+    }
+
+    /// The answer to a result that was pushed, where the merge needs no more of them: the member `answer` of the document.
+    ///
+    /// # Errors
+    /// [`AbiError::INVALID`] where the document is none.
+    pub fn early(&self) -> Result<Option<String>, AbiError> {
+        #[derive(Deserialize)]
+        struct Pushed<'a> {
+            #[serde(default, borrow, deserialize_with = "present")]
+            answer: Option<&'a RawValue>,
+        }
+        let pushed: Pushed<'_> = serde_json::from_str(self.ok.get())
+            .map_err(|error| AbiError::new(AbiError::INVALID, format!("push: {error}")))?;
+        Ok(pushed.answer.map(|answer| answer.get().to_owned()))
+    }
+}
