@@ -10,9 +10,7 @@ use std::sync::Arc;
 use offshoot_config::{Config, Origin};
 use offshoot_host::Plugins;
 use offshoot_model::ContentHash;
-use offshoot_plugin_host::{
-    Candidate, PACKAGE_FILE, Package, Place, PlaceOrigin, Search, trust_digest,
-};
+use offshoot_plugin_host::{Candidate, PACKAGE_FILE, Place, PlaceOrigin, Search, trust_digest};
 
 use crate::environment::SYSTEM_PLUGINS;
 use crate::failure::Failure;
@@ -59,17 +57,19 @@ pub(crate) fn trusted(
     if let Some(digest) = trusted.plugin(&folder) {
         return Ok(Some(digest));
     }
-    let library = candidate.package.as_ref().ok().and_then(Package::library);
+    let package = candidate.package.as_ref().ok();
     if candidate.origin == PlaceOrigin::Project
-        && let Some(library) = library
+        && let Some(package) = package
+        && let Ok(code) = package.code(&folder)
         && let Some(project) = Project::nearest(&folder)?
         && let Ok(folder) = folder.strip_prefix(&project.folder)
         && let (Trust::Trusted, Some(reading)) = trusted.judge(&project)?
     {
         // The hashes of the files are those of the reading that was judged, whatever becomes of the files meanwhile.
         let hash = |file: &Path| reading.hash(&folder.join(file));
-        let covered = hash(Path::new(PACKAGE_FILE)).zip(hash(&library.path));
-        return Ok(covered.map(|(package, library)| trust_digest(package, library)));
+        let hashes = code.into_iter().map(|file| hash(&file).map(|hash| (file, hash)));
+        let covered = hash(Path::new(PACKAGE_FILE)).zip(hashes.collect::<Option<Vec<_>>>());
+        return Ok(covered.map(|(text, hashes)| trust_digest(text, package.code_digest(&hashes))));
     }
     Ok(None)
 }

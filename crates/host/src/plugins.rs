@@ -196,7 +196,8 @@ impl Plugins {
 
     fn load(&self, checked: &Checked, extent: &Extent) -> Result<Arc<Plugin>, HostError> {
         let mut vetted = VettedLibraries::read(&self.environment);
-        if !vetted.contains(&checked.digest()) {
+        // A program has a process of its own in any case.
+        if !checked.is_program() && !vetted.contains(&checked.digest()) {
             self.reporter.detail(format_args!("trying out {}", checked.path().display()));
             self.describe(checked, extent)?;
             vetted.add(checked.digest());
@@ -210,8 +211,11 @@ impl Plugins {
                 _ => reporter.detail(format_args!("{target}: {message}")),
             }
         };
-        let surroundings =
-            Surroundings { log: Some(Arc::new(log)), processes: Some(self.processes()?) };
+        let surroundings = Surroundings {
+            log: Some(Arc::new(log)),
+            processes: Some(self.processes()?),
+            environment: self.environment.variables.clone(),
+        };
         let settings = self.settings(checked);
         Ok(Plugin::load(checked, surroundings, &settings)?)
     }

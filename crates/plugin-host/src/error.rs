@@ -152,6 +152,14 @@ pub enum PluginError {
         /// What the system says.
         why: String,
     },
+    /// The program of a plugin cannot be started.
+    #[error("the plugin {} cannot be started: {why}", path.display())]
+    NotStarted {
+        /// Its `plugin.toml`.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// A library of another kind.
     #[error("{} is no plugin: {why}", path.display())]
     NotAPlugin {
@@ -316,6 +324,9 @@ impl PluginError {
             }
             Self::NotOpened { .. } => {
                 "`ldd` shows which libraries it needs; build it on this system, or for it".to_owned()
+            }
+            Self::NotStarted { .. } => {
+                "process.command in plugin.toml names a file of its folder, or a program on PATH".to_owned()
             }
             Self::NotAPlugin { .. } => {
                 format!("a plugin is a cdylib with `export_plugin!` of SDK {}.x", abi_version().major)

@@ -1,5 +1,6 @@
 //! Our side of the boundary: what plugins call. Nothing here blocks, and nothing here unwinds.
 
+use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -39,8 +40,10 @@ pub type Log = Arc<dyn Fn(LogLine<'_>) + Send + Sync>;
 pub struct Surroundings {
     /// Takes what they log; nobody listens where absent.
     pub log: Option<Log>,
-    /// Whose keeper ends the processes of plugins too, if this process is killed.
+    /// What starts plugins that are programs, and whose keeper ends the processes of plugins if this process is killed.
     pub processes: Option<Processes>,
+    /// The environment of plugins that are programs.
+    pub environment: Vec<(OsString, OsString)>,
 }
 
 /// The part of a plugin that tells what cannot be read.

@@ -1,4 +1,4 @@
-//! Finds, checks and loads plugins: runtimes and merges that third parties have made, as dynamic libraries.
+//! Finds, checks and loads plugins: runtimes and merges that third parties have made, as programs or dynamic libraries.
 //!
 //! ```text
 //!   Search ──▶ Candidate ──▶ Checked ──▶ try_out ──▶ Plugin ──▶ PluginRuntime, PluginMerge
@@ -21,7 +21,9 @@
 //! assert_eq!(error.to_string(), "there is no runtime `upper` among the plugins here");
 //! ```
 
+mod code;
 mod error;
+mod functions;
 mod guard;
 mod host;
 mod library;
@@ -30,6 +32,7 @@ mod merge;
 mod order;
 mod package;
 mod plugin;
+mod process;
 mod runtime;
 mod search;
 mod settings;
@@ -44,7 +47,7 @@ pub use merge::PluginMerge;
 pub use offshoot_plugin_abi::wire::manifest::{Manifest, MergeEntry, RuntimeEntry};
 pub use package::{
     AbiVersion, LibraryFile, NameError, PACKAGE_FILE, Package, PackageProblem, PackageProblems,
-    PluginName, target,
+    Per, PluginName, ProcessEntry, target,
 };
 pub use plugin::{Plugin, shutdown_all};
 pub use runtime::PluginRuntime;

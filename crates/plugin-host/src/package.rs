@@ -1,6 +1,7 @@
 //! `plugin.toml`: what a folder says that its plugin is. Read without running a byte of it.
 
 mod problem;
+mod program;
 mod read;
 
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use offshoot_model::ContentHash;
 
 pub use problem::{PackageProblem, PackageProblems};
+pub use program::{Per, ProcessEntry};
 
 /// The file's name, in the folder of the plugin.
 pub const PACKAGE_FILE: &str = "plugin.toml";
@@ -33,6 +35,8 @@ pub struct Package {
     pub merges: Vec<PluginName>,
     /// The library, by target: `x86_64-unknown-linux-gnu`.
     pub files: BTreeMap<String, LibraryFile>,
+    /// The program, where the plugin is no library.
+    pub process: Option<ProcessEntry>,
     /// The JSON Schema of its settings.
     pub config: Option<serde_json::Value>,
 }
@@ -96,7 +100,23 @@ impl Package {
                 .extend(file.digest.map(|digest| ("digest".to_owned(), text(&digest.to_string()))));
             (target.clone(), toml::Value::Table(entry))
         });
-        table.insert("files".into(), toml::Value::Table(files.collect()));
+        match &self.process {
+            None => drop(table.insert("files".into(), toml::Value::Table(files.collect()))),
+            Some(process) => {
+                let list = |items: Vec<toml::Value>| toml::Value::Array(items);
+                let command = process.command.iter().map(|word| text(word)).collect();
+                let files =
+                    process.files.iter().map(|file| text(&file.to_string_lossy())).collect();
+                let mut entry = toml::Table::new();
+                entry.insert("command".into(), list(command));
+                entry.insert("files".into(), list(files));
+                entry.insert("per".into(), text(process.per.word()));
+                entry.extend(
+                    process.digest.map(|digest| ("digest".to_owned(), text(&digest.to_string()))),
+                );
+                table.insert("process".into(), toml::Value::Table(entry));
+            }
+        }
         // What came from TOML goes back into it; JSON's null, which does not, cannot be in there.
         let config = self.config.as_ref().map(toml::Value::try_from).and_then(Result::ok);
         table.extend(config.map(|config| ("config".to_owned(), config)));

@@ -8,26 +8,29 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use offshoot_model::{ContentHash, JsonText};
+use offshoot_plugin_abi::AbiError;
 use offshoot_plugin_abi::abi_stable::std_types::RResult;
 use offshoot_plugin_abi::wire::manifest::{self, Manifest, Panic};
-use offshoot_plugin_abi::{AbiError, PluginRef};
 
+use crate::code::Code;
 use crate::error::PluginError;
+use crate::functions::Functions;
 use crate::host::{Log, Surroundings, host};
-use crate::load::{Opened, open};
+use crate::load::{Opened, abi_version, open};
 use crate::merge::PluginMerge;
 use crate::package::{AbiVersion, Package};
+use crate::process::Service;
 use crate::runtime::PluginRuntime;
 use crate::search::Checked;
 use crate::settings;
 
-/// A plugin whose library is open.
+/// A plugin whose library is open, or whose program is there to be started.
 pub struct Plugin {
     path: PathBuf,
     digest: ContentHash,
     abi: AbiVersion,
     manifest: Manifest,
-    pub(crate) module: PluginRef,
+    pub(crate) functions: Functions,
     /// Known since it began.
     log: OnceLock<Log>,
 }
@@ -70,16 +73,31 @@ impl Plugin {
                 false => Err(PluginError::Replaced { path: checked.path().to_owned() }),
             };
         }
-        let plugin = Self::open(checked)?;
+        let plugin = Self::open(checked, &surroundings)?;
         plugin.init(surroundings, config)?;
         Ok(Arc::clone(place.plugin.get_or_init(|| Arc::new(plugin))))
     }
 
-    /// Opens a library and asks it what it is, which is as far as looking goes.
-    pub(crate) fn open(checked: &Checked) -> Result<Self, PluginError> {
+    /// Opens a library or starts a program, and asks it what it is, which is as far as looking goes.
+    pub(crate) fn open(
+        checked: &Checked,
+        surroundings: &Surroundings,
+    ) -> Result<Self, PluginError> {
         let path = checked.path().to_owned();
-        let Opened { module, abi } = open(&path, checked.library.keep())?;
-        let json = module.describe()();
+        let (functions, abi) = match &checked.code {
+            Code::Library(library) => {
+                let Opened { module, abi } = open(&path, library.keep())?;
+                (Functions::Library(module), abi)
+            }
+            Code::Program(program) => {
+                let package = checked.package.as_ref();
+                let name = package.map_or("", |package| package.name.as_str());
+                let abi = package.map_or_else(abi_version, |package| package.abi);
+                (Functions::Program(Service::new(program, name, surroundings)?), abi)
+            }
+        };
+        let json = functions.describe().into_result();
+        let json = json.map_err(|error| refused(&path, "say what it is".to_owned(), &error))?;
         let manifest = manifest::decode(&json)
             .map_err(|error| refused(&path, "say what it is".to_owned(), &error))?;
         if manifest.panic == Panic::Abort {
@@ -89,7 +107,7 @@ impl Plugin {
         {
             return Err(PluginError::Disagrees { path, what });
         }
-        Ok(Self { path, digest: checked.digest(), abi, manifest, module, log: OnceLock::new() })
+        Ok(Self { path, digest: checked.digest(), abi, manifest, functions, log: OnceLock::new() })
     }
 
     pub(crate) fn init(
@@ -109,7 +127,7 @@ impl Plugin {
             let _ = self.log.set(Arc::clone(log));
         }
         let span = tracing::error_span!("plugin", name = %self.manifest.name);
-        match self.module.init()(host(surroundings, span), config.as_str().into()) {
+        match self.functions.init(host(surroundings, span), config.as_str()) {
             RResult::ROk(_) => {
                 let Self { manifest: Manifest { name, version, .. }, digest, path, .. } = self;
                 tracing::info!(%name, %version, %digest, ?path, "plugin loaded");
@@ -134,7 +152,7 @@ impl Plugin {
         self.abi
     }
 
-    /// The library.
+    /// The library, or the `plugin.toml` of a program.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -150,7 +168,7 @@ impl Plugin {
     ) -> Result<PluginRuntime, PluginError> {
         let entry = self.manifest.runtimes.iter().find(|entry| entry.name == name);
         let entry = entry.ok_or_else(|| self.has_no("runtime", name))?;
-        match self.module.runtime()(name.into(), config.as_str().into()) {
+        match self.functions.runtime(name, config.as_str()) {
             RResult::ROk(runtime) => {
                 Ok(PluginRuntime::new(Arc::clone(self), name, entry.abilities.clone(), runtime))
             }
@@ -172,7 +190,7 @@ impl Plugin {
         if !self.manifest.merges.iter().any(|entry| entry.name == name) {
             return Err(self.has_no("merge", name));
         }
-        match self.module.merge()(name.into(), config.as_str().into()) {
+        match self.functions.merge(name, config.as_str()) {
             RResult::ROk(merge) => Ok(PluginMerge::new(Arc::clone(self), name, merge)),
             RResult::RErr(error) => Err(self.refused(&format!("give the merge `{name}`"), &error)),
         }
@@ -184,7 +202,7 @@ impl Plugin {
     /// Where it says that something is left, or does not answer in time.
     pub async fn shutdown(&self, grace: Duration) -> Result<(), PluginError> {
         let milliseconds = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
-        let over = self.module.shutdown()(milliseconds);
+        let over = self.functions.shutdown(milliseconds);
         match tokio::time::timeout(grace + LINGER, over).await {
             Ok(RResult::ROk(_)) => Ok(()),
             Ok(RResult::RErr(error)) => Err(self.refused("end", &error)),
@@ -221,15 +239,15 @@ pub async fn shutdown_all(grace: Duration) -> Vec<PluginError> {
 /// In what a library is not what its package says.
 pub(crate) fn differs(package: &Package, manifest: &Manifest) -> Option<String> {
     if package.name.as_str() != manifest.name {
-        return Some(format!("the library calls itself `{}`", manifest.name));
+        return Some(format!("it calls itself `{}`", manifest.name));
     }
     if package.version != manifest.version {
         return Some(format!(
-            "the library is version {}, the package {}",
+            "it is version {}, the package {}",
             manifest.version, package.version
         ));
     }
-    let missing = |kind: &str, name: &str| Some(format!("the library has no {kind} `{name}`"));
+    let missing = |kind: &str, name: &str| Some(format!("it has no {kind} `{name}`"));
     for name in package.runtimes.iter().map(crate::package::PluginName::as_str) {
         if !manifest.runtimes.iter().any(|entry| entry.name == name) {
             return missing("runtime", name);

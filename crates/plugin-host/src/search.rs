@@ -7,17 +7,19 @@
 
 use std::fmt;
 use std::fs;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use offshoot_model::ContentHash;
 use serde::Serialize;
 
+use crate::code::Code;
 use crate::error::PluginError;
 use crate::guard;
 use crate::library::Library;
 use crate::load::abi_version;
 use crate::package::{PACKAGE_FILE, Package, target};
+use crate::process::Program;
 
 /// One folder to look in: a folder of plugins, or a plugin itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,8 +84,8 @@ pub struct Examined {
 /// A plugin that has passed everything that can be checked without running it.
 #[derive(Clone, Debug)]
 pub struct Checked {
-    pub(crate) library: Library,
-    /// What it says that it is; none for a bare file.
+    pub(crate) code: Code,
+    /// What it says that it is; none for a bare library.
     pub package: Option<Package>,
 }
 
@@ -189,7 +191,7 @@ impl Candidate {
         Self { name, folder, origin, package, package_hash, shadowed_by: None }
     }
 
-    /// Reads its library, and checks everything that can be checked without running it, but for trust.
+    /// Reads its library or its program, and checks everything that can be checked without running it, but for trust.
     ///
     /// # Errors
     /// The first thing that is wrong.
@@ -202,9 +204,12 @@ impl Candidate {
             let path = folder.join(PACKAGE_FILE);
             return Err(PluginError::Version { path, found: package.abi, ours });
         }
-        let library = library(&folder, &package)?;
-        let digest = trust_digest(package_hash, library.digest);
-        let checked = Checked { library, package: Some(package) };
+        let code = match &package.process {
+            Some(entry) => Code::Program(Program::read(&folder, &package, entry)?),
+            None => Code::Library(library(&folder, &package)?),
+        };
+        let digest = trust_digest(package_hash, code.digest());
+        let checked = Checked { code, package: Some(package) };
         Ok(Examined { name, folder, origin, digest, checked })
     }
 
@@ -251,36 +256,52 @@ impl Examined {
     }
 }
 
-/// The digest by which a plugin is trusted: of the hashes of its `plugin.toml` and of its library for this machine.
-pub fn trust_digest(package: ContentHash, library: ContentHash) -> ContentHash {
-    ContentHash::of(format!("{package}\n{library}\n").as_bytes())
+/// The digest by which a plugin is trusted: of the hash of its `plugin.toml` and of the digest of its code on this machine. See
+/// [`Package::code_digest`].
+pub fn trust_digest(package: ContentHash, code: ContentHash) -> ContentHash {
+    ContentHash::of(format!("{package}\n{code}\n").as_bytes())
 }
 
 impl Checked {
-    /// A bare file, for looking into it.
+    /// A plugin by its `plugin.toml`, or a bare library, for looking into it.
     ///
     /// # Errors
     /// The first thing that is wrong.
     pub fn file(path: &Path) -> Result<Self, PluginError> {
-        Ok(Self { library: Library::check(path)?, package: None })
+        match (path.file_name(), path.parent()) {
+            (Some(name), Some(folder)) if name == PACKAGE_FILE => {
+                Candidate::read(folder.to_owned(), PlaceOrigin::Flag).check(None)
+            }
+            _ => Ok(Self { code: Code::Library(Library::check(path)?), package: None }),
+        }
     }
 
-    /// The library. Absolute, without symbolic links.
+    /// The library, or the `plugin.toml` of a program. Absolute, without symbolic links.
     pub fn path(&self) -> &Path {
-        &self.library.path
+        self.code.path()
     }
 
-    /// Writes the library, as it was when it was checked.
+    /// True for a program: it is started in a process of its own in any case.
+    pub fn is_program(&self) -> bool {
+        matches!(self.code, Code::Program(_))
+    }
+
+    /// Writes the library or the files of the program into an empty folder, as they were when they were checked. Returns the
+    /// package that describes them there, with their digest.
     ///
     /// # Errors
-    /// Where it cannot be written.
-    pub fn write_to(&self, to: &mut impl Write) -> io::Result<u64> {
-        self.library.write_to(to)
+    /// Where they cannot be written.
+    ///
+    /// # Panics
+    /// For a bare library, which has no package.
+    pub fn write_into(&self, folder: &Path) -> io::Result<Package> {
+        let package = self.package.as_ref().expect("a folder has a package");
+        self.code.write_into(folder, package)
     }
 
-    /// What the library is, as a hash.
+    /// The digest of the library or of the files of the program.
     pub fn digest(&self) -> ContentHash {
-        self.library.digest
+        self.code.digest()
     }
 }
 

@@ -8,12 +8,14 @@ mod merge;
 mod probing;
 mod runtime;
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::JsonText;
+use offshoot_process::{Options, Processes};
 use offshoot_runtime::contract::{Note, Violation};
 use serde::{Deserialize, Serialize};
 
@@ -123,14 +125,18 @@ pub async fn check(
     }
 }
 
-/// Is the process that checks. Each line goes out before the next rule is tried.
+/// Is the process that checks. Each line goes out before the next rule is tried. A program is started with this environment.
 ///
 /// # Errors
 /// Where the order is none.
-pub async fn suite(order: &[u8], mut out: impl FnMut(&str)) -> Result<(), serde_json::Error> {
+pub async fn suite(
+    order: &[u8],
+    environment: Vec<(OsString, OsString)>,
+    mut out: impl FnMut(&str),
+) -> Result<(), serde_json::Error> {
     let Order { library, suite } = serde_json::from_slice(order)?;
     let mut book = Book { out: &mut out };
-    if let Err(error) = run(&library, &suite, &mut book).await {
+    if let Err(error) = run(&library, &suite, environment, &mut book).await {
         book.write(&Line::Unusable {
             message: error.to_string(),
             hint: error.hint(),
@@ -143,11 +149,13 @@ pub async fn suite(order: &[u8], mut out: impl FnMut(&str)) -> Result<(), serde_
 async fn run(
     library: &std::path::Path,
     suite: &Suite,
+    environment: Vec<(OsString, OsString)>,
     book: &mut Book<'_>,
 ) -> Result<(), PluginError> {
     let checked = Checked::file(library)?;
-    let plugin = Arc::new(Plugin::open(&checked)?);
-    plugin.init(Surroundings::default(), &suite.config)?;
+    let surroundings = surroundings(&checked, environment)?;
+    let plugin = Arc::new(Plugin::open(&checked, &surroundings)?);
+    plugin.init(surroundings, &suite.config)?;
     let probing = probing::check(&plugin, suite, book).await;
     for (name, config) in &suite.runtimes {
         runtime::check(&plugin, name, config, suite, probing, book).await;
@@ -170,6 +178,20 @@ async fn run(
     }
     book.rule("the plugin", "it leaves no process behind", async { no_children() }).await;
     Ok(())
+}
+
+/// What the plugin is given: a library nothing, a program what starts it.
+fn surroundings(
+    checked: &Checked,
+    environment: Vec<(OsString, OsString)>,
+) -> Result<Surroundings, PluginError> {
+    if !checked.is_program() {
+        return Ok(Surroundings::default());
+    }
+    let processes = Processes::start(Options::default()).map_err(|error| {
+        PluginError::NotStarted { path: checked.path().to_owned(), why: error.to_string() }
+    })?;
+    Ok(Surroundings { log: None, processes: Some(processes), environment })
 }
 
 /// Where findings are written.

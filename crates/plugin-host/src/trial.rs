@@ -37,7 +37,7 @@ pub struct Trier {
 }
 
 /// How much of a plugin is tried.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Extent {
     /// Whether it begins, with these settings, and gives what is named below. Otherwise it is only asked what it is.
     pub config: Option<JsonText>,
@@ -72,9 +72,7 @@ struct Order {
     library: PathBuf,
     /// What was checked: a trial of other bytes says nothing about these.
     digest: ContentHash,
-    config: Option<JsonText>,
-    runtimes: Vec<(String, JsonText)>,
-    merges: Vec<(String, JsonText)>,
+    extent: Extent,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -95,13 +93,11 @@ pub async fn try_out(
 ) -> Result<Described, PluginError> {
     let path = || checked.path().to_owned();
     let no_trial = |why: String| PluginError::NoTrial { path: path(), why };
-    let order = Order {
-        library: path(),
-        digest: checked.digest(),
-        config: extent.config.clone(),
-        runtimes: extent.runtimes.clone(),
-        merges: extent.merges.clone(),
-    };
+    if checked.is_program() {
+        // It has a process of its own.
+        return attempt(checked, extent, trier.surroundings()).await;
+    }
+    let order = Order { library: path(), digest: checked.digest(), extent: extent.clone() };
     let order = serde_json::to_vec(&order).map_err(|error| no_trial(error.to_string()))?;
     let Ended { stdout, stderr, how } = child(trier, &path(), order, LIMIT).await?;
     if let Some(how) = how {
@@ -204,24 +200,53 @@ fn load(order: &Order) -> Result<Described, PluginError> {
     if checked.digest() != order.digest {
         return Err(PluginError::Swapped { path: order.library.clone() });
     }
-    let plugin = Arc::new(Plugin::open(&checked)?);
-    if let Some(config) = &order.config {
-        plugin.init(Surroundings::default(), config)?;
-        for (name, config) in &order.runtimes {
-            drop(plugin.runtime(name, config)?);
-        }
-        for (name, config) in &order.merges {
-            drop(plugin.merge(name, config)?);
-        }
-        end(&plugin)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let runtime = runtime.map_err(|source| PluginError::read(checked.path(), source))?;
+    let attempt = attempt(&checked, &order.extent, Surroundings::default());
+    runtime.block_on(attempt.boxed())
+}
+
+async fn attempt(
+    checked: &Checked,
+    extent: &Extent,
+    surroundings: Surroundings,
+) -> Result<Described, PluginError> {
+    let plugin = Arc::new(Plugin::open(checked, &surroundings)?);
+    let tried = extent.try_with(&plugin, surroundings);
+    // A library that did not begin has nothing to end.
+    if extent.config.is_some() && tried.is_ok() || checked.is_program() {
+        plugin.shutdown(GRACE).await?;
     }
+    tried?;
     Ok(Described { manifest: plugin.manifest().clone(), abi: plugin.abi() })
 }
 
-fn end(plugin: &Plugin) -> Result<(), PluginError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-    let runtime = runtime.map_err(|source| PluginError::read(plugin.path(), source))?;
-    runtime.block_on(plugin.shutdown(GRACE).boxed())
+impl Extent {
+    fn try_with(
+        &self,
+        plugin: &Arc<Plugin>,
+        surroundings: Surroundings,
+    ) -> Result<(), PluginError> {
+        let Some(config) = &self.config else { return Ok(()) };
+        plugin.init(surroundings, config)?;
+        for (name, config) in &self.runtimes {
+            drop(plugin.runtime(name, config)?);
+        }
+        for (name, config) in &self.merges {
+            drop(plugin.merge(name, config)?);
+        }
+        Ok(())
+    }
+}
+
+impl Trier {
+    fn surroundings(&self) -> Surroundings {
+        Surroundings {
+            log: None,
+            processes: Some(self.processes.clone()),
+            environment: self.environment.clone(),
+        }
+    }
 }
 
 fn read(report: &str) -> Result<Result<Described, PluginError>, String> {

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use offshoot_model::{JsonText, Reason, RunStatus};
 use offshoot_plugin_host::{
-    Checked, Extent, LogLine, Plugin, PluginError, Surroundings, Trier, shutdown_all, try_out,
+    Checked, Extent, LogLine, Plugin, PluginError, Surroundings, Trier, shutdown_all, target,
+    try_out,
 };
 use offshoot_process::{Options, Processes};
 use offshoot_runtime::{
@@ -120,13 +121,25 @@ fn a_load_that_hangs_keeps_nobody_from_the_end() {
 
 #[test]
 fn what_was_checked_is_written_whatever_has_become_of_the_file() {
-    let copy = Copy::of("raw");
-    let (checked, was) = (copy.checked(), fs::read(&copy.path).expect("it is there"));
-    fs::write(&copy.path, "another one").expect("it is ours");
-    for _ in 0..2 {
-        let mut written = Vec::new();
-        checked.write_to(&mut written).expect("there is memory");
-        assert_eq!(written, was);
+    let place = tempfile::tempdir().expect("there is room");
+    let folder = place.path().join("raw");
+    fs::create_dir(&folder).expect("there is room");
+    let (file, library) = (folder.join("plugin.toml"), folder.join("libx.so"));
+    let text = format!(
+        "name = \"raw\"\nversion = \"0.1.0\"\nabi = \"1.0\"\nruntimes = [\"upper\"]\n[files.{}]\n\
+         path = \"libx.so\"\n",
+        target()
+    );
+    fs::write(&file, text).expect("there is room");
+    fs::copy(built("libraw.so"), &library).expect("there is room");
+    let checked = Checked::file(&file).expect("it is a plugin, and ours");
+    let was = fs::read(&library).expect("it is there");
+    fs::write(&library, "another one").expect("it is ours");
+    for copy in ["one", "two"] {
+        let copy = place.path().join(copy);
+        fs::create_dir(&copy).expect("there is room");
+        checked.write_into(&copy).expect("there is room");
+        assert_eq!(fs::read(copy.join("libx.so")).expect("it is there"), was);
     }
 }
 

@@ -8,6 +8,6 @@ use std::io::{Read, stdin};
 async fn main() {
     let mut order = Vec::new();
     stdin().read_to_end(&mut order).expect("an order can be read");
-    let checked = offshoot_plugin_host::suite(&order, |line| println!("{line}"));
+    let checked = offshoot_plugin_host::suite(&order, Vec::new(), |line| println!("{line}"));
     checked.await.expect("it is an order");
 }

@@ -1,7 +1,7 @@
 //! The strict reader: an unknown key is a slip, and a slip is an error with a place.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use offshoot_model::ContentHash;
 use serde_json::{Map, Value};
@@ -9,11 +9,23 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::problem::{PackageProblem, PackageProblems};
-use super::{AbiVersion, LibraryFile, Package, PluginName};
+use super::program::is_within;
+use super::{AbiVersion, LibraryFile, Package, Per, PluginName, ProcessEntry};
 
-const KEYS: [&str; 9] =
-    ["name", "version", "abi", "description", "license", "runtimes", "merges", "files", "config"];
+const KEYS: [&str; 10] = [
+    "name",
+    "version",
+    "abi",
+    "description",
+    "license",
+    "runtimes",
+    "merges",
+    "files",
+    "process",
+    "config",
+];
 const FILE_KEYS: [&str; 2] = ["path", "digest"];
+const PROCESS_KEYS: [&str; 4] = ["command", "files", "per", "digest"];
 
 pub(super) fn read(text: &str, path: &Path) -> Result<Package, PackageProblems> {
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -51,7 +63,16 @@ impl Reader<'_> {
         let license = get(table, "license").and_then(|node| self.text("license", node));
         let runtimes = self.names(table, "runtimes");
         let merges = self.names(table, "merges");
-        let files = self.files(table);
+        let process = get(table, "process").and_then(|node| self.process(node));
+        let files = match (get(table, "process"), get(table, "files")) {
+            (Some(_), Some(node)) => {
+                let message = "a plugin is a library or a program: there is `process` too";
+                self.report(node.span().start, "files", message);
+                BTreeMap::new()
+            }
+            (Some(_), None) => BTreeMap::new(),
+            (None, _) => self.files(table),
+        };
         let config = get(table, "config").and_then(|node| match node.get_ref() {
             DeValue::Table(config) => Some(json(config)),
             _ => self.wrong(node, "config", "a table"),
@@ -68,8 +89,60 @@ impl Reader<'_> {
             runtimes,
             merges,
             files,
+            process,
             config,
         })
+    }
+
+    fn process(&mut self, node: &Node<'_>) -> Option<ProcessEntry> {
+        let DeValue::Table(table) = node.get_ref() else {
+            return self.wrong(node, "process", "a table with a command");
+        };
+        self.check_keys(table, &PROCESS_KEYS, "process");
+        let command = match get(table, "command") {
+            Some(node) => self.list("process.command", node, Self::text),
+            None => {
+                self.report(node.span().start, "process", "there is no `command`");
+                Vec::new()
+            }
+        };
+        let files = get(table, "files");
+        let files = files.map(|node| self.list("process.files", node, Self::relative));
+        let per = match get(table, "per") {
+            None => Some(Per::default()),
+            Some(node) => match node.get_ref() {
+                DeValue::String(word) if *word == Per::Run.word() => Some(Per::Run),
+                DeValue::String(word) if *word == Per::Plugin.word() => Some(Per::Plugin),
+                _ => self.wrong(node, "process.per", "\"run\" or \"plugin\""),
+            },
+        };
+        let digest = self.digest(table, "process.digest");
+        Some(ProcessEntry { command, files: files.unwrap_or_default(), per: per?, digest })
+    }
+
+    fn list<T>(
+        &mut self,
+        key: &str,
+        node: &Node<'_>,
+        item: impl Fn(&mut Self, &str, &Node<'_>) -> Option<T>,
+    ) -> Vec<T> {
+        match node.get_ref() {
+            DeValue::Array(items) if !items.is_empty() || key.ends_with(".files") => {
+                items.iter().filter_map(|node| item(self, key, node)).collect()
+            }
+            _ => {
+                self.wrong::<()>(node, key, "a list of texts");
+                Vec::new()
+            }
+        }
+    }
+
+    fn digest(&mut self, table: &DeTable<'_>, key: &str) -> Option<ContentHash> {
+        let node = get(table, "digest")?;
+        match self.text(key, node)?.parse() {
+            Ok(digest) => Some(digest),
+            Err(_) => self.wrong(node, key, "a BLAKE3 hash of 64 hexadecimal digits"),
+        }
     }
 
     fn files(&mut self, table: &DeTable<'_>) -> BTreeMap<String, LibraryFile> {
@@ -86,16 +159,7 @@ impl Reader<'_> {
                 continue;
             };
             self.check_keys(file, &FILE_KEYS, &key);
-            let digest_key = format!("{key}.digest");
-            let digest = get(file, "digest").and_then(|node| {
-                let text = self.text(&digest_key, node)?;
-                match text.parse::<ContentHash>() {
-                    Ok(digest) => Some(digest),
-                    Err(_) => {
-                        self.wrong(node, &digest_key, "a BLAKE3 hash of 64 hexadecimal digits")
-                    }
-                }
-            });
+            let digest = self.digest(file, &format!("{key}.digest"));
             match get(file, "path") {
                 Some(node) => {
                     if let Some(path) = self.relative(&format!("{key}.path"), node) {
@@ -110,8 +174,7 @@ impl Reader<'_> {
 
     fn relative(&mut self, key: &str, node: &Node<'_>) -> Option<PathBuf> {
         let path = PathBuf::from(self.text(key, node)?);
-        let inside = path.components().all(|part| matches!(part, Component::Normal(_)));
-        if inside && path.components().next().is_some() {
+        if is_within(&path) {
             return Some(path);
         }
         self.wrong(node, key, "a path within the folder of the plugin")

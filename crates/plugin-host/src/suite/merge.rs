@@ -34,7 +34,7 @@ pub(super) async fn check(
     .await;
     let Some(merge) = made else { return };
     book.rule(&subject, "an unknown name is refused without a panic", async {
-        match plugin.module.merge()("no such merge".into(), "{}".into()) {
+        match plugin.functions.merge("no such merge", "{}") {
             RResult::ROk(_) => Err("it gave a merge of another name".to_owned()),
             RResult::RErr(error) => not_a_panic(&error),
         }
@@ -72,7 +72,7 @@ pub(super) async fn check(
     })
     .await;
     book.rule(&subject, "a result that is no JSON is an error, and no panic", async {
-        let job = plugin.module.merge()(name.into(), "{}".into());
+        let job = plugin.functions.merge(name, "{}");
         let RResult::ROk(raw) = job else {
             return Err("it was given before, and not again".to_owned());
         };

@@ -36,10 +36,10 @@ pub(super) async fn check(plugin: &Arc<Plugin>, suite: &Suite, book: &mut Book<'
     book.judge("the plugin", "a panic in any of its entries is an error", async {
         let entry = match (suite.runtimes.first(), suite.merges.first()) {
             (Some((name, _)), _) => {
-                plugin.module.runtime()(name.as_str().into(), panic.as_str().into()).map(drop)
+                plugin.functions.runtime(name.as_str(), panic.as_str()).map(drop)
             }
             (None, Some((name, _))) => {
-                plugin.module.merge()(name.as_str().into(), panic.as_str().into()).map(drop)
+                plugin.functions.merge(name.as_str(), panic.as_str()).map(drop)
             }
             (None, None) => return Verdict::Skipped("it has nothing to give".to_owned()),
         };
@@ -48,10 +48,8 @@ pub(super) async fn check(plugin: &Arc<Plugin>, suite: &Suite, book: &mut Book<'
         }
         probing = Probing::Answers;
         // Only now: whoever takes a probe for settings must not begin with them.
-        let init = plugin.module.init()(
-            host(Surroundings::default(), tracing::Span::none()),
-            panic.as_str().into(),
-        );
+        let nothing = host(Surroundings::default(), tracing::Span::none());
+        let init = plugin.functions.init(nothing, panic.as_str());
         verdict(caught(init.map(drop)))
     })
     .await;
@@ -129,7 +127,7 @@ pub(super) async fn of_merge(
     book.rule(subject, rule, async {
         let panic = probe::encode(Probe::Panic);
         let late = probe::encode(Probe::LatePanic);
-        let given = plugin.module.merge()(name.into(), "{}".into());
+        let given = plugin.functions.merge(name, "{}");
         let merge = given.into_result().map_err(|error| words(&error))?;
         let begin = |params: &str| merge.begin(params.into(), Listener::default().crossing());
         caught(begin(&panic).map(drop))?;

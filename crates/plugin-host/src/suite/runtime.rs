@@ -35,14 +35,14 @@ pub(super) async fn check(
 ) {
     let subject = format!("runtime {name}");
     book.rule(&subject, "an unknown name is refused without a panic", async {
-        match plugin.module.runtime()("no such runtime".into(), "{}".into()) {
+        match plugin.functions.runtime("no such runtime", "{}") {
             RResult::ROk(_) => Err("it gave a runtime of another name".to_owned()),
             RResult::RErr(error) => not_a_panic(&error),
         }
     })
     .await;
     book.rule(&subject, "settings that are no JSON are refused without a panic", async {
-        match plugin.module.runtime()(name.into(), "{".into()) {
+        match plugin.functions.runtime(name, "{") {
             RResult::ROk(_) => Ok(()),
             RResult::RErr(error) => not_a_panic(&error),
         }
@@ -55,7 +55,7 @@ pub(super) async fn check(
     })
     .await;
     let Some(made) = made else { return };
-    let runtime = match plugin.module.runtime()(name.into(), config.as_str().into()) {
+    let runtime = match plugin.functions.runtime(name, config.as_str()) {
         RResult::ROk(runtime) => runtime,
         RResult::RErr(error) => {
             book.rule(&subject, "it is given a second time", async { Err(words(&error)) }).await;
@@ -91,7 +91,7 @@ pub(super) async fn under_way(
 ) -> Vec<(String, RunRef)> {
     let mut live = Vec::new();
     for (name, config) in &suite.runtimes {
-        let given = plugin.module.runtime()(name.as_str().into(), config.as_str().into());
+        let given = plugin.functions.runtime(name.as_str(), config.as_str());
         let RResult::ROk(runtime) = given else { continue };
         let listener = Listener::default();
         let run = start(&runtime, task, &listener);
@@ -224,7 +224,10 @@ async fn of_size(runtime: &RuntimeRef, subject: &str, suite: &Suite, book: &mut 
     book.rule(subject, "a task of 100 MB ends, one way or the other", async {
         let run = start(runtime, &"x".repeat(LARGE), &Listener::default());
         let outcome = tokio::time::timeout(PATIENCE * 6, run.outcome()).await;
-        read(&outcome.map_err(|_| "its outcome took longer than a minute")?).map(drop)
+        match outcome.map_err(|_| "its outcome took longer than a minute")? {
+            RResult::RErr(error) => not_a_panic(&error),
+            outcome => read(&outcome).map(drop),
+        }
     })
     .await;
 }

@@ -1,13 +1,11 @@
 //! `offshoot plugin add`: a copy in the user's own folder, with its digest written down.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use offshoot_plugin_host::{
-    Candidate, Checked, Extent, LibraryFile, PACKAGE_FILE, Package, PlaceOrigin, target,
-};
+use offshoot_plugin_host::{Candidate, Checked, Extent, PACKAGE_FILE, PlaceOrigin};
 use rustix::io::Errno;
 use serde::Serialize;
 
@@ -45,7 +43,7 @@ pub(super) fn run(arguments: &AddPluginArguments, cx: &Invocation) -> Result<Exi
     let staging = tempfile::Builder::new().prefix(".new-").tempdir_in(&home);
     let staging = staging.map_err(|error| failed(&error))?;
     let staged = staging.path().join(package.name.as_str());
-    copy(&checked, package, &staged).map_err(|error| failed(&error))?;
+    copy(&checked, &staged).map_err(|error| failed(&error))?;
     // What is there takes effect only as a whole, and only once it has been seen to be in order.
     let examined = Candidate::read(staged.clone(), PlaceOrigin::User).examine();
     let digest = examined?.digest();
@@ -60,18 +58,13 @@ pub(super) fn run(arguments: &AddPluginArguments, cx: &Invocation) -> Result<Exi
     Ok(Exit::Done)
 }
 
-/// Writes what is needed on this machine: the library as it was when it was checked, and its digest.
-fn copy(checked: &Checked, package: &Package, to: &Path) -> io::Result<()> {
-    let name = PathBuf::from(checked.path().file_name().expect("a library has a name"));
-    let library = LibraryFile { path: name.clone(), digest: Some(checked.digest()) };
-    let package = Package { files: [(target(), library)].into(), ..package.clone() };
+/// Writes what is needed on this machine: the library or the program as it was when it was checked, and its digest.
+fn copy(checked: &Checked, to: &Path) -> io::Result<()> {
     fs::create_dir(to)?;
-    checked.write_to(&mut File::create_new(to.join(&name))?)?;
+    let package = checked.write_into(to)?;
     fs::write(to.join(PACKAGE_FILE), package.to_toml())?;
     // Nobody but the owner writes, whatever the mask is.
-    for (path, mode) in
-        [(to.join(&name), 0o755), (to.join(PACKAGE_FILE), 0o644), (to.into(), 0o755)]
-    {
+    for (path, mode) in [(to.join(PACKAGE_FILE), 0o644), (to.into(), 0o755)] {
         fs::set_permissions(path, Permissions::from_mode(mode))?;
     }
     Ok(())

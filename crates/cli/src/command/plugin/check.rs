@@ -42,7 +42,7 @@ pub(crate) fn suite(cx: &Invocation) -> Result<Exit, Failure> {
         // Whoever does not read on has seen enough.
         let _ = cx.output.stream(|out| out.write_all(line.as_bytes()));
     };
-    let suite = offshoot_plugin_host::suite(&order, print);
+    let suite = offshoot_plugin_host::suite(&order, cx.environment.variables.clone(), print);
     offshoot_host::threads()?.block_on(suite).map_err(|error| Failure::input(&error))?;
     Ok(Exit::Done)
 }
