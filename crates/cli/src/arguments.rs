@@ -63,7 +63,7 @@ pub(crate) use mcp::{McpArguments, OnClientGone};
 pub(crate) use merge::MergeArguments;
 pub(crate) use pause::{PauseArguments, UnpauseArguments};
 pub(crate) use plugin::{
-    AddPluginArguments, CheckPluginArguments, ListPluginsArguments, NewPluginArguments,
+    AddPluginArguments, CheckPluginArguments, Language, ListPluginsArguments, NewPluginArguments,
     OnePluginArguments, PluginArguments, PluginCommand, PluginSuiteArguments, PluginTrialArguments,
     RemovePluginArguments, TrustPluginArguments,
 };

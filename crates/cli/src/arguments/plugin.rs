@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::PluginPathArguments;
 
@@ -37,12 +37,12 @@ Examples:
   offshoot plugin inspect upper
   offshoot plugin inspect target/release/libupper.so --json")]
     Inspect(OnePluginArguments),
-    /// Make a new plugin: a crate that builds, with a test and a README
+    /// Make a new plugin: a crate that builds, with a test and a README, or a program
     #[command(
         override_usage = "offshoot plugin new <--runtime <NAME>|--merge <NAME>> [OPTIONS]",
         after_help = "\
 Examples:
-  offshoot plugin new --runtime upper
+  offshoot plugin new --runtime upper --language python
   offshoot plugin new --merge longest --sdk ~/src/offshoot/crates/plugin-sdk"
     )]
     New(NewPluginArguments),
@@ -115,9 +115,24 @@ pub(crate) struct NewPluginArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) merge: Option<String>,
 
+    /// The language: a library in Rust, or a program in Python or JavaScript, without dependencies
+    #[arg(long, value_name = "LANGUAGE", value_enum, default_value = "rust")]
+    pub(crate) language: Language,
+
     /// The source folder of the SDK [default: that from which this command was built]
     #[arg(long, value_name = "PATH")]
     pub(crate) sdk: Option<PathBuf>,
+}
+
+/// The language of a new plugin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Language {
+    /// A library over the SDK.
+    Rust,
+    /// A program for Python 3.
+    Python,
+    /// A program for node: runtimes only.
+    Javascript,
 }
 
 /// `offshoot plugin trust`.

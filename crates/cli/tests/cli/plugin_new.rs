@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use offshoot_fake_model_api::{Condition, Reply, Rule, ToolCall};
 use offshoot_real_clients::install;
-use offshoot_test_support::release_build;
+use offshoot_test_support::{release_build, skip};
 use serde_json::{Value, json};
 
 use crate::command::{Place, check};
@@ -69,6 +69,46 @@ fn what_is_made_builds_and_runs_in_a_tree() {
     let refused = place.run(&run).expect_code(5);
     assert!(refused.stderr.contains("libmy_agent.so was built with panic = \"abort\""));
     assert!(refused.stderr.contains("hint: take `panic = \"abort\"` out"));
+}
+
+#[test]
+fn what_is_made_as_a_program_passes_the_check_as_it_is() {
+    let place = Place::new();
+    for (name, language, file) in
+        [("python-agent", "python", "agent.py"), ("node-agent", "javascript", "agent.mjs")]
+    {
+        let new = ["plugin", "new", "--runtime", name, "--language", language];
+        let made = place.run(&new).expect_code(0);
+        assert!(made.stderr.contains(&format!("cd {name} && offshoot plugin check .")));
+        // The examples of this repository are what is made.
+        let example = sources().join("plugins").join(name);
+        for file in [file, "plugin.toml", "README.md"] {
+            let read = |folder: &Path| std::fs::read_to_string(folder.join(file)).ok();
+            assert_eq!(read(&place.path().join(name)), read(&example), "{file}");
+        }
+    }
+    let longest = ["plugin", "new", "--merge", "longest", "--language"];
+    place.run(&[&longest[..], &["javascript"]].concat()).expect_code(2);
+    place.run(&[&longest[..], &["python"]].concat()).expect_code(0);
+    let node = ["plugin", "check", "node-agent", "--hanging-task", "wait"];
+    let has_node = place.command_of("node", &["--version"]).output().is_ok();
+    if !has_node {
+        skip("what_is_made_as_a_program_passes_the_check_as_it_is", "there is no node");
+    }
+    let hangs = ["plugin", "check", "python-agent", "--hanging-task", "wait"];
+    let merge = ["plugin", "check", "longest", "--hanging-task", "none"];
+    for check in [&hangs[..], &merge].into_iter().chain(has_node.then_some(&node[..])) {
+        let checked = place.run(check).expect_code(0);
+        let (said, kept) = (checked.stdout(), checked.stdout().matches("  kept  ").count());
+        assert!(!said.contains("BROKEN") && kept > 10, "{said}");
+    }
+    let merge = ["--plugin-path", "longest", "--merge", "plugin:longest"];
+    let tasks = ["fanout", "--task", "a", "--task", "bcd", "--", "cat"];
+    let merged = place.run(&[&tasks[..1], &merge, &tasks[1..]].concat());
+    assert_eq!(merged.expect_code(0).stdout(), "bcd\n");
+    let early = ["--plugin-path", "longest", "--merge", "plugin:longest={\"enough\":3}"];
+    let merged = place.run(&[&tasks[..1], &early, &tasks[1..]].concat());
+    assert_eq!(merged.expect_code(0).stdout(), "bcd\n");
 }
 
 /// One tree of Claude Code, programs and what was made: two of the one have each a child of both others, and the plugin

@@ -1,4 +1,4 @@
-//! `offshoot plugin new`: a crate outside any workspace, which builds, with a test and a README.
+//! `offshoot plugin new`: a crate outside any workspace, which builds, with a test and a README; or a program.
 
 use std::fmt;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use offshoot_plugin_host::{PACKAGE_FILE, PluginName, abi_version, target};
 use serde::Serialize;
 
-use crate::arguments::NewPluginArguments;
+use crate::arguments::{Language, NewPluginArguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -23,6 +23,33 @@ const RUNTIME: (&str, &str) =
     (include_str!("template/runtime.rs.in"), include_str!("template/runtime.md.in"));
 const MERGE: (&str, &str) =
     (include_str!("template/merge.rs.in"), include_str!("template/merge.md.in"));
+const PROGRAM_PACKAGE: &str = include_str!("template/program.toml.in");
+const PROGRAM_README: &str = include_str!("template/program.md.in");
+const PYTHON: Program = Program {
+    language: "Python",
+    program: "python3",
+    file: "agent.py",
+    runtime: include_str!("template/python/agent.py.in"),
+    merge: Some(include_str!("template/python/merge.py.in")),
+};
+const JAVASCRIPT: Program = Program {
+    language: "JavaScript",
+    program: "node",
+    file: "agent.mjs",
+    runtime: include_str!("template/javascript/agent.mjs.in"),
+    merge: None,
+};
+
+/// A language in which a plugin is a program of one file.
+struct Program {
+    language: &'static str,
+    /// The program that runs the file.
+    program: &'static str,
+    file: &'static str,
+    runtime: &'static str,
+    /// None where there is no example of a merge in this language.
+    merge: Option<&'static str>,
+}
 
 /// A plugin that was made.
 #[derive(Serialize)]
@@ -33,21 +60,62 @@ struct Made<'a> {
 
 /// Makes the folder.
 pub(super) fn run(arguments: &NewPluginArguments, cx: &Invocation) -> Result<Exit, Failure> {
-    let (name, kind, (code, readme)) = match (&arguments.runtime, &arguments.merge) {
-        (Some(name), _) => (name, "runtimes", RUNTIME),
-        (None, Some(name)) => (name, "merges", MERGE),
+    let (name, kind) = match (&arguments.runtime, &arguments.merge) {
+        (Some(name), _) => (name, "runtimes"),
+        (None, Some(name)) => (name, "merges"),
         (None, None) => unreachable!("the command line asks for one of them"),
     };
     let name = PluginName::parse(name).map_err(|error| Failure::of(Exit::BadInput, &error))?;
-    let named = arguments.sdk.as_ref().map(|folder| cx.absolute(folder));
-    let sdk = Sdk::chosen(named, BUILT_FROM)?;
     let folder = cx.environment.working_folder.join(name.as_str());
     if folder.exists() {
         return Err(Failure::input(format_args!("there is {} already", folder.display()))
             .hint("choose another name, or another folder"));
     }
-    // Only one of the two lists has the name.
-    let other = if kind == "runtimes" { "merges" } else { "runtimes" };
+    let (files, depends, then) = match arguments.language {
+        Language::Python | Language::Javascript => {
+            let python = arguments.language == Language::Python;
+            let (files, then) = (if python { PYTHON } else { JAVASCRIPT }).files(&name, kind)?;
+            (files, None, then)
+        }
+        Language::Rust => {
+            let named = arguments.sdk.as_ref().map(|folder| cx.absolute(folder));
+            let sdk = Sdk::chosen(named, BUILT_FROM)?;
+            let then = format!(
+                "cd {name} && cargo test && cargo build --release && offshoot plugin check ."
+            );
+            (rust(&name, kind, &sdk), Some(sdk), then)
+        }
+    };
+    let write = || {
+        files.iter().try_for_each(|(path, text)| {
+            let path = folder.join(path);
+            fs::create_dir_all(path.parent().expect("it is in the folder"))?;
+            fs::write(path, text)
+        })
+    };
+    write().map_err(|error| Failure::file("write", &folder, &error))?;
+    let files: Vec<&'static str> = files.into_iter().map(|(path, _)| path).collect();
+    if cx.output.wants_json() {
+        cx.output.json(&Made { folder: &folder, files: &files })?;
+    } else {
+        cx.output.line(format_args!("made {}", folder.display()))?;
+        files.iter().try_for_each(|file| cx.output.line(format_args!("  {file}")))?;
+        if let Some(sdk) = depends {
+            cx.output.note(format_args!("it depends on {sdk}"));
+        }
+        cx.output.hint(then);
+    }
+    Ok(Exit::Done)
+}
+
+/// The files of a plugin, by their paths.
+type Files = Vec<(&'static str, String)>;
+
+/// A crate. `kind` is the list that has the name.
+fn rust(name: &PluginName, kind: &str, sdk: &Sdk) -> Files {
+    let runtime = kind == "runtimes";
+    let (code, readme) = if runtime { RUNTIME } else { MERGE };
+    let other = if runtime { "merges" } else { "runtimes" };
     let filled = |text: &str| {
         text.replace("{{name}}", name.as_str())
             .replace("{{library}}", &name.as_str().replace('-', "_"))
@@ -59,30 +127,47 @@ pub(super) fn run(arguments: &NewPluginArguments, cx: &Invocation) -> Result<Exi
             .replace("{{sdk}}", &sdk.dependency(""))
             .replace("{{sdk_for_tests}}", &sdk.dependency(", features = [\"conformance\"]"))
     };
-    let files: [(&'static str, String); 5] = [
+    vec![
         ("Cargo.toml", filled(MANIFEST)),
         (PACKAGE_FILE, filled(PACKAGE)),
         ("README.md", filled(readme)),
         (".gitignore", "/target\n".to_owned()),
         ("src/lib.rs", filled(code)),
-    ];
-    let write = || {
-        fs::create_dir_all(folder.join("src"))?;
-        files.iter().try_for_each(|(path, text)| fs::write(folder.join(path), text))
-    };
-    write().map_err(|error| Failure::file("write", &folder, &error))?;
-    let files = files.map(|(path, _)| path);
-    if cx.output.wants_json() {
-        cx.output.json(&Made { folder: &folder, files: &files })?;
-    } else {
-        cx.output.line(format_args!("made {}", folder.display()))?;
-        files.iter().try_for_each(|file| cx.output.line(format_args!("  {file}")))?;
-        cx.output.note(format_args!("it depends on {sdk}"));
-        cx.output.hint(format_args!(
-            "cd {name} && cargo test && cargo build --release && offshoot plugin check ."
-        ));
+    ]
+}
+
+impl Program {
+    /// The files of a plugin, and what is to be done next.
+    fn files(&self, name: &PluginName, kind: &str) -> Result<(Files, String), Failure> {
+        let (code, check, used) = if kind == "runtimes" {
+            let used = format!("offshoot run --plugin-path . --runtime {name} 'hello'");
+            (self.runtime, "offshoot plugin check . --hanging-task wait", used)
+        } else {
+            let code = self.merge.ok_or_else(|| {
+                Failure::input(format_args!("there is no merge in {} to begin with", self.language))
+                    .hint("--language python makes one; docs/plugins.md has the protocol")
+            })?;
+            let merge = format!("--plugin-path . --merge plugin:{name}");
+            let used = format!("offshoot fanout {merge} --task 'a' --task 'bcd' -- cat");
+            (code, "offshoot plugin check .", used)
+        };
+        let filled = |text: &str| {
+            text.replace("{{name}}", name.as_str())
+                .replace("{{kind}}", kind)
+                .replace("{{abi}}", &abi_version().to_string())
+                .replace("{{language}}", self.language)
+                .replace("{{program}}", self.program)
+                .replace("{{file}}", self.file)
+                .replace("{{check}}", check)
+                .replace("{{use}}", &used)
+        };
+        let files = vec![
+            (PACKAGE_FILE, filled(PROGRAM_PACKAGE)),
+            ("README.md", filled(PROGRAM_README)),
+            (self.file, filled(code)),
+        ];
+        Ok((files, format!("cd {name} && {check}")))
     }
-    Ok(Exit::Done)
 }
 
 /// The SDK that the crate depends on.
