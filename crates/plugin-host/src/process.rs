@@ -13,6 +13,7 @@
 mod files;
 mod job;
 mod link;
+mod private_copy;
 mod run;
 mod visit;
 
@@ -28,7 +29,6 @@ use offshoot_plugin_abi::wire::shutdown;
 use offshoot_plugin_abi::{AbiError, HostRef, Later, MergeRef, RuntimeRef};
 use offshoot_process::{Processes, resolve_program};
 use serde_json::value::RawValue;
-use tempfile::TempDir;
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::error::PluginError;
@@ -37,6 +37,7 @@ use crate::package::Per;
 
 pub(crate) use files::Program;
 use link::{Link, Reply};
+use private_copy::PrivateCopy;
 
 /// How long a program may take for an answer that somebody waits for.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -61,8 +62,8 @@ struct Inner {
 struct State {
     /// None once it is shut down.
     threads: Option<Threads>,
-    /// What was read of it, where it runs: nobody else knows the folder.
-    copy: Option<TempDir>,
+    /// Its files as they were read, where its processes work.
+    copy: Option<PrivateCopy>,
     /// Known since it began.
     begun: Option<Begun>,
     /// The process that answers for the plugin itself. Where each run has one, the next run takes it over.
@@ -87,11 +88,9 @@ impl Service {
         let not_opened = |why: String| PluginError::NotStarted { path: program.path.clone(), why };
         let processes = surroundings.processes.clone();
         let processes = processes.ok_or_else(|| not_opened("nothing can start it here".into()))?;
-        let no_copy = |error: std::io::Error| not_opened(format!("its files: {error}"));
-        let copy = tempfile::Builder::new().prefix("offshoot-plugin-").tempdir();
-        let copy = copy.map_err(no_copy)?;
-        program.write_into(copy.path()).map_err(no_copy)?;
         let environment = surroundings.environment.clone();
+        let copy = PrivateCopy::new(program, &environment)
+            .map_err(|error| not_opened(format!("its files: {error}")))?;
         let (word, args) = program.entry.command.split_first().expect("a command has a word");
         let path = find(word, &environment, copy.path());
         let path = path.map_err(|error| not_opened(error.to_string()))?;

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use offshoot_test_support::plugin_library;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::command::{Outcome, Place, Table, check};
 
@@ -446,4 +447,35 @@ fn a_program_of_a_project_is_trusted_with_its_files() {
     fs::write(copy, "print()").expect("it is ours");
     let changed = place.run(&["run", "--runtime", "python-agent", "hi"]).expect_code(5);
     assert!(changed.stderr.contains("the digest is"), "{}", changed.stderr);
+}
+
+#[test]
+fn copies_of_a_killed_supervisor_are_removed_by_the_next() {
+    let place = Place::new();
+    let folder = python(&place, "plugins");
+    // It says over a pipe that its run has begun, and waits.
+    let script = fs::read_to_string(folder.join("agent.py")).expect("it is there");
+    let telling = "    if verb == \"wait\":\n        open(rest, \"w\").write(\"up\")\n";
+    let script = script.replace("    if verb == \"wait\":\n", telling);
+    fs::write(folder.join("agent.py"), script).expect("it is ours");
+    let fifo = place.path().join("fifo");
+    mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).expect("there is room for a pipe");
+    let temporary = place.path().join("tmp");
+    fs::create_dir(&temporary).expect("there is room");
+    let copies = || fs::read_dir(&temporary).expect("it is there").count();
+    let run = |task: &str| {
+        let words = ["run", "--plugin-path", "plugins", "--runtime", "python-agent", task];
+        let mut command = place.command(&words);
+        command.env("TMPDIR", &temporary);
+        command
+    };
+    let mut child = run(&format!("wait {}", fifo.display())).spawn().expect("it was built");
+    assert_eq!(fs::read_to_string(&fifo).expect("the agent writes"), "up");
+    assert_eq!(copies(), 1);
+    child.kill().expect("it lives");
+    child.wait().expect("it is our child");
+    assert_eq!(copies(), 1, "a process that is killed removes nothing");
+    let next = place.outcome(run("hello"), &[]);
+    assert_eq!(next.expect_code(0).stdout(), "HELLO\n");
+    assert_eq!(copies(), 0);
 }

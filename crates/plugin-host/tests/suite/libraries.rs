@@ -17,6 +17,8 @@ use offshoot_runtime::{
 };
 use offshoot_test_support::Listener;
 
+use crate::SHUTDOWN;
+
 /// Longer than anything takes.
 const FAR: Duration = Duration::from_secs(20);
 
@@ -95,11 +97,13 @@ async fn every_runtime_passes_the_contract() {
         let (finished, _) = run(&runtime, &large).await;
         assert_eq!(finished.output, Output::Text(large.to_uppercase().into()));
     }
+    let _others_end_too = SHUTDOWN.write().await;
     assert!(shutdown_all(Duration::from_secs(1)).await.is_empty());
 }
 
 #[test]
 fn a_load_that_hangs_keeps_nobody_from_the_end() {
+    let _others_end_too = SHUTDOWN.blocking_write();
     let (hangs, good) = (Copy::of("raw"), Copy::of("raw"));
     let (begun, begins) = mpsc::channel();
     let log = move |line: LogLine<'_>| begun.send(line.message.to_owned()).expect("it is awaited");

@@ -1,19 +1,23 @@
 //! Plugins that are programs: the example in Python, and one that does whatever a program can do wrong.
 
-use std::fs;
-use std::path::Path;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::join;
 use offshoot_model::{Cost, JsonText, MicroUsd, Reason, RunStatus, TokenCount};
-use offshoot_plugin_host::{Checked, LogLine, Plugin, PluginError, Surroundings, shutdown_all};
+use offshoot_plugin_host::{Checked, LogLine, Plugin, PluginError, Surroundings};
 use offshoot_process::{Options, Processes};
 use offshoot_runtime::{
     Finished, Launch, Merge, MergeInput, MergeValue, Output, RunContext, RunEvent, RunHost,
     Runtime, Stop, StopHandle, check_contract,
 };
 use offshoot_test_support::Listener;
+
+use crate::SHUTDOWN;
 
 const AWKWARD: &str = include_str!("awkward.py");
 const AGENT: &str = include_str!("../../../../plugins/python-agent/agent.py");
@@ -23,6 +27,8 @@ struct Program {
     place: tempfile::TempDir,
     name: &'static str,
     logged: Arc<Mutex<Vec<String>>>,
+    /// The folder for temporary files.
+    temporary: PathBuf,
 }
 
 impl Program {
@@ -36,14 +42,15 @@ impl Program {
         );
         fs::write(folder.join("plugin.toml"), package).expect("there is room");
         fs::write(folder.join("agent.py"), text).expect("there is room");
-        Self { place, name, logged: Arc::default() }
+        let temporary = place.path().to_owned();
+        Self { place, name, logged: Arc::default(), temporary }
     }
 
     fn awkward(per: &str) -> Self {
         Self::new("awkward", per, AWKWARD)
     }
 
-    fn path(&self) -> std::path::PathBuf {
+    fn path(&self) -> PathBuf {
         self.place.path().join(self.name).join("plugin.toml")
     }
 
@@ -60,9 +67,22 @@ impl Program {
         let surroundings = Surroundings {
             log: Some(Arc::new(log)),
             processes: Some(Processes::start(Options::default()).expect("there are processes")),
-            environment: std::env::vars_os().collect(),
+            environment: self.environment(),
         };
         Plugin::load(&self.checked(), surroundings, &json(config))
+    }
+
+    /// The environment of this test, with another folder for temporary files.
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        let others = std::env::vars_os().filter(|(name, _)| name != "TMPDIR");
+        others.chain([("TMPDIR".into(), self.temporary.clone().into())]).collect()
+    }
+
+    /// The private copies of its files.
+    fn copies(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.temporary).expect("it is there");
+        let paths = entries.map(|entry| entry.expect("it can be listed").path());
+        paths.filter(|path| !path.ends_with(self.name)).collect()
     }
 
     fn load(&self) -> Arc<Plugin> {
@@ -88,6 +108,7 @@ fn is_gone(pid: u32) -> bool {
 
 #[tokio::test]
 async fn every_runtime_passes_the_contract() {
+    let _no_shutdown = SHUTDOWN.read().await;
     for per in ["run", "plugin"] {
         let program = Program::new("python-agent", per, AGENT);
         let plugin = program.load();
@@ -119,6 +140,7 @@ async fn every_runtime_passes_the_contract() {
 
 #[tokio::test]
 async fn what_a_program_does_wrong_fails_its_run_by_name() {
+    let _no_shutdown = SHUTDOWN.read().await;
     let program = Program::awkward("run");
     let plugin = program.load();
     let runtime = plugin.runtime("awkward", &json("{}")).expect("it has one");
@@ -153,6 +175,7 @@ async fn what_a_program_does_wrong_fails_its_run_by_name() {
 
 #[tokio::test]
 async fn a_process_of_several_runs_ends_with_one_of_them_and_is_started_anew() {
+    let _no_shutdown = SHUTDOWN.read().await;
     let program = Program::awkward("plugin");
     let plugin = program.load();
     let runtime = plugin.runtime("awkward", &json("{}")).expect("it has one");
@@ -174,6 +197,7 @@ async fn a_process_of_several_runs_ends_with_one_of_them_and_is_started_anew() {
 
 #[tokio::test]
 async fn a_run_that_does_not_stop_is_ended_by_force() {
+    let _no_shutdown = SHUTDOWN.read().await;
     // Each ends by another way: a line, a signal, the end of its process.
     for (per, task) in [("run", "ignores"), ("run", "deaf"), ("plugin", "ignores")] {
         let program = Program::awkward(per);
@@ -205,6 +229,7 @@ async fn a_run_that_does_not_stop_is_ended_by_force() {
 
 #[tokio::test]
 async fn a_merge_streams_and_may_answer_early() {
+    let _no_shutdown = SHUTDOWN.read().await;
     for per in ["run", "plugin"] {
         let program = Program::awkward(per);
         let plugin = program.load();
@@ -234,6 +259,7 @@ async fn a_merge_streams_and_may_answer_early() {
 
 #[tokio::test]
 async fn what_was_checked_is_what_runs() {
+    let _no_shutdown = SHUTDOWN.read().await;
     let program = Program::awkward("run");
     let plugin = program.load();
     let runtime = plugin.runtime("awkward", &json("{}")).expect("it has one");
@@ -247,8 +273,48 @@ async fn what_was_checked_is_what_runs() {
     plugin.shutdown(Duration::from_secs(5)).await.expect("it ends");
 }
 
+#[tokio::test]
+async fn copies_are_private_and_those_of_killed_processes_are_removed() {
+    let _no_shutdown = SHUTDOWN.read().await;
+    let program = Program::awkward("run");
+    let left = program.place.path().join("offshoot-plugin-left");
+    let held = program.place.path().join("offshoot-plugin-held");
+    for folder in [&left, &held] {
+        fs::create_dir(folder).expect("there is room");
+        fs::write(folder.join("agent.py"), "").expect("there is room");
+    }
+    let holder = File::open(&held).expect("it is there");
+    holder.lock().expect("it is free");
+    // A link is not what was left, wherever it leads.
+    let link = program.place.path().join("offshoot-plugin-link");
+    std::os::unix::fs::symlink(program.place.path().join("awkward"), &link).expect("there is room");
+    let plugin = program.load();
+    let copies = program.copies();
+    assert!(!copies.contains(&left) && copies.contains(&held) && copies.contains(&link));
+    let [copy] =
+        &copies.iter().filter(|path| **path != held && **path != link).collect::<Vec<_>>()[..]
+    else {
+        panic!("{copies:?}");
+    };
+    let mode = fs::metadata(copy).expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o7777, 0o700);
+    assert!(held.join("agent.py").exists() && program.path().exists());
+    // Another program leaves the first one its files.
+    let mut other = Program::awkward("run");
+    other.temporary.clone_from(&program.temporary);
+    let beside = other.load();
+    assert_eq!(program.copies().len(), 4);
+    let runtime = plugin.runtime("awkward", &json("{}")).expect("it has one");
+    assert_eq!(run(&runtime, "here").await.0.output, Output::Text("here".into()));
+    for plugin in [plugin, beside] {
+        plugin.shutdown(Duration::from_secs(5)).await.expect("it ends");
+    }
+    assert_eq!(program.copies().len(), 2, "each removes its own");
+}
+
 #[test]
 fn a_program_that_cannot_be_used_is_named() {
+    let _no_shutdown = SHUTDOWN.blocking_read();
     let check = |program: &Program, config: &str, expected: &str| {
         let error = program.load_with(config).expect_err(expected);
         assert!(error.to_string().contains(expected), "{error}");
@@ -266,5 +332,4 @@ fn a_program_that_cannot_be_used_is_named() {
     let text = fs::read_to_string(none.path()).expect("it is there");
     fs::write(none.path(), text.replace("python3", "no-such-program")).expect("it is ours");
     check(&none, "{}", "cannot be started: program no-such-program not found");
-    drop(shutdown_all(Duration::from_secs(1)));
 }
