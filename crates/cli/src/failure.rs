@@ -113,8 +113,8 @@ impl From<HostError> for Failure {
                 return failure.map_or_else(|error| Self::of(Exit::BadInput, &*error), |it| *it);
             }
             HostError::Process(_)
-            | HostError::Claude(_)
-            | HostError::Endpoint(_)
+            | HostError::Runtime(_)
+            | HostError::NoCommand { .. }
             | HostError::NotOfThisTree { .. }
             | HostError::Program(_)
             | HostError::Threads(_) => Exit::NoRuntime,

@@ -9,12 +9,11 @@ use offshoot_config::Origin;
 use offshoot_door::{BindError, StartError};
 use offshoot_plugin_host::PluginError;
 use offshoot_process::{ProcessesError, ProgramError};
-use offshoot_runtime_claude::CheckError;
-use offshoot_runtime_openai::EndpointError;
 use offshoot_spawner::SpawnerError;
 use offshoot_store::StoreError;
 
 use crate::merging::ParseMergingError;
+use crate::runtimes::RuntimeError;
 
 /// A host that cannot be started, or a plugin or runtime that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -41,12 +40,15 @@ pub enum HostError {
     /// The door cannot be served.
     #[error(transparent)]
     Serve(#[from] StartError),
-    /// Claude Code cannot be used.
+    /// A built-in runtime cannot be used.
     #[error(transparent)]
-    Claude(#[from] CheckError),
-    /// The chat endpoint cannot be used.
-    #[error(transparent)]
-    Endpoint(#[from] EndpointError),
+    Runtime(#[from] RuntimeError),
+    /// A runtime of programs was given none.
+    #[error("the runtime `{runtime}` has no command to run")]
+    NoCommand {
+        /// Its name.
+        runtime: &'static str,
+    },
     /// A plugin cannot be used.
     #[error(transparent)]
     Plugin(#[from] Box<PluginError>),
@@ -89,8 +91,10 @@ impl HostError {
             Self::Store(error) => error.hint().map(str::to_owned),
             Self::Spawner(error) => error.hint(),
             Self::Door(error) => Some(error.hint().to_owned()),
-            Self::Claude(error) => Some(error.hint().to_owned()),
-            Self::Endpoint(error) => Some(error.hint().to_owned()),
+            Self::Runtime(error) => Some(error.hint().to_owned()),
+            Self::NoCommand { .. } => {
+                Some("set `command` for the agent in the configuration".to_owned())
+            }
             Self::Plugin(error) => error.hint(),
             Self::NotOfThisTree { .. } => Some(
                 "agents use plugins as they were when their tree began: use it in the next one"

@@ -1,13 +1,11 @@
 //! The parts of a supervisor, put together: data folder, record, runtimes, plugins, doors.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use offshoot_config::Config;
 use offshoot_model::RootId;
 use offshoot_plugin_host::{Place, PlaceOrigin, Search};
-use offshoot_process::Processes;
-use offshoot_runtime_claude::ClaudeRuntime;
 use offshoot_spawner::{FanAnswer, FanOut, RootSpec, RunSpec, Spawner, StoredValues};
 use offshoot_store::{DataFolder, SqliteStore, Store};
 
@@ -19,7 +17,7 @@ use crate::orphans::end_orphans;
 use crate::plugins::{PluginSnapshot, Plugins};
 use crate::processes::{Children, TreeList};
 use crate::reporter::Reporter;
-use crate::runtimes::{claude, exec, openai};
+use crate::runtimes;
 use crate::tree::{Abandoned, BoundDoor, Tree};
 
 /// Opens trees in one data folder. It holds the record, the processes and the plugins that all of them share.
@@ -182,16 +180,10 @@ impl HostBuilder {
             None => named(plugin_folders, &config, &environment, &reporter),
         };
         let Children { processes, trees } = plugins.children()?.clone();
-        let claude = claude(&config, &processes, run_spec.as_ref(), &environment).await?;
-        let mut builder =
-            Spawner::builder().runtime(exec::runtime(&config, processes, &environment));
-        if let Some(claude) = claude {
-            builder = builder.runtime(claude);
-        }
+        let folder_of_tree = run_spec.as_ref().map_or(Path::new("/"), |spec| &spec.working_folder);
         let wanted = run_spec.as_ref().and_then(|spec| spec.runtime.as_deref());
-        if wanted == Some(openai::OPENAI) || openai::is_wanted(&config) {
-            builder = builder.runtime(openai::runtime(&config, &environment)?);
-        }
+        let built_in = runtimes::build(&config, &environment, &processes, folder_of_tree, wanted);
+        let mut builder = Spawner::builder().runtimes(built_in.await?);
         for runtime in plugins.runtimes() {
             builder = builder.runtime(runtime.clone());
         }
@@ -217,24 +209,4 @@ fn named(
         Plugins::new(search, trust, config.clone(), environment.clone(), reporter.clone());
     plugins.load_for_agents(&[]);
     plugins
-}
-
-/// The runtime for Claude Code, where that is there: an agent of a tree of programs may ask for it too.
-async fn claude(
-    config: &Config,
-    processes: &Processes,
-    run_spec: Option<&RunSpec>,
-    environment: &Environment,
-) -> Result<Option<ClaudeRuntime>, HostError> {
-    let options = claude::options(config, environment)?;
-    let nowhere = PathBuf::from("/");
-    let folder = run_spec.map_or(&nowhere, |run_spec| &run_spec.working_folder);
-    if claude::find(&options, folder, environment).is_err() {
-        return Ok(None);
-    }
-    let runtime = ClaudeRuntime::new(processes.clone(), options.clone());
-    if run_spec.is_some_and(|spec| spec.runtime.as_deref() == Some(claude::CLAUDE)) {
-        claude::check(&runtime, &options, folder).await?;
-    }
-    Ok(Some(runtime))
 }

@@ -25,7 +25,7 @@ use crate::environment::Environment;
 use crate::error::HostError;
 use crate::processes::Children;
 use crate::reporter::Reporter;
-use crate::runtimes::BUILT_IN;
+use crate::runtimes::BuiltInRuntime;
 use crate::threads::aside;
 
 pub use snapshot::PluginSnapshot;
@@ -109,7 +109,8 @@ impl Plugins {
     /// and is missing when it is asked for.
     pub fn load_for_agents(&mut self, loaded: &[&str]) {
         let config = self.config.clone();
-        let mut seen: Vec<&str> = BUILT_IN.iter().chain(loaded).copied().collect();
+        let mut seen: Vec<&str> = BuiltInRuntime::names().collect();
+        seen.extend(loaded);
         for agent in config.agents() {
             let Some(name) = agent.runtime.as_ref().map(|name| name.value.as_str()) else {
                 continue;

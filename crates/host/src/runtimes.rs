@@ -1,19 +1,126 @@
-//! The runtimes that need no plugin, as the configuration has them.
+//! The runtimes that need no plugin. Each is one [`BuiltInRuntime`], declared in a file of its own.
 
-pub mod claude;
-pub mod exec;
-pub mod openai;
+mod claude;
+mod exec;
+mod openai;
 
+use std::error::Error;
+use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
-use offshoot_config::{FreeForm, Valued};
+use futures_util::future::BoxFuture;
+use offshoot_config::{Config, FreeForm, Valued, built_in};
+use offshoot_model::{AgentId, MicroUsd};
+use offshoot_process::Processes;
+use offshoot_runtime::{CostKnowledge, Runtime};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::environment::Environment;
 use crate::error::HostError;
 
-/// The names of the runtimes that need no plugin.
-pub const BUILT_IN: [&str; 3] = [claude::CLAUDE, exec::EXEC, openai::OPENAI];
+pub use claude::CLAUDE;
+pub use exec::EXEC;
+
+/// All of them, the only list. The first one is the default of the engine.
+pub const BUILT_IN: [&BuiltInRuntime; 3] = [&EXEC, &CLAUDE, &openai::OPENAI];
+
+/// A runtime that needs no plugin.
+#[derive(Debug)]
+pub struct BuiltInRuntime {
+    /// The name after `--runtime` and in `runtimes.NAME`.
+    pub name: &'static str,
+    /// True if a command that is given for a tree is for this runtime.
+    pub runs_commands: bool,
+    check: fn(&CheckRequest<'_>) -> Result<CheckedRuntime, HostError>,
+    build: for<'a> fn(RuntimeParts<'a>) -> BoxFuture<'a, Result<Built, HostError>>,
+}
+
+/// A runtime, where it can be used and the configuration needs it.
+type Built = Option<Arc<dyn Runtime>>;
+
+/// What a tree is about to run.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckRequest<'a> {
+    /// The configuration of the tree.
+    pub config: &'a Config,
+    /// The environment that programs get.
+    pub environment: &'a Environment,
+    /// The agent.
+    pub agent: &'a AgentId,
+    /// The working folder.
+    pub folder: &'a Path,
+    /// The command that is given for the tree; empty if none is.
+    pub command: &'a [String],
+    /// True if the operator gave the command for this very tree.
+    pub plain: bool,
+}
+
+/// What a runtime would start, and what is known of its cost.
+#[derive(Clone, Debug)]
+pub struct CheckedRuntime {
+    /// The program and its arguments, or the name of the runtime where it starts none.
+    pub command: Arc<[String]>,
+    /// What is known of a run's cost.
+    pub cost: CostKnowledge,
+}
+
+/// What runtimes are built of.
+struct RuntimeParts<'a> {
+    config: &'a Config,
+    environment: &'a Environment,
+    processes: Processes,
+    /// The working folder of the tree, where there is one already.
+    folder: &'a Path,
+    /// True if the tree runs on this runtime.
+    wanted: bool,
+}
+
+impl BuiltInRuntime {
+    /// Returns the runtime of this name.
+    pub fn of(name: &str) -> Option<&'static Self> {
+        BUILT_IN.into_iter().find(|runtime| runtime.name == name)
+    }
+
+    /// Returns the names of all, in the order in which help has them.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.into_iter().map(|runtime| runtime.name)
+    }
+
+    /// Finds what it would start. Opens and starts nothing.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be used, or has nothing to run.
+    pub fn check(&self, request: &CheckRequest<'_>) -> Result<CheckedRuntime, HostError> {
+        (self.check)(request)
+    }
+}
+
+/// Builds the runtimes that can be used here. `wanted` is the one of the tree, in this folder.
+pub(crate) async fn build(
+    config: &Config,
+    environment: &Environment,
+    processes: &Processes,
+    folder: &Path,
+    wanted: Option<&str>,
+) -> Result<Vec<Arc<dyn Runtime>>, HostError> {
+    let mut built = Vec::new();
+    for runtime in BUILT_IN {
+        let processes = processes.clone();
+        let wanted = wanted == Some(runtime.name);
+        let parts = RuntimeParts { config, environment, processes, folder, wanted };
+        built.extend((runtime.build)(parts).await?);
+    }
+    Ok(built)
+}
+
+/// Returns the dollars that a tree may cost under a runtime where no budget is set.
+pub fn default_usd(config: &Config, runtime: &str) -> MicroUsd {
+    let configured = config.runtime(runtime).and_then(|settings| settings.default_usd.as_ref());
+    configured.map_or(built_in::RUNTIME_DEFAULT_USD, |usd| usd.value)
+}
 
 /// Reads settings of a runtime.
 fn settings<T: DeserializeOwned>(name: &str, table: &Valued<FreeForm>) -> Result<T, HostError> {
@@ -23,4 +130,34 @@ fn settings<T: DeserializeOwned>(name: &str, table: &Valued<FreeForm>) -> Result
         origin: table.origin.clone(),
         source: Arc::new(error),
     })
+}
+
+/// A runtime that cannot be used here, and what can be done about it.
+#[derive(Debug)]
+pub struct RuntimeError {
+    error: Box<dyn Error + Send + Sync>,
+    hint: &'static str,
+}
+
+impl RuntimeError {
+    fn new(error: impl Error + Send + Sync + 'static, hint: &'static str) -> Self {
+        Self { error: Box::new(error), hint }
+    }
+
+    /// Returns what can be done about it.
+    pub fn hint(&self) -> &'static str {
+        self.hint
+    }
+}
+
+impl fmt::Display for RuntimeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl Error for RuntimeError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.error.source()
+    }
 }

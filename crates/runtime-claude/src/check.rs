@@ -64,7 +64,7 @@ impl CheckError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NotFound { .. } | Self::CannotStart { .. } => {
-                "install it with npm i -g @anthropic-ai/claude-code, or set runtimes.claude.command"
+                "install Claude Code with npm i -g @anthropic-ai/claude-code, or set runtimes.claude.command"
             }
             Self::TooOld { .. } => "update it with npm i -g @anthropic-ai/claude-code@latest",
             Self::NoVersion { .. } => "set runtimes.claude.command to Claude Code",

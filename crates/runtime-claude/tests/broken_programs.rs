@@ -116,7 +116,7 @@ async fn what_is_missing_is_named_with_what_to_do() {
     let (finished, events) = place.run(place.launch("x")).await;
     assert_eq!(
         finished.reason.to_string(),
-        "cannot start: claude not found on PATH; install it with npm i -g \
+        "cannot start: claude not found on PATH; install Claude Code with npm i -g \
          @anthropic-ai/claude-code, or set runtimes.claude.command"
     );
     assert_eq!(events, [], "nothing has started");

@@ -285,6 +285,13 @@ impl SpawnerBuilder {
         self
     }
 
+    /// Adds these runtimes, in this order.
+    #[must_use]
+    pub fn runtimes(mut self, runtimes: impl IntoIterator<Item = Arc<dyn Runtime>>) -> Self {
+        runtimes.into_iter().for_each(|runtime| self.runtimes.insert(runtime));
+        self
+    }
+
     /// Sets the source of time and ids; the machine's own clock where this is not called.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {

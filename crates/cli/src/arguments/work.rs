@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use offshoot_host::runtimes::BuiltInRuntime;
 use offshoot_merge::OnFailure;
 
 use super::{LimitArguments, PluginPathArguments, strategies};
@@ -14,7 +15,7 @@ pub(crate) struct WorkArguments {
     #[arg(long, value_name = "ID")]
     pub(crate) agent: Option<String>,
 
-    /// What runs the agent: exec, claude, or a runtime of a plugin
+    #[arg(help = runtimes())]
     #[arg(long, value_name = "NAME")]
     pub(crate) runtime: Option<String>,
 
@@ -51,6 +52,12 @@ pub(crate) struct WorkArguments {
 
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
+}
+
+/// Returns the help of the flag that names a runtime.
+fn runtimes() -> String {
+    let names: Vec<_> = BuiltInRuntime::names().collect();
+    format!("What runs the agent: {}, or a runtime of a plugin", names.join(", "))
 }
 
 /// What becomes of many answers.

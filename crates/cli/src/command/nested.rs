@@ -1,7 +1,7 @@
 //! `run`, `map` and `fanout` inside an agent: no trees of their own, but children of that agent, under its limits.
 
 use offshoot_door::{Client, MergeOrder, Spawn, SpawnMany, SpawnedMany, Wait};
-use offshoot_host::runtimes::exec::EXEC;
+use offshoot_host::runtimes::EXEC;
 use offshoot_model::{AgentId, BudgetRequest};
 
 use super::spawn::{call, child, hand_in};
@@ -137,7 +137,7 @@ fn request(task: &str, work: &WorkArguments) -> Result<Spawn, Failure> {
     let agent = work.agent.as_deref().map(AgentId::parse).transpose();
     let agent = agent.map_err(|error| Failure::of(Exit::BadInput, &error).hint(error.hint()))?;
     let mut spawn = Spawn { agent, label: work.label.clone(), ..Spawn::task(task) };
-    if work.runtime.as_deref().is_some_and(|runtime| runtime != EXEC) {
+    if work.runtime.as_deref().is_some_and(|runtime| runtime != EXEC.name) {
         return Err(of_the_root("--runtime"));
     }
     only_of_the_tree(&work.plugins)?;

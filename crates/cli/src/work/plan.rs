@@ -7,7 +7,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use offshoot_config::{AgentId, Config, Valued};
 use offshoot_display::number::{bytes, count};
-use offshoot_host::runtimes::exec::EXEC;
+use offshoot_host::runtimes::EXEC;
 use offshoot_model::{ContextEntry, JsonText};
 use offshoot_runtime::OutputFormat;
 use offshoot_split::InputFile;
@@ -284,7 +284,7 @@ impl Plan {
         };
         cx.output.table(&limits.iter().map(row).collect::<Vec<_>>())?;
         cx.output.line(match &*self.runtime {
-            EXEC => "cost: none that is known, because the program is yours",
+            name if name == EXEC.name => "cost: none that is known, because the program is yours",
             _ => "cost: not known before; budget.usd is the most",
         })?;
         Ok(Exit::Done)

@@ -1,19 +1,18 @@
 //! What is certain before anything starts: the agent, its runtime, and that its program is there. A mistyped program
 //! is one error here, and a thousand failed pieces later.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use offshoot_config::{AgentDefinition, Config, CostKind, Loader};
-use offshoot_host::runtimes::BUILT_IN;
-use offshoot_host::runtimes::claude::{self, CLAUDE};
-use offshoot_host::runtimes::exec::EXEC;
-use offshoot_host::runtimes::openai::{self, OPENAI};
+use offshoot_config::{AgentDefinition, Config, Loader};
+use offshoot_host::runtimes::{
+    BuiltInRuntime, CLAUDE, CheckRequest, CheckedRuntime, EXEC, default_usd,
+};
 use offshoot_host::{HostError, Plugins};
 use offshoot_model::AgentId;
 use offshoot_plugin_host::{Checked, PluginError};
 use offshoot_policy::Terms;
-use offshoot_process::{make_room, resolve_program};
+use offshoot_process::make_room;
 use offshoot_runtime::{CostKnowledge, OutputFormat, Runtime};
 use offshoot_spawner::RunSpec;
 
@@ -81,51 +80,42 @@ pub(crate) fn prepare(
     let named = &arguments.plugins.plugin_path;
     let mut plugins = plugins::plugins(named, &config, cx)?;
     let environment = cx.environment.of_host();
-    let mut cost = CostKnowledge::None;
     let plain = !command.is_empty() && !arguments.program_configured;
-    let program: Arc<[String]> = match runtime {
-        EXEC => {
-            cost = program_cost(&config, plain);
-            program(command, &config, &agent, &folder, cx)?
+    let found = match BuiltInRuntime::of(runtime) {
+        Some(built_in) => {
+            let (config, environment, agent) = (&config, &environment, &agent);
+            let request =
+                CheckRequest { config, environment, agent, folder: &folder, command, plain };
+            built_in.check(&request).map_err(|error| match error {
+                HostError::NoCommand { .. } => no_runtime(format_args!("{error}"), None),
+                HostError::Runtime(error) if !chosen(arguments, command, definition) => no_runtime(
+                    format_args!("nothing says what runs the agent `{agent}`, and {error}"),
+                    Some(error.hint()),
+                ),
+                error => error.into(),
+            })?
         }
-        OPENAI => {
-            let runtime = openai::runtime(&config, &environment)?;
-            runtime.check().map_err(HostError::from)?;
-            cost = runtime.abilities().cost;
-            [OPENAI.to_owned()].into()
-        }
-        CLAUDE => {
-            cost = CostKnowledge::Reported;
-            let options = claude::options(&config, &environment)?;
-            claude::find(&options, &folder, &environment).map_err(|error| {
-                match chosen(arguments, definition) {
-                    true => HostError::from(error).into(),
-                    false => no_runtime(format_args!(
-                        "nothing says what runs the agent `{agent}`, and {error}"
-                    )),
-                }
-            })?;
-            [options.command].into()
-        }
-        name => {
-            let checked = find_plugin(&plugins, name)?;
+        None => {
+            let checked = find_plugin(&plugins, runtime)?;
             // What is only planned is not loaded.
-            if !arguments.dry_run {
-                let runtime = plugins.load_runtime(name, &checked)?;
-                cost = runtime.abilities().cost;
-            }
-            match command {
-                [] => [name.to_owned()].into(),
-                command => command.into(),
+            let cost = match arguments.dry_run {
+                true => CostKnowledge::None,
+                false => plugins.load_runtime(runtime, &checked)?.abilities().cost,
+            };
+            let name = [runtime.to_owned()];
+            CheckedRuntime {
+                command: if command.is_empty() { &name } else { command }.into(),
+                cost,
             }
         }
     };
+    let CheckedRuntime { command: program, cost } = found;
     if !arguments.dry_run {
         plugins.load_for_agents(&[runtime]);
     }
     let run_spec = RunSpec {
         runtime: Some(runtime.into()),
-        command: (runtime == EXEC || !command.is_empty()).then(|| Arc::clone(&program)),
+        command: (runtime == EXEC.name || !command.is_empty()).then(|| Arc::clone(&program)),
         ok_exit: arguments.ok_exit.as_slice().into(),
         output: match arguments.output {
             OutputArgument::Text => OutputFormat::Text,
@@ -171,18 +161,20 @@ fn choose(
     let definition = config.agent(agent);
     let configured = definition.and_then(|agent| agent.runtime.as_ref());
     let own = definition.and_then(|agent| agent.command.as_ref());
+    let runs_none = |name: &str| BuiltInRuntime::of(name).is_some_and(|it| !it.runs_commands);
     let name = match (&arguments.runtime, command.is_empty()) {
-        (Some(name), false) if [CLAUDE, OPENAI].contains(&name.as_str()) => {
+        (Some(name), false) if runs_none(name) => {
             return Err(Failure::input(format_args!(
-                "a command after `--` is run by the runtime `{EXEC}`, not by `{name}`"
+                "a command after `--` is run by the runtime `{}`, not by `{name}`",
+                EXEC.name
             ))
             .hint("leave out the command or --runtime"));
         }
         (Some(name), _) => Some(name.as_str()),
-        (None, false) => Some(EXEC),
-        (None, true) => configured.map(|name| name.value.as_str()).or(own.map(|_| EXEC)),
+        (None, false) => Some(EXEC.name),
+        (None, true) => configured.map(|name| name.value.as_str()).or(own.map(|_| EXEC.name)),
     };
-    Ok(name.unwrap_or(CLAUDE).into())
+    Ok(name.unwrap_or(CLAUDE.name).into())
 }
 
 /// A runtime that is not built in. Where no plugin has it, all that there are are named.
@@ -190,8 +182,8 @@ fn find_plugin(plugins: &Plugins, name: &str) -> Result<Checked, Failure> {
     match plugins.search().runtime(name) {
         Ok(candidate) => Ok(plugins.check(candidate)?),
         Err(PluginError::NotFound { known, unreadable, .. }) => {
-            let names: Vec<&str> =
-                BUILT_IN.into_iter().chain(known.iter().map(String::as_str)).collect();
+            let mut names: Vec<&str> = BuiltInRuntime::names().collect();
+            names.extend(known.iter().map(String::as_str));
             let message = format!("there is no runtime `{name}` here");
             let unusable = unreadable.iter().map(|why| format!("; unusable: {why}"));
             Err(Failure::new(Exit::NoRuntime, message).hint(format_args!(
@@ -204,42 +196,14 @@ fn find_plugin(plugins: &Plugins, name: &str) -> Result<Checked, Failure> {
     }
 }
 
-/// Returns what is known of the cost of the tree's own program.
-fn program_cost(config: &Config, plain: bool) -> CostKnowledge {
-    let said = config.runtime(EXEC).and_then(|settings| settings.cost.as_ref());
-    match said.map(|said| said.value) {
-        Some(CostKind::None) => CostKnowledge::None,
-        None if plain => CostKnowledge::None,
-        Some(CostKind::Reported) => CostKnowledge::Reported,
-        Some(CostKind::Bounded) => CostKnowledge::Bounded,
-        Some(CostKind::Unknown) | None => CostKnowledge::Unknown,
-    }
-}
-
-/// Whether somebody named a runtime.
-fn chosen(arguments: &WorkArguments, definition: Option<&AgentDefinition>) -> bool {
-    arguments.runtime.is_some() || definition.is_some_and(|agent| agent.runtime.is_some())
-}
-
-/// The command for the runtime of programs.
-fn program(
+/// True if the command line or the agent says what runs it.
+fn chosen(
+    arguments: &WorkArguments,
     command: &[String],
-    config: &Config,
-    agent: &AgentId,
-    folder: &Path,
-    cx: &Invocation,
-) -> Result<Arc<[String]>, Failure> {
-    let own = config.agent(agent).and_then(|agent| agent.command.as_ref());
-    let general = config.runtime(EXEC).and_then(|settings| settings.command.as_ref());
-    let command: Arc<[String]> = match own.or(general) {
-        _ if !command.is_empty() => command.into(),
-        Some(configured) => configured.value.iter().cloned().collect(),
-        None => {
-            return Err(no_runtime(format_args!("the runtime `{EXEC}` has no command to run")));
-        }
-    };
-    find_program(&command, folder, config, cx)?;
-    Ok(command)
+    definition: Option<&AgentDefinition>,
+) -> bool {
+    let of_agent = |agent: &AgentDefinition| agent.runtime.is_some() || agent.command.is_some();
+    arguments.runtime.is_some() || !command.is_empty() || definition.is_some_and(of_agent)
 }
 
 /// Returns the configuration with no more agents at once than there are open files for. Warns where that is fewer than the
@@ -274,30 +238,19 @@ fn capped(
     if config.root_settings(agent).budget.usd.is_some() {
         return Ok(config);
     }
-    let usd = claude::default_usd(&config, runtime);
+    let usd = default_usd(&config, runtime);
     cx.output.note(format_args!(
         "no budget in dollars is set, so this may cost up to ${usd}; change that with --budget-usd or runtimes.{runtime}.defaultUsd"
     ));
     load::finish(layers.set("agents.defaults.subagents.budget.usd", usd.to_string()))
 }
 
-/// Whether the program is there. Behind a wrapper only the wrapper can know.
-fn find_program(
-    command: &[String],
-    folder: &Path,
-    config: &Config,
-    cx: &Invocation,
-) -> Result<(), Failure> {
-    let wrapper = config.runtime(EXEC).and_then(|settings| settings.wrap.as_ref());
-    let program = wrapper.map_or(command[0].as_str(), |wrap| wrap.value.program());
-    let path = cx.environment.path().map(std::ffi::OsString::as_os_str);
-    resolve_program(program.as_ref(), path, folder).map(drop).map_err(|error| {
-        Failure::of(Exit::NoRuntime, &error).hint("check its name, its mode and PATH")
-    })
-}
-
-fn no_runtime(message: std::fmt::Arguments<'_>) -> Failure {
-    Failure::new(Exit::NoRuntime, message).hint(
-        "give a command after `--`, or set `command` for the agent in the configuration, or install Claude Code with npm i -g @anthropic-ai/claude-code, or set runtimes.claude.command; runtimes: claude, exec, openai",
-    )
+/// The failure where a runtime has nothing to run, or none is chosen and the default is not there.
+fn no_runtime(message: std::fmt::Arguments<'_>, or: Option<&str>) -> Failure {
+    let names: Vec<_> = BuiltInRuntime::names().collect();
+    Failure::new(Exit::NoRuntime, message).hint(format_args!(
+        "give a command after `--`, or set `command` for the agent in the configuration{}; runtimes: {}",
+        or.map(|or| format!(", or {or}")).unwrap_or_default(),
+        names.join(", ")
+    ))
 }

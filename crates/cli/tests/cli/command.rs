@@ -10,6 +10,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use offshoot_host::runtimes::BuiltInRuntime;
+use offshoot_merge::Strategy;
 use offshoot_test_support::fake_agent;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -238,6 +240,9 @@ fn check_text(name: &str, text: &str) {
     for (pattern, stand_in) in FILTERS {
         settings.add_filter(pattern, stand_in);
     }
+    // A new one changes no other text.
+    settings.add_filter(&BuiltInRuntime::names().collect::<Vec<_>>().join(", "), "RUNTIMES");
+    settings.add_filter(&Strategy::NAMES.join(", "), "STRATEGIES");
     settings.bind(|| insta::assert_snapshot!(name, text));
 }
 

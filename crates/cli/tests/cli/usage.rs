@@ -3,6 +3,9 @@
 use std::fs::{File, OpenOptions};
 use std::process::Stdio;
 
+use offshoot_host::runtimes::BuiltInRuntime;
+use offshoot_merge::Strategy;
+
 use crate::command::{Place, Table, check};
 
 #[test]
@@ -32,6 +35,15 @@ fn every_command_shows_an_example() {
         let expected =
             if matches!(name, "key" | "config" | "plugin") { "Commands:" } else { "Example" };
         assert!(help.stdout().contains(expected), "{name}");
+    }
+}
+
+#[test]
+fn help_names_everything_that_is_built_in() {
+    let help = Place::new().run(&["map", "--help"]).expect_code(0);
+    let words = help.stdout().split_whitespace().collect::<Vec<_>>().join(" ");
+    for names in [BuiltInRuntime::names().collect(), Strategy::NAMES.to_vec()] {
+        assert!(words.contains(&names.join(", ")), "{names:?}: {words}");
     }
 }
 

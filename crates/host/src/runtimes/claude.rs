@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
-use offshoot_config::{AgentDefinition, Config, Park, built_in};
-use offshoot_model::{AgentId, MicroUsd};
+use futures_util::FutureExt;
+use offshoot_config::{AgentDefinition, Config, Park};
+use offshoot_model::AgentId;
 use offshoot_process::{ProgramError, resolve_program};
 use offshoot_runtime_claude::{
     AgentOptions, CheckError, ClaudeOptions, ClaudeRuntime, OwnServer, Parking,
@@ -12,12 +14,20 @@ use offshoot_runtime_claude::{
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::{
+    Built, BuiltInRuntime, CheckRequest, CheckedRuntime, RuntimeError, RuntimeParts,
+    settings as read,
+};
 use crate::environment::Environment;
 use crate::error::HostError;
-use crate::runtimes::settings as read;
 
-/// The name of the runtime.
-pub const CLAUDE: &str = "claude";
+/// The runtime of Claude Code.
+pub const CLAUDE: BuiltInRuntime = BuiltInRuntime {
+    name: "claude",
+    runs_commands: false,
+    check,
+    build: |parts| build(parts).boxed(),
+};
 
 /// In seconds. We are the client, so a call may block for as long as the run may take.
 const PATIENCE: &str = "86400";
@@ -35,8 +45,36 @@ struct More {
     servers: BTreeMap<String, Value>,
 }
 
+/// Looks whether the program is there. Its version is asked when it is built.
+fn check(request: &CheckRequest<'_>) -> Result<CheckedRuntime, HostError> {
+    let options = options(request.config, request.environment)?;
+    find(&options, request.folder, request.environment).map_err(unusable)?;
+    Ok(CheckedRuntime { command: [options.command].into(), cost: ClaudeRuntime::ABILITIES.cost })
+}
+
+/// Builds the runtime where the program is there: an agent of a tree of programs may ask for it too.
+async fn build(parts: RuntimeParts<'_>) -> Result<Built, HostError> {
+    let RuntimeParts { config, environment, processes, folder, wanted } = parts;
+    let options = options(config, environment)?;
+    if find(&options, folder, environment).is_err() {
+        return Ok(None);
+    }
+    // A wrapper cannot be asked for a version.
+    let asks = wanted && options.wrap.is_empty();
+    let runtime = ClaudeRuntime::new(processes, options);
+    if asks {
+        runtime.check(folder).await.map_err(unusable)?;
+    }
+    Ok(Some(Arc::new(runtime)))
+}
+
+fn unusable(error: CheckError) -> RuntimeError {
+    let hint = error.hint();
+    RuntimeError::new(error, hint)
+}
+
 /// How it is started, as `runtimes.claude` has it.
-pub fn options(config: &Config, environment: &Environment) -> Result<ClaudeOptions, HostError> {
+fn options(config: &Config, environment: &Environment) -> Result<ClaudeOptions, HostError> {
     let own_server = OwnServer {
         command: environment.offshoot.clone(),
         args: vec!["mcp".into(), "--patience".into(), PATIENCE.into()],
@@ -45,7 +83,7 @@ pub fn options(config: &Config, environment: &Environment) -> Result<ClaudeOptio
     let options =
         ClaudeOptions { own_server: Some(own_server), ..ClaudeOptions::inheriting(variables) };
     let options = ClaudeOptions { agents: agents(config)?, ..options };
-    let Some(settings) = config.runtime(CLAUDE) else {
+    let Some(settings) = config.runtime(CLAUDE.name) else {
         return Ok(options);
     };
     let options_of = |table| read("runtimes.claude.options", table);
@@ -54,7 +92,7 @@ pub fn options(config: &Config, environment: &Environment) -> Result<ClaudeOptio
     let own = settings.command.as_ref().map(|command| command.value.as_ref());
     let (command, before): (_, &[String]) = match own.and_then(<[String]>::split_last) {
         Some((last, before)) => (last.as_str(), before),
-        None => (CLAUDE, &[]),
+        None => (CLAUDE.name, &[]),
     };
     let wrap = settings.wrap.as_ref().map(|wrap| wrap.value.as_ref()).unwrap_or_default();
     Ok(ClaudeOptions {
@@ -98,11 +136,7 @@ fn agents(config: &Config) -> Result<BTreeMap<String, AgentOptions>, HostError> 
 }
 
 /// Finds the program that is to be started. Behind a wrapper only the wrapper can know.
-///
-/// # Errors
-///
-/// Where the program is not there, or cannot be started.
-pub fn find(
+fn find(
     options: &ClaudeOptions,
     folder: &Path,
     environment: &Environment,
@@ -113,22 +147,4 @@ pub fn find(
         Err(ProgramError::NotFound { .. }) => Err(CheckError::NotFound { command }),
         Err(error) => Err(CheckError::CannotStart { command, message: error.to_string() }),
     }
-}
-
-/// Asks the program for its version, which takes a moment, and compares it with the oldest that fits.
-pub(crate) async fn check(
-    claude: &ClaudeRuntime,
-    options: &ClaudeOptions,
-    folder: &Path,
-) -> Result<(), HostError> {
-    if options.wrap.is_empty() {
-        claude.check(folder).await?;
-    }
-    Ok(())
-}
-
-/// Returns the dollars that a tree may cost under a runtime where no budget is set.
-pub fn default_usd(config: &Config, runtime: &str) -> MicroUsd {
-    let configured = config.runtime(runtime).and_then(|settings| settings.default_usd.as_ref());
-    configured.map_or(built_in::RUNTIME_DEFAULT_USD, |usd| usd.value)
 }

@@ -1,21 +1,28 @@
 //! Programs as agents.
 
-use offshoot_config::Config;
-use offshoot_process::Processes;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use offshoot_config::{Config, CostKind};
+use offshoot_process::resolve_program;
+use offshoot_runtime::CostKnowledge;
 use offshoot_runtime_exec::{ExecOptions, ExecRuntime};
 
-use crate::environment::Environment;
+use super::{BuiltInRuntime, CheckRequest, CheckedRuntime, RuntimeError, RuntimeParts};
+use crate::error::HostError;
 
-/// The name of the runtime.
-pub const EXEC: &str = "exec";
+/// The runtime that starts programs.
+pub const EXEC: BuiltInRuntime = BuiltInRuntime {
+    name: "exec",
+    runs_commands: true,
+    check,
+    build: |parts| async move { Ok(Some(Arc::new(runtime(parts)) as _)) }.boxed(),
+};
 
-/// Returns the runtime, as `runtimes.exec` has it.
-pub(crate) fn runtime(
-    config: &Config,
-    processes: Processes,
-    environment: &Environment,
-) -> ExecRuntime {
-    let settings = config.runtime(EXEC);
+/// Builds the runtime, as `runtimes.exec` has it.
+fn runtime(parts: RuntimeParts<'_>) -> ExecRuntime {
+    let RuntimeParts { config, environment, processes, .. } = parts;
+    let settings = config.runtime(EXEC.name);
     let more = settings.and_then(|settings| settings.env.as_ref());
     let wrap = settings.and_then(|settings| settings.wrap.as_ref());
     let options = ExecOptions {
@@ -25,4 +32,34 @@ pub(crate) fn runtime(
         offshoot: Some(environment.offshoot.clone()),
     };
     ExecRuntime::new(processes, options)
+}
+
+/// Finds the program. Behind a wrapper only the wrapper can know.
+fn check(request: &CheckRequest<'_>) -> Result<CheckedRuntime, HostError> {
+    let CheckRequest { config, environment, agent, folder, command, plain } = *request;
+    let settings = config.runtime(EXEC.name);
+    let own = config.agent(agent).and_then(|agent| agent.command.as_ref());
+    let general = settings.and_then(|settings| settings.command.as_ref());
+    let command: Arc<[String]> = match own.or(general) {
+        _ if !command.is_empty() => command.into(),
+        Some(configured) => configured.value.iter().cloned().collect(),
+        None => return Err(HostError::NoCommand { runtime: EXEC.name }),
+    };
+    let wrapper = settings.and_then(|settings| settings.wrap.as_ref());
+    let program = wrapper.map_or(command[0].as_str(), |wrap| wrap.value.program());
+    resolve_program(program.as_ref(), environment.path(), folder)
+        .map_err(|error| RuntimeError::new(error, "check its name, its mode and PATH"))?;
+    Ok(CheckedRuntime { command, cost: cost(config, plain) })
+}
+
+/// Returns what is known of the cost of the tree's own program.
+fn cost(config: &Config, plain: bool) -> CostKnowledge {
+    let said = config.runtime(EXEC.name).and_then(|settings| settings.cost.as_ref());
+    match said.map(|said| said.value) {
+        Some(CostKind::None) => CostKnowledge::None,
+        None if plain => CostKnowledge::None,
+        Some(CostKind::Reported) => CostKnowledge::Reported,
+        Some(CostKind::Bounded) => CostKnowledge::Bounded,
+        Some(CostKind::Unknown) | None => CostKnowledge::Unknown,
+    }
 }

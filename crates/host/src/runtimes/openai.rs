@@ -1,32 +1,58 @@
 //! Models behind a chat endpoint, as the configuration has them.
 
+use std::sync::Arc;
+
+use futures_util::FutureExt;
 use offshoot_config::{Config, CostKind, Valued};
+use offshoot_runtime::Runtime;
 use offshoot_runtime_openai::{AgentOptions, CostOption, OpenAiOptions, OpenAiRuntime, Price};
 
+use super::{
+    Built, BuiltInRuntime, CheckRequest, CheckedRuntime, RuntimeError, RuntimeParts, settings,
+};
 use crate::environment::Environment;
 use crate::error::HostError;
-use crate::runtimes::settings;
 
-/// The name of the runtime.
-pub const OPENAI: &str = "openai";
+/// The runtime of models behind a chat endpoint.
+pub(super) const OPENAI: BuiltInRuntime = BuiltInRuntime {
+    name: "openai",
+    runs_commands: false,
+    check,
+    build: |parts| async move { build(&parts) }.boxed(),
+};
 
-/// True if the configuration names it: otherwise no tree needs it.
-pub(crate) fn is_wanted(config: &Config) -> bool {
-    let of_agent =
-        |runtime: Option<&Valued<String>>| runtime.is_some_and(|name| name.value == OPENAI);
-    config.runtime(OPENAI).is_some()
-        || config.agents().any(|agent| of_agent(agent.runtime.as_ref()))
+/// Looks whether the endpoint can be called, and calls nothing.
+fn check(request: &CheckRequest<'_>) -> Result<CheckedRuntime, HostError> {
+    let runtime = runtime(request.config, request.environment)?;
+    runtime.check().map_err(|error| {
+        let hint = error.hint();
+        RuntimeError::new(error, hint)
+    })?;
+    Ok(CheckedRuntime { command: [OPENAI.name.to_owned()].into(), cost: runtime.abilities().cost })
 }
 
-/// The runtime, as `runtimes.openai` and the agents have it.
-pub fn runtime(config: &Config, environment: &Environment) -> Result<OpenAiRuntime, HostError> {
-    Ok(OpenAiRuntime::new(OPENAI, options(config)?, &environment.variables))
+/// Builds the runtime if the tree or the configuration names it: otherwise no run needs it.
+fn build(parts: &RuntimeParts<'_>) -> Result<Built, HostError> {
+    let RuntimeParts { config, environment, wanted, .. } = *parts;
+    let of_agent =
+        |runtime: Option<&Valued<String>>| runtime.is_some_and(|name| name.value == OPENAI.name);
+    let is_named = config.runtime(OPENAI.name).is_some()
+        || config.agents().any(|agent| of_agent(agent.runtime.as_ref()));
+    if !wanted && !is_named {
+        return Ok(None);
+    }
+    Ok(Some(Arc::new(runtime(config, environment)?)))
+}
+
+/// Builds the runtime, as `runtimes.openai` and the agents have it.
+fn runtime(config: &Config, environment: &Environment) -> Result<OpenAiRuntime, HostError> {
+    Ok(OpenAiRuntime::new(OPENAI.name, options(config)?, &environment.variables))
 }
 
 fn options(config: &Config) -> Result<OpenAiOptions, HostError> {
-    let configured = config.runtime(OPENAI);
+    let configured = config.runtime(OPENAI.name);
     let options = configured.and_then(|runtime| runtime.options.as_ref());
-    let name = format!("runtimes.{OPENAI}.options");
+    let name = format!("runtimes.{}.options", OPENAI.name);
     let mut options: OpenAiOptions =
         options.map(|options| settings(&name, options)).transpose()?.unwrap_or_default();
     let cost = configured.and_then(|runtime| runtime.cost.as_ref());
