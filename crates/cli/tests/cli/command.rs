@@ -198,7 +198,7 @@ impl Outcome {
 }
 
 /// What differs from run to run, as patterns and their names.
-const FILTERS: [(&str, &str); 8] = [
+const FILTERS: [(&str, &str); 10] = [
     // How far it is when is nobody's promise.
     (r"(?m)^ *\d+ %  .*\n", ""),
     (r"\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b", "ID"),
@@ -208,6 +208,9 @@ const FILTERS: [(&str, &str); 8] = [
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "AT"),
     (r"\b\d+(\.\d+)? (µs|ms|s|min)\b", "TIME"),
     (r"process \d+", "process PID"),
+    // The schema of the configuration has them all.
+    (r"(?m)(^.+ built-in\n)+", "BUILT-IN\n"),
+    (r"known keys here: \w+, .*", "known keys here: KEYS"),
 ];
 
 /// Compares with the committed snapshot of this name.

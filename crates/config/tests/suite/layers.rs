@@ -1,7 +1,7 @@
 //! Who wins, and who is named as the origin.
 
 use offshoot_config::{
-    AgentId, AllowAgents, Config, Format, Loader, Origin, Source, SourceKind, Valued, built_in,
+    AgentId, AllowAgents, Config, Format, Loader, Origin, Source, SourceKind, Valued,
     init_template, schema,
 };
 use proptest::prelude::*;
@@ -232,31 +232,6 @@ fn the_digest_is_of_values_and_not_of_their_origins() {
         load(user("agents.defaults.subagents.maxDepth = 3")).digest()
     );
     assert_ne!(Config::default().digest(), toml.digest());
-}
-
-#[test]
-fn the_built_in_values_are_those_that_are_documented() {
-    let config = Config::default();
-    let found: serde_json::Map<String, Value> =
-        config.resolve(&id("main")).map(|(key, valued)| (key, valued.value)).collect();
-    assert_eq!(
-        Value::Object(found),
-        json!({
-            "allowRecursiveSpawn": false, "maxDepth": 3, "maxConcurrent": 8,
-            "maxConcurrentPerLevel": null, "maxChildrenPerAgent": null, "maxSpawns": 64,
-            "maxSpawnsPerMinute": null, "allowCycles": false, "maxIdenticalDelegations": 3,
-            "allowAgents": null, "model": null, "thinking": null, "runTimeoutSeconds": 1800,
-            "idleTimeoutSeconds": 600, "graceSeconds": 5,
-            "maxOutputBytes": 1_073_741_824, "archiveAfterMinutes": 60,
-            "announceTimeoutMs": 120000, "resultInlineBytes": 16384, "cleanup": "keep",
-            "onParentEnd": "letFinish", "onInterrupt": "lost", "tools": {}, "toolsByDepth": {},
-            "budget.tokens": null, "budget.usd": null, "budget.share": 0.5, "budget.keep": 0.2,
-            "budget.allowUnknownCost": false, "deadlineSeconds": null, "breaker.failures": 3,
-            "breaker.cooldownSeconds": 60, "retries.count": 5, "retries.backoffSeconds": 1,
-            "retries.jitter": 0.2,
-        })
-    );
-    assert_eq!(config.default_agent().as_str(), built_in::DEFAULT_AGENT);
 }
 
 /// The template with everything switched on.

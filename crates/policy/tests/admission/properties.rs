@@ -2,83 +2,62 @@
 
 use std::collections::HashMap;
 
-use offshoot_config::Cleanup;
-use offshoot_config::{CostKind, OnInterrupt, OnParentEnd};
+use offshoot_config::{CostKind, Origin as SettingOrigin, SubagentSettings};
 use offshoot_model::{Grant, Origin, SpawnRequest};
-use offshoot_policy::{Limits, Terms};
+use offshoot_policy::{Difference, Limits, Terms};
 use proptest::prelude::*;
 use proptest::sample::subsequence;
+use serde_json::Value;
 
 use crate::tree::{Tree, agent, config, paid, rights, tokens};
 
 const AGENTS: [&str; 4] = ["main", "a", "b", "c"];
 const TOOLS: [&str; 5] = ["read", "write", "exec", "fetch", "spawn"];
 
-/// Whether this value permits more than that one. Written down apart from the code that folds a chain.
-fn wider(below: &Limits, above: &Limits) -> Vec<&'static str> {
-    let mut found = Vec::new();
-    macro_rules! check {
-        ($($($name:ident).+: $order:expr),* $(,)?) => {
-            $( if let (Some(above), below) = (&above.$($name).+, &below.$($name).+) {
-                let below = below.as_ref().map(|term| &term.value);
-                // Where somebody above has a say, somebody has one here.
-                if below.is_none_or(|below| $order(below, &above.value)) {
-                    found.push(stringify!($($name).+));
-                }
-            } )*
-        };
+/// Limits of which 0 is none at all.
+const ENDLESS: [&str; 5] = [
+    "runTimeoutSeconds",
+    "idleTimeoutSeconds",
+    "maxOutputBytes",
+    "deadlineSeconds",
+    "breaker.failures",
+];
+/// Limits that are the stricter the greater they are.
+const FLOORS: [&str; 3] = ["budget.keep", "breaker.cooldownSeconds", "retries.backoffSeconds"];
+/// The strictest word of each limit that is one.
+const STRICTEST: [&str; 3] = ["keep", "cascade", "lost"];
+
+/// The limits of which an explicit value above became a wider one below.
+fn wider(below: &Limits, above: &Limits) -> Vec<String> {
+    let is_explicit = |key: &str| {
+        let value = above.value(key);
+        value.is_some_and(|value| value.origin != SettingOrigin::BuiltIn)
+    };
+    let differences = above.differences(below).into_iter();
+    let wider = differences.filter(|it| is_explicit(&it.key) && is_wider(it));
+    wider.map(|it| it.key).collect()
+}
+
+/// True if the later value permits more. Written down apart from the code that folds a chain.
+fn is_wider(difference: &Difference) -> bool {
+    let (Some(above), Some(below)) = (&difference.was, &difference.is) else { return true };
+    let key = &*difference.key;
+    let numbers = above.as_f64().zip(below.as_f64());
+    match (above, numbers) {
+        (Value::String(above), _) => STRICTEST.contains(&&**above),
+        (Value::Bool(above), _) => !above,
+        (_, Some(_)) if key == "retries.jitter" => true,
+        (_, Some((above, below))) if FLOORS.contains(&key) => below < above,
+        (_, Some((above, below))) if ENDLESS.contains(&key) => {
+            above != 0.0 && (below == 0.0 || below > above)
+        }
+        (_, Some((above, below))) => below > above,
+        _ => unreachable!("{key} is a number, a word or a switch"),
     }
-    fn greater<T: Ord>(below: &T, above: &T) -> bool {
-        below > above
-    }
-    fn less<T: Ord>(below: &T, above: &T) -> bool {
-        below < above
-    }
-    fn longer<T: Ord + Default + Copy>(below: &T, above: &T) -> bool {
-        let zero = T::default();
-        *above != zero && (*below == zero || below > above)
-    }
-    fn left<T: PartialEq>(strict: T) -> impl Fn(&T, &T) -> bool {
-        move |below, above| *above == strict && *below != strict
-    }
-    fn changed<T: PartialEq>(below: &T, above: &T) -> bool {
-        below != above
-    }
-    check! {
-        allow_recursive_spawn: greater, max_depth: greater, max_concurrent: greater,
-        max_concurrent_per_level: greater, max_children_per_agent: greater, max_spawns: greater,
-        max_spawns_per_minute: greater, allow_cycles: greater, max_identical_delegations: greater,
-        run_timeout_seconds: longer, idle_timeout_seconds: longer, grace_seconds: greater,
-        announce_timeout_ms: greater, result_inline_bytes: greater, budget.tokens: greater,
-        budget.usd: greater, budget.share: greater, budget.keep: less,
-        budget.allow_unknown_cost: greater, deadline_seconds: longer, breaker.failures: longer,
-        breaker.cooldown_seconds: less, retries.count: greater, retries.backoff_seconds: less,
-        cleanup: left(Cleanup::Keep),
-        on_parent_end: left(OnParentEnd::Cascade),
-        on_interrupt: left(OnInterrupt::Lost),
-        retries.jitter: changed,
-    }
-    found
 }
 
 /// Lines of a `subagents` table, most of them absent: where everybody forbids something, nothing is ever admitted.
 fn settings() -> impl Strategy<Value = String> {
-    let number = |key: &'static str, range: std::ops::Range<u32>| {
-        prop::option::weighted(0.2, range).prop_map(move |value| line(key, value)).boxed()
-    };
-    let word = |key: &'static str, words: &'static [&'static str]| {
-        let quoted = prop::sample::select(words).prop_map(|word| format!("{word:?}"));
-        prop::option::weighted(0.2, quoted).prop_map(move |value| line(key, value)).boxed()
-    };
-    let yes = |key: &'static str| {
-        prop::option::weighted(0.4, prop::bool::weighted(0.8))
-            .prop_map(move |value| line(key, value))
-            .boxed()
-    };
-    let share = |key: &'static str| {
-        let shares = prop::sample::select(vec!["0", "0.25", "0.5", "1"]);
-        prop::option::weighted(0.2, shares).prop_map(move |value| line(key, value)).boxed()
-    };
     let tools = prop::option::weighted(
         0.2,
         (prop::option::of(subsequence(TOOLS.to_vec(), 0..=5)), subsequence(TOOLS.to_vec(), 0..=2)),
@@ -92,39 +71,41 @@ fn settings() -> impl Strategy<Value = String> {
             }),
         )
     });
-    let lines: Vec<BoxedStrategy<String>> = vec![
-        yes("allowRecursiveSpawn"),
-        number("maxDepth", 1..11),
-        number("maxConcurrent", 1..5),
-        number("maxConcurrentPerLevel", 1..5),
-        number("maxChildrenPerAgent", 1..9),
-        number("maxSpawns", 1..40),
-        number("maxSpawnsPerMinute", 1..40),
-        yes("allowCycles"),
-        number("maxIdenticalDelegations", 1..5),
-        number("runTimeoutSeconds", 0..4),
-        number("idleTimeoutSeconds", 0..4),
-        number("graceSeconds", 0..4),
-        number("announceTimeoutMs", 1..4),
-        number("resultInlineBytes", 0..4),
-        word("cleanup", &["keep", "delete"]),
-        word("onParentEnd", &["letFinish", "cascade"]),
-        word("onInterrupt", &["lost", "rerun"]),
-        number("budget.tokens", 0..100_000),
-        number("budget.usd", 0..1000),
-        share("budget.share"),
-        share("budget.keep"),
-        yes("budget.allowUnknownCost"),
-        number("deadlineSeconds", 0..4),
-        number("breaker.failures", 0..4),
-        number("breaker.cooldownSeconds", 0..4),
-        number("retries.count", 0..4),
-        number("retries.backoffSeconds", 0..4),
-        share("retries.jitter"),
-        tools.boxed(),
-        Just("allowAgents = [\"*\"]\n".to_owned()).boxed(),
-    ];
-    lines.prop_map(|lines| lines.concat())
+    let schema = offshoot_config::schema();
+    let limits = SubagentSettings::limits().into_iter().map(|key| limit(key, &schema));
+    let others = [tools.boxed(), Just("allowAgents = [\"*\"]\n".to_owned()).boxed()];
+    limits.chain(others).collect::<Vec<_>>().prop_map(|lines| lines.concat())
+}
+
+/// A line of one limit, or none, by what the schema says of it.
+fn limit(key: String, schema: &Value) -> BoxedStrategy<String> {
+    let of = |section: &str, name: &str| schema["$defs"][section]["properties"][name].clone();
+    let schema = match key.split_once('.') {
+        None => of("SubagentSettings", &key),
+        Some(("budget", name)) => of("BudgetSettings", name),
+        Some(("breaker", name)) => of("BreakerSettings", name),
+        Some(("retries", name)) => of("RetrySettings", name),
+        Some(_) => unreachable!("{key} is in a section of its own"),
+    };
+    let least = schema["minimum"].as_u64().unwrap_or(0);
+    // Small numbers meet each other; what is used up by a request needs some of them.
+    let most = match &*key {
+        "budget.tokens" => 100_000,
+        "budget.usd" => 1_000,
+        "maxSpawns" | "maxSpawnsPerMinute" => 40,
+        _ => schema["maximum"].as_u64().unwrap_or(9).clamp(4, 10),
+    };
+    let (share, value) = match (&schema["type"], &schema["enum"]) {
+        (_, Value::Array(words)) => (0.2, prop::sample::select(words.clone()).boxed()),
+        (Value::String(it), _) if it == "boolean" => {
+            (0.4, prop::bool::weighted(0.8).prop_map(Value::from).boxed())
+        }
+        (Value::String(it), _) if it == "number" && schema["maximum"] == 1 => {
+            (0.2, prop::sample::select(vec![0.0, 0.25, 0.5, 1.0]).prop_map(Value::from).boxed())
+        }
+        _ => (0.2, (least..=most).prop_map(Value::from).boxed()),
+    };
+    prop::option::weighted(share, value).prop_map(move |value| line(&key, value)).boxed()
 }
 
 fn line(key: &str, value: Option<impl std::fmt::Display>) -> String {
@@ -186,7 +167,7 @@ proptest! {
         let mut terms = Terms::root(&config, &agent(AGENTS[chain[0]]));
         for &next in &chain[1..] {
             let below = terms.child(&config, &agent(AGENTS[next]));
-            prop_assert_eq!(wider(&below, &terms), Vec::<&str>::new());
+            prop_assert_eq!(wider(&below, &terms), Vec::<String>::new());
             terms = below;
         }
     }

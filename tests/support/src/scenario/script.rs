@@ -108,7 +108,7 @@ impl Script {
             place: None,
             particulars: None,
             grant: Arc::new(grant(parent.is_some(), budget)),
-            rules: parent.is_none().then(|| Arc::new(RULES)),
+            rules: parent.is_none().then(|| Arc::new(rules())),
             cleanup: Cleanup::Keep,
             archive_after_minutes: None,
             plan: None,
@@ -171,18 +171,6 @@ fn grant(is_below: bool, budget: BudgetGrant) -> Grant {
     Grant { run_timeout_seconds: 65, max_depth: 3, tools, budget, ..Grant::unbounded() }
 }
 
-const RULES: Rules = Rules {
-    max_concurrent: 4,
-    max_concurrent_per_level: None,
-    max_children: None,
-    max_spawns: 100,
-    max_spawns_per_minute: None,
-    cascade: false,
-    max_depth: None,
-    max_returns: None,
-    retries: None,
-    breaker_failures: None,
-    breaker_cooldown_seconds: None,
-    deadline_seconds: None,
-    run_timeout_seconds: None,
-};
+fn rules() -> Rules {
+    Rules { max_concurrent: 4, max_spawns: 100, ..Rules::default() }
+}
