@@ -48,6 +48,11 @@ impl Config {
         Self { inner: Arc::new(Inner { document, overrides, foreign, ignored, default_agent }) }
     }
 
+    #[cfg(feature = "config")]
+    pub(crate) fn document(&self) -> &Document {
+        &self.inner.document
+    }
+
     /// The agent that runs where none is named: `main`.
     pub fn default_agent(&self) -> &AgentId {
         &self.inner.default_agent

@@ -84,9 +84,34 @@
 //! replaces value and origin together. A general library would merge untyped tables and replace arrays, so that
 //! `agents.list` would still have to be merged by hand; it knows an origin as one text and no line; and values would be
 //! typed only after the merge, when the place of a wrong one is gone.
+//!
+//! A program that has its layers in the crate [`config`](https://docs.rs/config) hands in a table of them, and takes what holds as a
+//! source of that crate, with the feature `config`:
+//!
+//! ```
+//! use config::Source as _;
+//! use offshoot_config::Loader;
+//!
+//! let program = config::Config::builder()
+//!     .set_default("database", "postgres://db")?
+//!     .set_default("offshoot.agents.defaults.subagents.maxDepth", 4)?
+//!     .build()?;
+//! let ours = Loader::new()
+//!     .layer(program.get_table("offshoot")?)
+//!     .flag("agents.defaults.subagents.maxSpawns", 9, "--max-spawns")
+//!     .load()?;
+//!
+//! let offshoot = config::Value::new(None, ours.collect()?);
+//! let all = config::Config::builder().add_source(program).set_override("offshoot", offshoot)?.build()?;
+//! assert_eq!(all.get_int("offshoot.agents.defaults.subagents.maxDepth")?, 4);
+//! assert_eq!(all.get_int("offshoot.agents.defaults.subagents.maxSpawns")?, 9);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod agent;
 mod audit;
+#[cfg(feature = "config")]
+mod bridge;
 pub mod built_in;
 mod ceiling;
 mod config;

@@ -25,6 +25,9 @@ use crate::subagents::SubagentSettings;
 pub struct Loader {
     files: Vec<Source>,
     project_trusted: bool,
+    /// Each with the origins of its nodes.
+    #[cfg(feature = "config")]
+    pub(crate) layers: Vec<(Node, Vec<Origin>)>,
     environment: Vec<(String, String)>,
     overrides: Vec<(String, Value, Origin)>,
 }
@@ -115,6 +118,10 @@ impl Loader {
             } else {
                 reading.read_file(source);
             }
+        }
+        #[cfg(feature = "config")]
+        for (node, origins) in &self.layers {
+            reading.read(node, Reader::of_layer(origins.clone()));
         }
         for (name, value) in &self.environment {
             if let Some(node) = environment::node(name, value) {

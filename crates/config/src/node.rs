@@ -63,7 +63,7 @@ pub(crate) fn parse_json5(text: &str) -> Result<Node, SyntaxError> {
 pub(crate) fn parse_front_matter(text: &str, at: usize) -> Result<Node, SyntaxError> {
     let mut node =
         yaml::parse(text).map_err(|error| SyntaxError { offset: error.offset + at, ..error })?;
-    node.move_by(at);
+    node.move_to(&|offset| offset + at);
     Ok(node)
 }
 
@@ -78,16 +78,23 @@ impl Node {
         Self { value, offset }
     }
 
-    fn move_by(&mut self, distance: usize) {
-        self.offset += distance;
+    fn move_to(&mut self, place: &impl Fn(usize) -> usize) {
+        self.offset = place(self.offset);
         match &mut self.value {
-            NodeValue::List(items) => items.iter_mut().for_each(|item| item.move_by(distance)),
+            NodeValue::List(items) => items.iter_mut().for_each(|item| item.move_to(place)),
             NodeValue::Table(entries) => entries.iter_mut().for_each(|(key, value)| {
-                key.offset += distance;
-                value.move_by(distance);
+                key.offset = place(key.offset);
+                value.move_to(place);
             }),
             _ => {}
         }
+    }
+
+    /// Untyped text as JSON5, all of it in the place of the text.
+    fn parse_raw(&self, text: &str) -> Option<NodeValue> {
+        let mut node = json5::parse(text).ok()?;
+        node.move_to(&|_| self.offset);
+        Some(node.value)
     }
 
     /// A value that a program handed in. Text keeps its type open, as in a flag.
@@ -158,7 +165,7 @@ impl Node {
         match &self.value {
             NodeValue::List(items) => Some(Cow::Borrowed(items)),
             NodeValue::Raw(text) if text.trim_start().starts_with('[') => {
-                match json5::parse(text).ok()?.value {
+                match self.parse_raw(text)? {
                     NodeValue::List(items) => Some(Cow::Owned(items)),
                     _ => None,
                 }
@@ -167,7 +174,7 @@ impl Node {
                 text.split(',')
                     .map(str::trim)
                     .filter(|word| !word.is_empty())
-                    .map(|word| Self::new(NodeValue::Raw(word.to_owned()), 0))
+                    .map(|word| Self::new(NodeValue::Raw(word.to_owned()), self.offset))
                     .collect(),
             )),
             _ => None,
@@ -179,7 +186,7 @@ impl Node {
         match &self.value {
             NodeValue::Table(entries) => Some(Cow::Borrowed(entries)),
             NodeValue::Raw(text) if text.trim_start().starts_with('{') => {
-                match json5::parse(text).ok()?.value {
+                match self.parse_raw(text)? {
                     NodeValue::Table(entries) => Some(Cow::Owned(entries)),
                     _ => None,
                 }

@@ -64,6 +64,11 @@ pub enum Origin {
         /// Counted from 1.
         line: u32,
     },
+    /// A layer of the crate `config`, by the name that the value has of its origin there.
+    Layer {
+        /// A file, or words such as `the environment`.
+        name: Option<String>,
+    },
     /// The program that uses this library.
     Programmatic,
 }
@@ -91,6 +96,8 @@ impl fmt::Display for Origin {
             Self::Environment { name } => write!(f, "environment {name}"),
             Self::Flag { name } => write!(f, "flag {name}"),
             Self::Definition { path, line } => write!(f, "definition {}:{line}", path.display()),
+            Self::Layer { name: Some(name) } => write!(f, "layer {name}"),
+            Self::Layer { name: None } => f.write_str("layer"),
             Self::Programmatic => f.write_str("program"),
         }
     }

@@ -18,8 +18,12 @@ pub(crate) struct Reader<'a> {
 
 /// Whose words are read.
 pub(crate) enum Voice<'a> {
-    File { source: &'a Source, lines: Vec<usize> },
-    One(Origin),
+    File {
+        source: &'a Source,
+        lines: Vec<usize>,
+    },
+    /// The offset of a node is the number of its origin.
+    Layer(Vec<Origin>),
 }
 
 enum Segment {
@@ -34,7 +38,12 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn of(origin: Origin) -> Self {
-        Self::new(Voice::One(origin))
+        Self::of_layer(vec![origin])
+    }
+
+    /// `origins` has one for each offset of a node.
+    pub(crate) fn of_layer(origins: Vec<Origin>) -> Self {
+        Self::new(Voice::Layer(origins))
     }
 
     fn new(voice: Voice<'a>) -> Self {
@@ -76,7 +85,7 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn place(&self, offset: usize) -> Place {
         match &self.voice {
-            Voice::One(origin) => Place { origin: origin.clone(), column: None },
+            Voice::Layer(origins) => Place { origin: origins[offset].clone(), column: None },
             Voice::File { source, lines } => {
                 let line = lines.partition_point(|start| *start <= offset);
                 let start = lines[line - 1];

@@ -235,7 +235,7 @@ fn the_digest_is_of_values_and_not_of_their_origins() {
 }
 
 /// The template with everything switched on.
-fn template_in_force() -> String {
+pub(crate) fn template_in_force() -> String {
     let on = |line: &str| match line.strip_prefix('#') {
         Some(rest) if !rest.starts_with(' ') => format!("{rest}\n"),
         _ => format!("{line}\n"),
