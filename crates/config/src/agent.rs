@@ -168,10 +168,4 @@ impl Field for AgentList {
     fn template(_row: &Row<()>, out: &mut Template) {
         out.example_table("[[agents.list]]", AgentDefinition::template_keys);
     }
-
-    fn check(&self, _: &Self, _: &Row<()>, _: &str, _: &mut Vec<Problem>) {}
-
-    fn fill(&mut self, _: &Self, _: &Row<()>) {}
-
-    fn check_boundable(&self, _: &Row<()>, _: &str, _: &mut Vec<Problem>) {}
 }

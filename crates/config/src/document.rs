@@ -114,10 +114,4 @@ impl Field for Ceiling {
         out.example_header("[ceiling]", row.doc);
         out.example("maxConcurrent = 8");
     }
-
-    fn check(&self, _: &Self, _: &Row<()>, _: &str, _: &mut Vec<Problem>) {}
-
-    fn fill(&mut self, _: &Self, _: &Row<()>) {}
-
-    fn check_boundable(&self, _: &Row<()>, _: &str, _: &mut Vec<Problem>) {}
 }

@@ -47,11 +47,18 @@ pub(crate) trait Field {
     fn schema(row: &Row<Self::Value>, definitions: &mut Map<String, Value>) -> Value;
     fn template(row: &Row<Self::Value>, out: &mut Template);
     /// Reports every value above the ceiling.
-    fn check(&self, ceiling: &Self, row: &Row<Self::Value>, path: &str, out: &mut Vec<Problem>);
+    fn check(
+        &self,
+        _ceiling: &Self,
+        _row: &Row<Self::Value>,
+        _path: &str,
+        _out: &mut Vec<Problem>,
+    ) {
+    }
     /// Where nothing is set and the built-in exceeds the ceiling, the ceiling's value holds.
-    fn fill(&mut self, ceiling: &Self, row: &Row<Self::Value>);
+    fn fill(&mut self, _ceiling: &Self, _row: &Row<Self::Value>) {}
     /// Reports what is set although it has no more and less.
-    fn check_boundable(&self, row: &Row<Self::Value>, path: &str, out: &mut Vec<Problem>);
+    fn check_boundable(&self, _row: &Row<Self::Value>, _path: &str, _out: &mut Vec<Problem>) {}
     /// Takes the value of `below` where this is a limit and that value is stricter, or this one is unset; calls `took` with the key then.
     fn narrow(&mut self, _below: &Self, _row: &Row<Self::Value>, _path: &str, _took: Took<'_>) {}
     /// Limits that differ from those of `now`.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::field::{Field, Listing, Row, join};
 use crate::node::Node;
-use crate::problem::{Problem, ProblemKind};
+use crate::problem::ProblemKind;
 use crate::reader::Reader;
 use crate::section::{Section, section_schema};
 use crate::template::Template;
@@ -68,10 +68,4 @@ impl<S: Named> Field for IndexMap<String, S> {
     fn template(_row: &Row<()>, out: &mut Template) {
         out.example_table(S::HEADER, S::template_keys);
     }
-
-    fn check(&self, _: &Self, _: &Row<()>, _: &str, _: &mut Vec<Problem>) {}
-
-    fn fill(&mut self, _: &Self, _: &Row<()>) {}
-
-    fn check_boundable(&self, _: &Row<()>, _: &str, _: &mut Vec<Problem>) {}
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use crate::foreign::nearest;
 use crate::node::{Key, Node};
 use crate::origin::{Origin, Valued};
 use crate::problem::{Place, Problem, ProblemKind};
@@ -129,6 +130,33 @@ impl<'a> Reader<'a> {
         let path = self.at_key(&key.name, |cx| cx.key());
         let origin = self.place(key.offset).origin;
         self.foreign.push(Valued::new(path, origin));
+    }
+
+    /// Reads a table of these keys, and reports all others but those of another system. `read` returns false after having reported
+    /// what is wrong; so does this.
+    pub(crate) fn keys(
+        &mut self,
+        entries: &[(Key, Node)],
+        known: &'static [&'static str],
+        foreign: &[&str],
+        mut read: impl FnMut(&'static str, &Node, &mut Self) -> bool,
+    ) -> bool {
+        self.no_duplicates(entries);
+        let mut right = true;
+        for (key, value) in entries {
+            if let Some(known) = known.iter().find(|known| key.is(known)) {
+                right &= self.at_key(known, |cx| read(known, value, cx));
+            } else if foreign.contains(&key.name.as_str()) {
+                self.foreign(key);
+            } else {
+                let nearest = nearest(&key.name, known).map(str::to_owned);
+                let known = known.iter().map(|&known| known.to_owned()).collect();
+                let kind = ProblemKind::UnknownKey { nearest, known };
+                self.at_key(&key.name, |cx| cx.report(key.offset, kind));
+                right = false;
+            }
+        }
+        right
     }
 
     /// Reports the keys of a table that stand twice. TOML has none: its parser refuses them.

@@ -12,9 +12,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::field::{Difference, Listing, Took};
-use crate::foreign;
 use crate::node::Node;
-use crate::problem::{Problem, ProblemKind};
+use crate::problem::Problem;
 use crate::reader::Reader;
 use crate::template::Template;
 
@@ -42,19 +41,10 @@ pub(crate) trait Section: Default {
         let Some(entries) = node.table() else {
             return cx.wrong(node, "a table");
         };
-        cx.no_duplicates(&entries);
-        for (key, value) in entries.iter() {
-            if let Some(known) = Self::KEYS.iter().find(|known| key.is(known)) {
-                cx.at_key(known, |cx| self.read_key(known, value, cx));
-            } else if Self::FOREIGN.contains(&key.name.as_str()) {
-                cx.foreign(key);
-            } else {
-                let known = Self::KEYS.iter().map(|&known| known.to_owned()).collect();
-                let nearest = foreign::nearest(&key.name, Self::KEYS).map(str::to_owned);
-                let kind = ProblemKind::UnknownKey { nearest, known };
-                cx.at_key(&key.name, |cx| cx.report(key.offset, kind));
-            }
-        }
+        cx.keys(&entries, Self::KEYS, Self::FOREIGN, |key, value, cx| {
+            self.read_key(key, value, cx);
+            true
+        });
     }
 }
 
@@ -131,7 +121,7 @@ macro_rules! section {
                             key: $key,
                             doc: concat!($($doc),*).trim_ascii(),
                             built_in: $crate::section::section!(@or_none $($built_in)?),
-                        such_as: $crate::section::section!(@or_none $($such_as)?),
+                            such_as: $crate::section::section!(@or_none $($such_as)?),
                             bound: $crate::section::section!(@or_none $($bound)? $($limit)?),
                             is_limit: !concat!($(stringify!($limit))?).is_empty(),
                         }

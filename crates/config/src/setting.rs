@@ -2,14 +2,13 @@
 
 mod agent_id;
 mod allow_agents;
+mod bounded;
 mod choice;
 mod command;
 mod date;
 mod fraction;
 mod free_form;
 mod heads_target;
-mod max_children;
-mod max_depth;
 mod model_choice;
 mod number;
 mod preferred;
@@ -24,14 +23,13 @@ use crate::node::Node;
 use crate::reader::Reader;
 
 pub use allow_agents::AllowAgents;
+pub use bounded::{MaxChildren, MaxDepth};
 pub use choice::{Cleanup, CostKind, OnInterrupt, OnParentEnd, Park};
 pub use command::Command;
 pub use date::Date;
 pub use fraction::Fraction;
 pub use free_form::FreeForm;
 pub use heads_target::HeadsTarget;
-pub use max_children::MaxChildren;
-pub use max_depth::MaxDepth;
 pub use model_choice::ModelChoice;
 pub use preferred::PreferredSubagents;
 pub use tool_list::ToolList;

@@ -4,9 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Scalar, Setting};
-use crate::foreign;
 use crate::node::Node;
-use crate::problem::ProblemKind;
 use crate::reader::Reader;
 
 /// A model and its stand-ins. In a file either a name or `{ primary, fallbacks }`.
@@ -29,24 +27,14 @@ impl Setting for ModelChoice {
             }
             return primary.map(|name| Self { primary: Some(name), fallbacks: Vec::new() });
         };
-        cx.no_duplicates(&entries);
         let mut model = Self::default();
-        let mut right = true;
-        for (key, value) in entries.iter() {
-            right &= cx.at_key(&key.name, |cx| match key.name.as_str() {
-                "primary" => {
-                    model.primary = <String as Setting>::read(value, cx);
-                    model.primary.is_some()
-                }
-                "fallbacks" => Vec::read(value, cx).map(|names| model.fallbacks = names).is_some(),
-                other => {
-                    let nearest = foreign::nearest(other, KEYS).map(str::to_owned);
-                    let known = KEYS.iter().map(|&key| key.into()).collect();
-                    cx.report(key.offset, ProblemKind::UnknownKey { nearest, known });
-                    false
-                }
-            });
-        }
+        let right = cx.keys(&entries, KEYS, &[], |key, value, cx| {
+            if key == "fallbacks" {
+                return Vec::read(value, cx).map(|names| model.fallbacks = names).is_some();
+            }
+            model.primary = <String as Setting>::read(value, cx);
+            model.primary.is_some()
+        });
         right.then_some(model)
     }
 

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::Setting;
 use crate::foreign;
 use crate::node::Node;
-use crate::problem::ProblemKind;
 use crate::reader::Reader;
 
 /// Rights by name: `read`, `write`, `exec`, `search`, `fetch`, `spawn`, `mcp:{server}/{tool}`, or a runtime's own.
@@ -52,25 +51,15 @@ impl Setting for ToolList {
             cx.wrong(node, "{ allow, deny }");
             return None;
         };
-        cx.no_duplicates(&entries);
         let mut tools = Self::default();
-        let mut right = true;
-        for (key, value) in entries.iter() {
-            right &= cx.at_key(&key.name, |cx| match key.name.as_str() {
-                "allow" => Vec::read(value, cx).map(|names| tools.allow = Some(names)).is_some(),
-                "deny" => Vec::read(value, cx).map(|names| tools.deny = names).is_some(),
-                other if foreign::TOOLS.contains(&other) => true,
-                other => {
-                    let nearest = foreign::nearest(other, KEYS).map(str::to_owned);
-                    let known = KEYS.iter().map(|&key| key.into()).collect();
-                    cx.report(key.offset, ProblemKind::UnknownKey { nearest, known });
-                    false
-                }
-            });
-            if foreign::TOOLS.contains(&key.name.as_str()) {
-                cx.foreign(key);
+        let right = cx.keys(&entries, KEYS, foreign::TOOLS, |key, value, cx| {
+            let Some(names) = Vec::read(value, cx) else { return false };
+            match key {
+                "allow" => tools.allow = Some(names),
+                _ => tools.deny = names,
             }
-        }
+            true
+        });
         right.then_some(tools)
     }
 
