@@ -12,7 +12,10 @@ use crate::command::{Place, Table, check};
 fn help_is_a_result_and_bad_usage_is_not() {
     let mut table = Table::default();
     let place = Place::new();
-    table.row(&place.run(&["--help"]));
+    // The page of the command has all of it.
+    let help = place.run(&["--help"]).expect_code(0);
+    assert!(help.stdout().contains("Usage: offshoot"), "{}", help.stdout());
+    assert_eq!(help.stderr, "");
     table.row(&place.run(&["mpa"]));
     table.row(&place.run(&["config", "show", "--jsno"]));
     table.row(&place.run(&["-q", "-v", "config", "show"]));
