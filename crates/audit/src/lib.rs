@@ -37,11 +37,13 @@ mod delivery;
 mod faults;
 mod findings;
 mod rights;
+mod rule;
 mod run;
 mod slots;
 mod spawns;
 mod time;
 
 pub use audit::Audit;
-pub use breach::{Breach, Rule};
+pub use breach::Breach;
 pub use findings::{Account, Busy, Deliveries, Findings, Unit};
+pub use rule::Rule;

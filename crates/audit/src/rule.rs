@@ -1,0 +1,76 @@
+//! The rules that the audit counts again.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// What the audit makes sure of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// Events of one tree, numbered without a gap.
+    Sequence,
+    /// Each run has the parent, the address and the depth that its admission says.
+    Lineage,
+    /// Each run goes through its states in order, ends once, and as it was asked to.
+    States,
+    /// No run is deeper than its parent may spawn.
+    Depth,
+    /// Nobody starts while as many run as may.
+    Concurrency,
+    /// No more spawns than the tree may have.
+    Spawns,
+    /// No more spawns in a minute.
+    SpawnRate,
+    /// No more live children of one session.
+    Children,
+    /// No run goes on after its time or begins after the tree's, and none is stopped for its time before.
+    Time,
+    /// A run asks for agents that it may name.
+    Agents,
+    /// A chain of sessions does not go round in circles.
+    Cycles,
+    /// An agent that fails again and again gets no runs for a while.
+    Breaker,
+    /// A run begins again after a fault as often as it may, and only where nothing is done twice.
+    Retries,
+    /// Rights only shrink.
+    Rights,
+    /// What was promised was there, and who reached the limit was stopped.
+    Budget,
+    /// What was used beyond a reservation is booked, to the last digit.
+    Overrun,
+    /// A result goes to the parent that asked, after it was recorded, and is repeated only as a repetition.
+    Delivery,
+}
+
+impl Rule {
+    /// The word in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Sequence => "sequence",
+            Self::Lineage => "lineage",
+            Self::States => "states",
+            Self::Depth => "depth",
+            Self::Concurrency => "concurrency",
+            Self::Spawns => "spawns",
+            Self::SpawnRate => "spawn_rate",
+            Self::Children => "children",
+            Self::Time => "time",
+            Self::Agents => "agents",
+            Self::Cycles => "cycles",
+            Self::Breaker => "breaker",
+            Self::Retries => "retries",
+            Self::Rights => "rights",
+            Self::Budget => "budget",
+            Self::Overrun => "overrun",
+            Self::Delivery => "delivery",
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
