@@ -15,13 +15,14 @@ struct Generated {
 const GENERATED: &[Generated] = &[
     Generated { path: "docs/config.schema.json", make: || cargo::offshoot(&["config", "schema"]) },
     Generated { path: "docs/plugin-abi.md", make: || cargo::example("layout") },
+    Generated { path: "docs/plugin-protocol.md", make: || cargo::example("protocol") },
     Generated { path: "docs/events.schema.json", make: || cargo::example("event_schema") },
     Generated { path: "docs/cli.md", make: || command_line::page(&cargo::offshoot) },
     Generated { path: "docs/mcp-tools.md", make: tools },
 ];
 
 /// The examples that print pages.
-const EXAMPLES: &[&str] = &["layout", "event_schema"];
+const EXAMPLES: &[&str] = &["layout", "protocol", "event_schema"];
 
 /// `docs/mcp-tools.md`: the tools for models.
 fn tools() -> Result<String> {

@@ -11,8 +11,11 @@
 mod read;
 mod write;
 
-pub use read::{Answered, Asked, Line, read};
-pub use write::{Request, answer, tell};
+pub use read::{Answered, Asked, HostLine, Line, Order, read, read_host};
+pub use write::{Request, answer, event, outcome, pushed, raw, tell};
+
+/// The longest line of a plugin, in bytes. A larger answer of a run is a file in the spool folder of its launch.
+pub const LONGEST: usize = 64 << 20;
 
 /// The names of requests.
 pub mod op {

@@ -1,6 +1,8 @@
 //! The interface is frozen.
 
 mod documents;
+mod lines;
+mod protocol;
 mod reference;
 
 /// Version 1.0, as it was published. A change in a table would break every plugin that is out there: what is new goes into the

@@ -23,8 +23,6 @@ use tokio::time::timeout;
 use super::Inner;
 use super::visit::Visit;
 
-/// The longest line, in bytes. A larger answer is a file.
-const LONGEST_LINE: usize = 64 << 20;
 /// Of a line on standard error, so many bytes are a line of the log.
 const LONGEST_REMARK: usize = 4 << 10;
 /// What it last said, for messages.
@@ -123,10 +121,10 @@ impl Link {
             }),
         });
         let (listening, saying) = (Arc::clone(&link), Arc::clone(&link));
-        let mut parts = Lines::new(LONGEST_LINE);
+        let mut parts = Lines::new(line::LONGEST);
         let listen = move |block: &[u8]| {
             parts.feed(block, |line| listening.hear(line));
-            if parts.rest().len() >= LONGEST_LINE {
+            if parts.rest().len() >= line::LONGEST {
                 listening.wrong("wrote a line that does not end");
             }
         };

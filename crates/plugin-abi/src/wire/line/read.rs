@@ -1,4 +1,4 @@
-//! What a host reads.
+//! Lines as they are read: by a host, and by a plugin.
 
 use std::borrow::Cow;
 
@@ -58,7 +58,56 @@ pub enum Asked<'a> {
     Unknown(Cow<'a, str>),
 }
 
+/// One line of a host. It owns its parts: what it asks is done by another thread than that which reads.
+#[derive(Debug, PartialEq)]
+pub enum HostLine {
+    /// An answer to the request of this number.
+    Answer(u64, Result<String, AbiError>),
+    /// A request, with its number where it wants an answer, and the number of the request that made what it is about.
+    Request {
+        /// The number under which it is to be answered.
+        id: Option<u64>,
+        /// The runtime, the merge function, the run or the merge; none where it is the plugin itself.
+        of: Option<u64>,
+        /// The request.
+        order: Order,
+    },
+}
+
+/// A request of a host.
+#[derive(Debug, PartialEq)]
+pub enum Order {
+    /// Says what the plugin is.
+    Describe,
+    /// Begins, with settings.
+    Init(String),
+    /// Makes a runtime: its name and settings.
+    Runtime(String, String),
+    /// Makes a merge function: its name and settings.
+    Merge(String, String),
+    /// Starts a run, by the document of its launch.
+    Start(String),
+    /// Asks a run to end within so many milliseconds.
+    Cancel(u64),
+    /// Begins a merge, with its parameters.
+    Begin(String),
+    /// A result: its place, what is known about it, and its value.
+    Push(u32, String, String),
+    /// Asks for the answer of a merge.
+    Finish,
+    /// An operation of a run: its name and arguments.
+    Call(String, String),
+    /// Ends a run or a merge at once.
+    Drop,
+    /// Ends everything within so many milliseconds.
+    Shutdown(u64),
+    /// A request that a later version of the protocol has.
+    Unknown(String),
+}
+
+/// Whatever a line may have, of either side.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Document<'a> {
     #[serde(default)]
     id: Option<u64>,
@@ -90,6 +139,22 @@ struct Document<'a> {
     message: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
     fields: Option<&'a RawValue>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    config: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    launch: Option<&'a RawValue>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
+    #[serde(default)]
+    index: Option<u32>,
+    #[serde(default, borrow)]
+    meta: Option<&'a RawValue>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(default)]
+    grace_ms: Option<u64>,
+    #[serde(default)]
+    timeout_ms: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -112,28 +177,16 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// The meaning of a line.
+/// The meaning of a line of a plugin.
 ///
 /// # Errors
 /// [`AbiError::INVALID`] where it has none.
 pub fn read(line: &str) -> Result<Line<'_>, AbiError> {
-    let invalid = |why: String| AbiError::new(AbiError::INVALID, why);
-    let document: Document<'_> =
-        serde_json::from_str(line).map_err(|error| invalid(error.to_string()))?;
+    let document = document(line)?;
     let Document { id, op: Some(name), of, .. } = document else {
-        let answer = match (document.ok, document.error) {
-            (Some(ok), None) => Ok(Answered { ok, body: document.body }),
-            (None, Some(error)) => Err(AbiError {
-                code: error.code,
-                message: error.message.into(),
-                detail_json: error.details.map_or("", RawValue::get).into(),
-            }),
-            _ => return Err(invalid("it has neither `op`, `ok` nor `error`".to_owned())),
-        };
-        let id = document.id.ok_or_else(|| invalid("an answer has an `id`".to_owned()))?;
-        return Ok(Line::Answer(id, answer));
+        return document.answer().map(|(id, answer)| Line::Answer(id, answer));
     };
-    let lacks = |what: &str| invalid(format!("`{name}` without `{what}`"));
+    let lacks = |what: &str| lacks(&name, what);
     let asked = match &*name {
         op::EVENT => {
             let kind = document.kind.ok_or_else(|| lacks("kind"))?;
@@ -161,6 +214,79 @@ pub fn read(line: &str) -> Result<Line<'_>, AbiError> {
     Ok(Line::Request { id, of, asked })
 }
 
+/// The meaning of a line of a host.
+///
+/// # Errors
+/// [`AbiError::INVALID`] where it has none.
+pub fn read_host(line: &str) -> Result<HostLine, AbiError> {
+    let document = document(line)?;
+    let Document { id, op: Some(name), of, .. } = document else {
+        let (id, answer) = document.answer()?;
+        return Ok(HostLine::Answer(id, answer.map(|answered| answered.ok.get().to_owned())));
+    };
+    let owned = |value: Option<&RawValue>| value.map(|value| value.get().to_owned());
+    let needed = |value, what: &str| owned(value).ok_or_else(|| lacks(&name, what));
+    let named = || document.name.as_deref().map(str::to_owned).ok_or_else(|| lacks(&name, "name"));
+    let settings = || owned(document.config).unwrap_or_else(|| "{}".to_owned());
+    let or_null = |value| owned(value).unwrap_or_else(|| "null".to_owned());
+    let order = match &*name {
+        op::DESCRIBE => Order::Describe,
+        op::INIT => Order::Init(settings()),
+        op::RUNTIME => Order::Runtime(named()?, settings()),
+        op::MERGE => Order::Merge(named()?, settings()),
+        op::START => Order::Start(needed(document.launch, "launch")?),
+        op::CANCEL => Order::Cancel(document.grace_ms.unwrap_or_default()),
+        op::BEGIN => Order::Begin(or_null(document.params)),
+        op::PUSH => {
+            let index = document.index.ok_or_else(|| lacks(&name, "index"))?;
+            Order::Push(index, needed(document.meta, "meta")?, or_null(document.result))
+        }
+        op::FINISH => Order::Finish,
+        op::CALL => Order::Call(named()?, owned(document.args).unwrap_or_else(|| "{}".to_owned())),
+        op::DROP => Order::Drop,
+        op::SHUTDOWN => Order::Shutdown(document.timeout_ms.unwrap_or_default()),
+        _ => Order::Unknown(name.into_owned()),
+    };
+    Ok(HostLine::Request { id, of, order })
+}
+
+fn document(line: &str) -> Result<Document<'_>, AbiError> {
+    serde_json::from_str(line).map_err(|error| AbiError::new(AbiError::INVALID, error.to_string()))
+}
+
+fn lacks(name: &str, what: &str) -> AbiError {
+    AbiError::new(AbiError::INVALID, format!("`{name}` without `{what}`"))
+}
+
+impl<'a> Document<'a> {
+    /// The number of a request and its answer.
+    fn answer(self) -> Result<(u64, Result<Answered<'a>, AbiError>), AbiError> {
+        let invalid = |why: &str| AbiError::new(AbiError::INVALID, why);
+        let answer = match (self.ok, self.error) {
+            (Some(ok), None) => Ok(Answered { ok, body: self.body }),
+            (None, Some(error)) => Err(AbiError {
+                code: error.code,
+                message: error.message.into(),
+                detail_json: error.details.map_or("", RawValue::get).into(),
+            }),
+            _ => return Err(invalid("it has neither `op`, `ok` nor `error`")),
+        };
+        let id = self.id.ok_or_else(|| invalid("an answer has an `id`"))?;
+        Ok((id, answer))
+    }
+}
+
+/// The form of an answer, from the head of an outcome: `text`, `json`, `bytes` or `none`. None where the answer is a file.
+pub(super) fn form_of(head_json: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Head {
+        #[serde(default)]
+        output: Value,
+    }
+    let head: Head = serde_json::from_str(head_json).ok()?;
+    head.output.as_str().map(str::to_owned)
+}
+
 impl Answered<'_> {
     /// The outcome of a run. Its answer is the member `body` of the line: text for `text`, any JSON for `json`, and text of
     /// Base64 for `bytes`.
@@ -168,14 +294,9 @@ impl Answered<'_> {
     /// # Errors
     /// [`AbiError::INVALID`] where the body is not what the head says.
     pub fn outcome(&self) -> Result<Outcome, AbiError> {
-        #[derive(Deserialize)]
-        struct Head {
-            #[serde(default)]
-            output: Value,
-        }
         let head_json = self.ok.get();
-        let head: Head = super::super::from_json(head_json, "outcome")?;
-        let body = match (head.output.as_str(), self.body) {
+        let form = form_of(head_json);
+        let body = match (form.as_deref(), self.body) {
             (_, None) => Vec::new(),
             (Some("json"), Some(body)) => body.get().as_bytes().to_vec(),
             (output, Some(body)) => {

@@ -1,11 +1,11 @@
-//! What a host writes.
+//! Lines as they are written, by both sides.
 
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
-use crate::AbiError;
+use crate::{AbiError, Outcome, event};
 
-/// A request to a plugin, without its number. Only the fields of its operation are set.
+/// A request of either side, without its number. Only the fields of its operation are set.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request<'a> {
@@ -44,6 +44,27 @@ pub struct Request<'a> {
     /// `shutdown`: the time that all of it has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// `event`: its kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<u32>,
+    /// `event`: its document; of text, a string.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload: Option<&'a RawValue>,
+    /// `spawn`: its document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<&'a RawValue>,
+    /// `log`: from 1 (error) to 5 (trace).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<u32>,
+    /// `log`: the part of the plugin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<&'a str>,
+    /// `log`: the text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<&'a str>,
+    /// `log`: a JSON object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fields: Option<&'a RawValue>,
 }
 
 /// The members of a request stand in their own object, behind its number.
@@ -52,6 +73,8 @@ struct Answer<'a> {
     id: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     ok: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Failure<'a>>,
 }
@@ -98,22 +121,80 @@ pub fn tell(request: &Request<'_>) -> Vec<u8> {
     line
 }
 
-/// The line that answers a request of the plugin, with its newline.
+/// The line of an event. Its payload is bare text where it is text.
+///
+/// # Errors
+/// [`AbiError::INVALID`] where a payload that is to be a document is none.
+pub fn event(of: u64, kind: u32, payload: &str) -> Result<Vec<u8>, AbiError> {
+    let payload = if kind == event::TEXT { text(payload) } else { raw(payload, "event")? };
+    let request =
+        Request { kind: Some(kind), payload: Some(&payload), ..Request::new(super::op::EVENT) };
+    Ok(tell(&request.of(of)))
+}
+
+/// The line that answers a request, with its newline.
 pub fn answer(id: u64, answer: &Result<String, AbiError>) -> Vec<u8> {
-    let raw = |json: &'_ str| serde_json::from_str::<Box<RawValue>>(json).ok();
-    let (ok, details) = match answer {
-        Ok(json) => (raw(json), None),
-        Err(error) => (None, raw(&error.detail_json)),
+    match answer {
+        Ok(json) => ok(id, json, None),
+        Err(error) => failed(id, error),
+    }
+}
+
+/// The line that answers a start: the end of the run.
+pub fn outcome(id: u64, outcome: &Result<Outcome, AbiError>) -> Vec<u8> {
+    let Outcome { head_json, body } = match outcome {
+        Ok(outcome) => outcome,
+        Err(error) => return failed(id, error),
     };
-    let error = answer.as_ref().err().map(|error| Failure {
-        code: error.code,
-        message: &error.message,
-        details: details.as_deref(),
-    });
-    let mut line =
-        serde_json::to_vec(&Answer { id, ok: ok.as_deref(), error }).expect("its parts are JSON");
+    let form = super::read::form_of(head_json).unwrap_or_default();
+    let body = match (form.as_str(), std::str::from_utf8(body)) {
+        (_, Ok("")) => None,
+        ("json", Ok(json)) => raw(json, "outcome").ok(),
+        ("text", Ok(body)) => Some(text(body)),
+        _ => Some(text(&data_encoding::BASE64.encode(body))),
+    };
+    ok(id, head_json, body.as_deref())
+}
+
+/// The line that answers a pushed result. With an answer the merge needs no more of them.
+pub fn pushed(id: u64, early: &Result<Option<String>, AbiError>) -> Vec<u8> {
+    match early {
+        Ok(None) => ok(id, super::super::NOTHING, None),
+        Ok(Some(json)) => ok(id, &format!("{{\"v\":1,\"answer\":{json}}}"), None),
+        Err(error) => failed(id, error),
+    }
+}
+
+fn ok(id: u64, json: &str, body: Option<&RawValue>) -> Vec<u8> {
+    match raw(json, "answer") {
+        Ok(ok) => line(&Answer { id, ok: Some(&ok), body, error: None }),
+        Err(error) => failed(id, &error),
+    }
+}
+
+fn failed(id: u64, error: &AbiError) -> Vec<u8> {
+    let details = raw(&error.detail_json, "details").ok();
+    let error = Failure { code: error.code, message: &error.message, details: details.as_deref() };
+    line(&Answer { id, ok: None, body: None, error: Some(error) })
+}
+
+fn line(answer: &Answer<'_>) -> Vec<u8> {
+    let mut line = serde_json::to_vec(answer).expect("its parts are JSON");
     one_line(&mut line);
     line
+}
+
+fn text(text: &str) -> Box<RawValue> {
+    to_raw_value(text).expect("text is JSON")
+}
+
+/// JSON as it stands in a line.
+///
+/// # Errors
+/// [`AbiError::INVALID`] where it is none.
+pub fn raw(json: &str, what: &str) -> Result<Box<RawValue>, AbiError> {
+    serde_json::from_str(json)
+        .map_err(|error| AbiError::new(AbiError::INVALID, format!("{what}: {error}")))
 }
 
 /// Ends a line. Between the tokens of a document there may be newlines, which are blanks there; within text there are none.

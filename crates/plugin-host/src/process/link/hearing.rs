@@ -8,7 +8,7 @@ use offshoot_plugin_abi::wire::line::{self, Answered, Asked, Line};
 use offshoot_plugin_abi::{AbiError, RunHostRef, event as kinds};
 use offshoot_runtime::RunEvent;
 
-use super::{LONGEST_LINE, Link, Reply, Unread, What};
+use super::{Link, Reply, Unread, What};
 use crate::package::Per;
 use crate::process::visit::Visit;
 
@@ -26,8 +26,8 @@ impl Link {
         if self.deaf.load(Ordering::Relaxed) {
             return;
         }
-        if line.len() >= LONGEST_LINE {
-            return self.wrong(&format!("wrote a line of more than {LONGEST_LINE} bytes"));
+        if line.len() >= line::LONGEST {
+            return self.wrong(&format!("wrote a line of more than {} bytes", line::LONGEST));
         }
         if line.trim_ascii().is_empty() {
             return;
