@@ -100,7 +100,8 @@ impl Plugin {
         let json = json.map_err(|error| refused(&path, "say what it is".to_owned(), &error))?;
         let manifest = manifest::decode(&json)
             .map_err(|error| refused(&path, "say what it is".to_owned(), &error))?;
-        if manifest.panic == Panic::Abort {
+        // A program ends itself alone.
+        if manifest.panic == Panic::Abort && !checked.is_program() {
             return Err(PluginError::PanicAborts { path });
         }
         if let Some(what) = checked.package.as_ref().and_then(|package| differs(package, &manifest))
@@ -135,6 +136,10 @@ impl Plugin {
             }
             RResult::RErr(error) => Err(self.refused("begin", &error)),
         }
+    }
+
+    pub(crate) fn is_program(&self) -> bool {
+        matches!(self.functions, Functions::Program(_))
     }
 
     /// Where it is written what becomes of its runs.

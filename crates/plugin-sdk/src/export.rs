@@ -1,4 +1,5 @@
-//! What [`export_plugin!`](crate::export_plugin) writes into a library. Nothing here is for authors.
+//! What [`export_plugin!`](crate::export_plugin) writes into a library, and [`serve_plugin!`](crate::serve_plugin) into a program. Nothing
+//! here is for authors.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -15,6 +16,8 @@ pub use offshoot_plugin_abi::PluginRef as ModuleRef;
 pub use offshoot_plugin_abi::abi_stable::library::RootModuleResult as ModuleResult;
 pub use offshoot_plugin_abi::abi_stable::library::{CheckTypeLayout, LibHeader};
 
+pub use crate::serve::serve;
+
 use crate::loaded::Loaded;
 use crate::{Plugin, guard, probe};
 
@@ -28,7 +31,7 @@ pub fn module(declaration: fn() -> Plugin) -> RootModuleResult {
     __call_root_module_loader(functions)
 }
 
-/// The root module of a plugin that is part of this program: for tests that cross the interface without a library.
+/// The root module of a plugin that is part of this program.
 pub fn root_module(declaration: fn() -> Plugin) -> PluginRef {
     DECLARATION.get_or_init(|| declaration);
     functions()
@@ -91,13 +94,7 @@ macro_rules! export_plugin {
     ($declaration:expr) => {
         const _: () = {
             fn declaration() -> $crate::Plugin {
-                let plugin: $crate::Plugin = $declaration;
-                plugin.of_package($crate::Package {
-                    name: ::core::env!("CARGO_PKG_NAME"),
-                    version: ::core::env!("CARGO_PKG_VERSION"),
-                    license: ::core::env!("CARGO_PKG_LICENSE"),
-                    panic_aborts: ::core::cfg!(panic = "abort"),
-                })
+                $crate::__declared!($declaration)
             }
 
             extern "C" fn module() -> $crate::export::ModuleResult {
@@ -115,4 +112,19 @@ macro_rules! export_plugin {
             };
         };
     };
+}
+
+/// A plugin with what its package says of it.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __declared {
+    ($declaration:expr) => {{
+        let plugin: $crate::Plugin = $declaration;
+        plugin.of_package($crate::Package {
+            name: ::core::env!("CARGO_PKG_NAME"),
+            version: ::core::env!("CARGO_PKG_VERSION"),
+            license: ::core::env!("CARGO_PKG_LICENSE"),
+            panic_aborts: ::core::cfg!(panic = "abort"),
+        })
+    }};
 }

@@ -6,6 +6,9 @@
 //!    impl MergeFn ──┴─▶ Plugin ─▶ export_plugin! ═══ ABI ═══▶┴── an ordinary merge
 //! ```
 //!
+//! The same declaration makes a program, which a host starts and asks by lines: `serve_plugin!` in its `main.rs` instead of
+//! `export_plugin!` in the library.
+//!
 //! A plugin depends on this crate alone. What it implements is the same [`Runtime`] that is used inside one process, so
 //! it can be tested there, with `check_contract` (feature `conformance`).
 //!
@@ -66,6 +69,7 @@ mod processes;
 mod run;
 mod run_host;
 mod runs;
+mod serve;
 
 pub use config::Config;
 pub use error::Error;

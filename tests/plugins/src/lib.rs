@@ -24,12 +24,49 @@ pub fn load(name: &str, folder: &Path, surroundings: Surroundings) -> Arc<Plugin
 /// Where it was not built.
 pub fn library(name: &str, folder: &Path) -> PathBuf {
     let file = format!("liboffshoot_plugin_{name}.so");
-    let program = std::env::current_exe().expect("a program knows its own file");
-    let profile = program.ancestors().skip(1).find(|folder| !folder.ends_with("deps"));
-    let built = profile.expect("a program lies in a target folder").join("deps").join(&file);
+    let built = profile_folder().join("deps").join(&file);
     let copy = folder.join(file);
     std::fs::copy(&built, &copy).unwrap_or_else(|error| panic!("{}: {error}", built.display()));
     copy
+}
+
+/// The same plugin as a program, with a process for each run or for all of them.
+///
+/// # Panics
+/// Where it was not built, or is not accepted.
+pub fn serve(name: &str, per: &str, folder: &Path, surroundings: Surroundings) -> Arc<Plugin> {
+    let checked = Checked::file(&program(name, per, folder)).expect("it is a program, and ours");
+    let environment = std::env::vars_os().collect();
+    let surroundings = Surroundings { environment, ..surroundings };
+    Plugin::load(&checked, surroundings, &json("{}")).expect("it fits")
+}
+
+/// The `plugin.toml` of a plugin that is a program, below this folder.
+///
+/// # Panics
+/// Where it was not built.
+pub fn program(name: &str, per: &str, folder: &Path) -> PathBuf {
+    let folder = folder.join(per).join(name);
+    std::fs::create_dir_all(&folder).expect("there is room");
+    let package = folder.join("plugin.toml");
+    let text = format!(
+        "name = \"{name}\"\nversion = \"{}\"\nabi = \"1.0\"\nruntimes = [\"{name}\"]\n\
+         [process]\ncommand = [\"./served-{name}\"]\nper = \"{per}\"\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    std::fs::write(&package, text).expect("there is room");
+    let file = format!("served-{name}");
+    let built = profile_folder().join(&file);
+    std::fs::copy(&built, folder.join(&file))
+        .unwrap_or_else(|error| panic!("{}: {error}", built.display()));
+    package
+}
+
+/// The folder of the profile, in which this program was built.
+fn profile_folder() -> PathBuf {
+    let program = std::env::current_exe().expect("a program knows its own file");
+    let profile = program.ancestors().skip(1).find(|folder| !folder.ends_with("deps"));
+    profile.expect("a program lies in a target folder").to_owned()
 }
 
 /// JSON text.

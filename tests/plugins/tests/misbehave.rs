@@ -1,10 +1,13 @@
 //! What a plugin should not do, and what becomes of it.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{Reason, RunStatus};
-use offshoot_plugin_host::{PluginRuntime, Surroundings, shutdown_all};
-use offshoot_plugin_tests::{Listener, folder, json, launch, load, run};
+use offshoot_plugin_host::{Plugin, PluginRuntime, Surroundings, shutdown_all};
+use offshoot_plugin_tests::{Listener, folder, json, launch, load, run, serve};
+use offshoot_process::{Options, Processes};
 use offshoot_runtime::{
     Merge, MergeInput, MergeValue, Output, RunContext, RunEvent, RunHost, Runtime, Stop, StopHandle,
 };
@@ -21,11 +24,25 @@ async fn stopped(runtime: &PluginRuntime, task: &str) -> Reason {
 #[tokio::test]
 async fn nothing_of_it_reaches_the_tree() {
     let (_folder, place) = folder();
-    let plugin = load("misbehave", &place, Surroundings::default());
+    let surroundings = || Surroundings {
+        processes: Some(Processes::start(Options::default()).expect("processes can be held")),
+        ..Surroundings::default()
+    };
+    for plugin in [
+        load("misbehave", &place, surroundings()),
+        serve("misbehave", "run", &place, surroundings()),
+        serve("misbehave", "plugin", &place, surroundings()),
+    ] {
+        nothing_reaches_the_tree(&plugin, &place).await;
+    }
+    assert!(shutdown_all(Duration::from_secs(2)).await.is_empty());
+}
+
+async fn nothing_reaches_the_tree(plugin: &Arc<Plugin>, place: &Path) {
     let error = plugin.runtime("stillborn", &json("{}")).expect_err("it panics");
     assert!(error.to_string().contains("it panicked: stillborn"), "{error}");
     let runtime = plugin.runtime("misbehave", &json("{}")).expect("it has one");
-    let run = async |task: &str| run(&runtime, launch(&place, task, &[])).await;
+    let run = async |task: &str| run(&runtime, launch(place, task, &[])).await;
 
     for task in ["panic in start", "panic in run"] {
         let (finished, _) = run(task).await;
@@ -76,8 +93,8 @@ async fn nothing_of_it_reaches_the_tree() {
     let late = Listener::default();
     let (_handle, stop) = StopHandle::new();
     let cx = RunContext::new(RunHost::new(late.clone()), stop);
-    runtime.start(launch(&place, "late", &[]), cx).await;
+    runtime.start(launch(place, "late", &[]), cx).await;
     let heard = late.heard().len();
-    assert!(shutdown_all(Duration::from_secs(2)).await.is_empty());
+    plugin.shutdown(Duration::from_secs(2)).await.expect("it ends");
     assert_eq!(late.heard().len(), heard, "nothing after its end");
 }

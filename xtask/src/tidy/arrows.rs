@@ -78,18 +78,18 @@ fn check_package(
         }
     }
     match layer.files {
-        Files::No => findings.extend(file_paths(workspace, package, None)),
-        Files::In(module) => findings.extend(file_paths(workspace, package, Some(module))),
+        Files::No => findings.extend(file_paths(workspace, package, &[])),
+        Files::In(modules) => findings.extend(file_paths(workspace, package, modules)),
         Files::Yes => {}
     }
 }
 
-/// Uses of files in the sources of a crate outside the module that may touch them; its tests may.
-fn file_paths(workspace: &Workspace, package: &Package, module: Option<&str>) -> Vec<Finding> {
+/// Uses of files in the sources of a crate outside the modules that may touch them; its tests may.
+fn file_paths(workspace: &Workspace, package: &Package, modules: &[&str]) -> Vec<Finding> {
     let sources = format!("{}/src/", package.folder);
     let may = |inside: &str| {
         let in_module =
-            module.is_some_and(|module| inside.split(['/', '.']).next() == Some(module));
+            inside.split(['/', '.']).next().is_some_and(|first| modules.contains(&first));
         in_module || inside.ends_with("tests.rs") || inside.contains("tests/")
     };
     let ours = workspace
@@ -101,7 +101,7 @@ fn file_paths(workspace: &Workspace, package: &Package, module: Option<&str>) ->
         for (number, line) in (1..).zip(code.lines()) {
             let is_comment = line.trim_start().starts_with("//");
             for forbidden in FILE_PATHS.iter().filter(|path| !is_comment && line.contains(**path)) {
-                let here = if module.is_some() { " here" } else { "" };
+                let here = if modules.is_empty() { "" } else { " here" };
                 let name = package.short_name();
                 let message = format!("{name} touches no files{here}, yet: {forbidden}");
                 findings.push(Finding::new(format!("{path}:{number}"), message));

@@ -28,8 +28,8 @@ pub(crate) enum Async {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Files {
     No,
-    /// Only in this module of it.
-    In(&'static str),
+    /// Only in these modules of it.
+    In(&'static [&'static str]),
     Yes,
 }
 
@@ -57,8 +57,8 @@ pub(crate) const LAYERS: &[Layer] = &[
         "plugin-sdk",
         &["model", "runtime", "plugin-abi", "process"],
         Async::Yes,
-        // A value that is too large to be handed over is read where it lies.
-        Files::In("merge"),
+        // A value that is too large to be handed over is read where it lies, and an answer that is too large for a line is written there.
+        Files::In(&["merge", "serve"]),
     ),
     layer("store", &["session-key", "model"], Async::Yes, Files::Yes),
     layer("runtime-exec", &["model", "runtime", "process"], Async::Yes, Files::Yes),

@@ -70,7 +70,7 @@ pub(super) async fn check(
     check_each(&as_it_is, &answers, hangs, PATIENCE, &mut |note| book.note(&subject, note)).await;
     of_one_run(&runtime, &subject, suite, book).await;
     of_nonsense(&runtime, &subject, book).await;
-    probing::of_runtime(&runtime, &subject, probing, book).await;
+    probing::of_runtime(plugin, &runtime, &subject, probing, book).await;
     match &suite.hanging_task {
         Some(task) => of_waiting(&runtime, &subject, task, book).await,
         None => book.skip(&subject, "it can be stopped", NO_HANGING_TASK),

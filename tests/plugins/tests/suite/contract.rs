@@ -1,12 +1,13 @@
-//! The same runtimes in both forms, through the same checks.
+//! The same runtimes built in, as libraries and as programs, through the same checks.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use offshoot_model::{Reason, RunStatus};
-use offshoot_plugin_host::Surroundings;
-use offshoot_plugin_tests::{folder, json, launch, load, run};
+use offshoot_plugin_host::{Plugin, Surroundings};
+use offshoot_plugin_tests::{folder, json, launch, load, run, serve};
 use offshoot_process::{Options, Processes};
 use offshoot_runtime::{Launch, Output, RunEvent, Runtime, check_contract};
 use offshoot_runtime_claude::{ClaudeOptions, ClaudeRuntime};
@@ -32,17 +33,32 @@ async fn keeps_the_contract(
     assert_eq!(check_contract(runtime, answers, hangs).await, [], "{}", runtime.name());
 }
 
+/// A plugin in one of its forms, in a folder.
+type Form = fn(&str, &Path) -> Arc<Plugin>;
+
+const FORMS: [Form; 3] = [
+    |name, place| load(name, place, surroundings()),
+    |name, place| serve(name, "run", place, surroundings()),
+    |name, place| serve(name, "plugin", place, surroundings()),
+];
+
 #[tokio::test]
 async fn every_runtime_passes_the_contract() {
+    for form in FORMS {
+        in_this_form(form).await;
+    }
+}
+
+async fn in_this_form(form: Form) {
     let (_folder, place) = folder();
-    let echo = load("echo", &place, surroundings());
+    let echo = form("echo", &place);
     let echo = echo.runtime("echo", &json("{}")).expect("it has one");
     keeps_the_contract(&echo, || launch(&place, "hi", &[]), || launch(&place, "wait", &[])).await;
     let (finished, events) = run(&echo, launch(&place, "hello", &[])).await;
     assert_eq!(finished.output, Output::Text("hello".into()));
-    assert_eq!(events, [RunEvent::Started(None)]);
+    assert!(matches!(events[..], [RunEvent::Started(_)]), "{events:?}");
 
-    let exec = load("exec", &place, surroundings());
+    let exec = form("exec", &place);
     let exec = exec.runtime("exec", &json("{}")).expect("it has one");
     let built_in = ExecRuntime::new(processes(), ExecOptions::inheriting(environment()));
     assert_eq!(exec.abilities(), built_in.abilities());
@@ -57,7 +73,7 @@ async fn every_runtime_passes_the_contract() {
         assert_eq!(finished.reason, Reason::ExitCode { code: 7 });
     }
 
-    let claude = load("claude", &place, surroundings());
+    let claude = form("claude", &place);
     let program = claude_of_cardboard(&place);
     let settings = format!(r#"{{"command":{program:?}}}"#);
     let claude = claude.runtime("claude", &json(&settings)).expect("it has one");

@@ -1,0 +1,3 @@
+//! The plugin `claude` as a program.
+
+offshoot_plugin_sdk::serve_plugin!(offshoot_plugin_claude::plugin());
