@@ -9,7 +9,7 @@
 //!
 //! Promise: the answer follows the order of the request. A program sees the results and nothing else: no environment, no
 //! clock, no files. One that goes on for ever ends when its time is over or nobody waits for its answer any more, and one
-//! that calls itself without end is told so instead of taking the process with it. What is kept until the end is bounded.
+//! that calls itself without end is told so. What is kept until the end is bounded.
 //!
 //! ```
 //! use offshoot_plugin_merge_jq::MergeJq;
@@ -53,17 +53,3 @@ mod worker;
 mod wrong;
 
 pub use merge::MergeJq;
-
-use offshoot_plugin_sdk::{Plugin, export_plugin};
-
-/// What it offers.
-pub fn plugin() -> Plugin {
-    let what = "a jq program over an array of {key, value, status}";
-    Plugin::new("a merge by a jq program over the results").named("merge-jq").merge_with(
-        "merge-jq",
-        what,
-        |_setup| Ok(MergeJq),
-    )
-}
-
-export_plugin!(plugin());

@@ -20,6 +20,7 @@ pub use loopback::alone_on_loopback;
 pub use package::{bubblewrap, installed};
 pub use programs::{
     example, fake_agent, offshoot, offshoot_at_home, plugin_library, workspace_plugin,
+    workspace_program,
 };
 pub use release::release_build;
 pub use skip::{lacking, skip};

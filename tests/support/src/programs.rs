@@ -86,6 +86,31 @@ pub fn workspace_plugin(name: &str) -> PathBuf {
     release_build(&workspace, &["build", "--package", &package, "--lib"], &[]).join(file)
 }
 
+/// Makes a plugin of this workspace that is a program, by the name of its folder in `plugins`: a folder of that name below another, with its program and its
+/// `plugin.toml`.
+///
+/// # Panics
+///
+/// Where it cannot be built.
+pub fn workspace_program(name: &str, below: &Path) -> PathBuf {
+    let program = build(&format!("offshoot-plugin-{name}"), &["--bin", name]).join(name);
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins").join(name);
+    let folder = below.join(name);
+    let files = [(package.join("plugin.toml"), "plugin.toml", 0o644), (program, name, 0o755)];
+    std::fs::create_dir_all(&folder).expect("there is room");
+    for (from, to, mode) in files {
+        std::fs::copy(from, folder.join(to)).expect("there is room");
+        set_mode(&folder.join(to), mode);
+    }
+    [&*folder, below].iter().for_each(|folder| set_mode(folder, 0o755));
+    folder
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+    std::fs::set_permissions(path, mode).expect("it is ours");
+}
+
 /// Builds with the profile and into the target folder of the running test, unless all is built already. Returns the folder of the
 /// profile. Cargo lets one build run at a time, and the second finds nothing to do.
 fn build(package: &str, what: &[&str]) -> PathBuf {

@@ -3,9 +3,8 @@
 use std::fs::{self, Permissions};
 use std::mem::MaybeUninit;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 
-use offshoot_test_support::workspace_plugin;
+use offshoot_test_support::{workspace_plugin, workspace_program};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use serde_json::{Value, json};
 
@@ -14,21 +13,21 @@ use crate::door_methods::ask;
 use crate::mcp::Client;
 use crate::plugin::plugin;
 
-/// A plugin of this workspace that merges, in the folder `plugins` of this place.
-fn merging(place: &Place, name: &str, version: &str) -> PathBuf {
+/// The plugin whose merge misbehaves, in the folder `plugins` of this place.
+fn misbehave(place: &Place) {
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let text = format!(
-        "name = \"{name}\"\nversion = \"{version}\"\nabi = \"1.0\"\nlicense = \"MIT\"\nmerges = [\"{name}\"]\n\n\
-         [files.{target}]\npath = \"libx.so\"\n"
+        "name = \"misbehave\"\nversion = \"{}\"\nabi = \"1.0\"\nlicense = \"MIT\"\nmerges = [\"misbehave\"]\n\n\
+         [files.{target}]\npath = \"libx.so\"\n",
+        env!("CARGO_PKG_VERSION")
     );
-    let file = place.file(&format!("plugins/{name}/plugin.toml"), text);
-    let folder = file.parent().expect("a file is in a folder").to_owned();
-    fs::copy(workspace_plugin(name), folder.join("libx.so")).expect("there is room");
+    let file = place.file("plugins/misbehave/plugin.toml", text);
+    let folder = file.parent().expect("a file is in a folder");
+    fs::copy(workspace_plugin("misbehave"), folder.join("libx.so")).expect("there is room");
     let above = folder.parent().expect("it has one");
-    for path in [file.as_path(), &folder, above, &folder.join("libx.so")] {
+    for path in [file.as_path(), folder, above, &folder.join("libx.so")] {
         fs::set_permissions(path, Permissions::from_mode(0o755)).expect("it is ours");
     }
-    folder
 }
 
 /// The lines of an answer.
@@ -83,7 +82,7 @@ fn an_early_answer_cancels_the_rest_of_what_is_waited_for() {
 #[test]
 fn parameters_reach_a_merge_and_its_answer_is_a_value() {
     let place = Place::new();
-    merging(&place, "merge-jq", env!("CARGO_PKG_VERSION"));
+    workspace_program("merge-jq", &place.path().join("plugins"));
     let script = r#"for number in 3 4 5; do "$OFFSHOOT" spawn --label n$number x -- echo $number >/dev/null; done
         "$OFFSHOOT" wait --merge 'plugin:merge-jq=map(.value | tonumber) | add'
         "$OFFSHOOT" merge --strategy 'plugin:merge-jq={"program": "map({(.key): .value}) | add", "seconds": 5}'
@@ -106,7 +105,7 @@ fn parameters_reach_a_merge_and_its_answer_is_a_value() {
 #[test]
 fn a_merge_that_cannot_begin_is_the_reason_of_its_tree() {
     let place = Place::new();
-    merging(&place, "misbehave", env!("CARGO_PKG_VERSION"));
+    misbehave(&place);
     place.file("in", "a\nb\n");
     let map = ["--split", "lines:1", "--merge", "plugin:misbehave=begin", "in", "--", "cat"];
     let map = place.run(&[&["map"], PLUGINS, &map].concat());
@@ -121,7 +120,7 @@ fn a_merge_that_cannot_begin_is_the_reason_of_its_tree() {
 #[test]
 fn a_merge_that_panics_or_blocks_is_an_answer() {
     let place = Place::new();
-    merging(&place, "misbehave", env!("CARGO_PKG_VERSION"));
+    misbehave(&place);
     // The patience of the caller is over while the merge has its first result, and the tree ends all the same.
     let script = r#""$OFFSHOOT" spawn x -- echo here >/dev/null
         for place in begin push finish well; do

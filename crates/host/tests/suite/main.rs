@@ -1,13 +1,12 @@
 //! The examples of this crate, started as programs.
 #![expect(clippy::disallowed_methods, reason = "what is tested is started as its users start it")]
 
-use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use offshoot_test_support::{example, offshoot, workspace_plugin};
+use offshoot_test_support::{example, offshoot, workspace_program};
 
 /// An example, to be started in this folder with `offshoot` in its `PATH`.
 fn started(name: &str, folder: &Path) -> Command {
@@ -21,24 +20,11 @@ fn started(name: &str, folder: &Path) -> Command {
     command
 }
 
-fn plugin(folder: &Path) -> PathBuf {
-    let place = folder.join("plugins/merge-jq");
-    fs::create_dir_all(&place).expect("there is room");
-    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let version = env!("CARGO_PKG_VERSION");
-    let text = format!(
-        "name = \"merge-jq\"\nversion = \"{version}\"\nabi = \"1.0\"\nlicense = \"MIT\"\nmerges = [\"merge-jq\"]\n\n\
-         [files.{target}]\npath = \"libx.so\"\n"
-    );
-    fs::write(place.join("plugin.toml"), text).expect("there is room");
-    fs::copy(workspace_plugin("merge-jq"), place.join("libx.so")).expect("there is room");
-    folder.join("plugins")
-}
-
 #[test]
 fn a_tree_of_agents_that_spawn_agents() {
     let folder = tempfile::tempdir().expect("there is room");
-    let plugins = plugin(folder.path());
+    let plugins = folder.path().join("plugins");
+    workspace_program("merge-jq", &plugins);
     let mut command = started("recursion", folder.path());
     for _ in 0..2 {
         let ran = command.arg(&plugins).output().expect("it was built");
