@@ -115,7 +115,7 @@ pub(crate) struct NewPluginArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) merge: Option<String>,
 
-    /// The language: a library in Rust, or a program in Python or JavaScript, without dependencies
+    /// The language: a library or a program in Rust, or a program in Python or JavaScript without dependencies
     #[arg(long, value_name = "LANGUAGE", value_enum, default_value = "rust")]
     pub(crate) language: Language,
 
@@ -129,6 +129,8 @@ pub(crate) struct NewPluginArguments {
 pub(crate) enum Language {
     /// A library over the SDK.
     Rust,
+    /// A program over the SDK.
+    RustProcess,
     /// A program for Python 3.
     Python,
     /// A program for node: runtimes only.

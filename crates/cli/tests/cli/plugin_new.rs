@@ -1,5 +1,6 @@
 //! `offshoot plugin new`: what it makes builds outside this workspace, passes its own test, and runs in a real tree.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use offshoot_fake_model_api::{Condition, Reply, Rule, ToolCall};
@@ -23,22 +24,34 @@ fn what_is_made_builds_and_runs_in_a_tree() {
     let sdk = sources().join("crates/plugin-sdk");
     let sdk = sdk.to_str().expect("a plain name");
     place.run(&["plugin", "new", "--merge", "longest", "--sdk", sdk]).expect_code(0);
-    for name in ["my-agent", "longest"] {
+    let program = ["plugin", "new", "--language", "rust-process", "--sdk", sdk];
+    place.run(&[&program[..], &["--runtime", "its-own"]].concat()).expect_code(0);
+    place.run(&[&program[..], &["--merge", "apart"]].concat()).expect_code(0);
+    for name in ["my-agent", "longest", "its-own", "apart"] {
         let folder = place.path().join(name);
         release_build(&folder, &["test"], &[]);
         let built = release_build(&folder, &["build", "--features", "conformance"], &[]);
-        // Where its plugin.toml says that its library is.
-        let target = built.parent().expect("a profile lies in a target folder");
-        std::os::unix::fs::symlink(target, folder.join("target")).expect("there is room");
+        // Where its plugin.toml says that it is. The files of a program are no links.
+        let program = built.join(name);
+        if program.is_file() {
+            fs::create_dir_all(folder.join("target/release")).expect("there is room");
+            fs::copy(program, folder.join("target/release").join(name)).expect("there is room");
+        } else {
+            let target = built.parent().expect("a profile lies in a target folder");
+            std::os::unix::fs::symlink(target, folder.join("target")).expect("there is room");
+        }
     }
-    let run = ["run", "--plugin-path", "my-agent", "--runtime", "my-agent", "hello"];
-    assert_eq!(place.run(&run).expect_code(0).stdout(), "hello\n");
-    let merge = ["--plugin-path", "longest", "--merge", "plugin:longest"];
-    let tasks = ["fanout", "--task", "a", "--task", "bcd", "--", "cat"];
-    let merged = place.run(&[&tasks[..1], &merge, &tasks[1..]].concat());
-    assert_eq!(merged.expect_code(0).stdout(), "bcd\n");
+    for (runtime, name) in [("my-agent", "longest"), ("its-own", "apart")] {
+        let run = ["run", "--plugin-path", runtime, "--runtime", runtime, "hello"];
+        assert_eq!(place.run(&run).expect_code(0).stdout(), "hello\n");
+        let plugin = format!("plugin:{name}");
+        let merge = ["--plugin-path", name, "--merge", &plugin];
+        let tasks = ["fanout", "--task", "a", "--task", "bcd", "--", "cat"];
+        let merged = place.run(&[&tasks[..1], &merge, &tasks[1..]].concat());
+        assert_eq!(merged.expect_code(0).stdout(), "bcd\n");
+    }
     // Taken in, with settings, in one tree with a program.
-    for name in ["my-agent", "longest"] {
+    for name in ["my-agent", "longest", "its-own", "apart"] {
         place.run(&["plugin", "add", name]).expect_code(0);
     }
     place.file(
@@ -51,9 +64,11 @@ fn what_is_made_builds_and_runs_in_a_tree() {
     let both = place.run(&["run", "--config", "both.toml", "x", "--", "sh", "-c", script]);
     assert_eq!(both.expect_code(0).stdout(), "it says: hello\nfrom a shell\n");
     // What the host's conformance tests ask, asked of what was made.
-    let runtime = ["plugin", "check", "my-agent", "--hanging-task", "wait"];
-    for check in [&runtime[..], &["plugin", "check", "longest", "--hanging-task", "none"]] {
-        let checked = place.run(check).expect_code(0);
+    for (name, hanging) in
+        [("my-agent", "wait"), ("longest", "none"), ("its-own", "wait"), ("apart", "none")]
+    {
+        let checked =
+            place.run(&["plugin", "check", name, "--hanging-task", hanging]).expect_code(0);
         let (said, kept) = (checked.stdout(), checked.stdout().matches("  kept  ").count());
         assert!(!said.contains("BROKEN") && !said.contains("skipped") && kept > 10, "{said}");
     }
@@ -83,7 +98,7 @@ fn what_is_made_as_a_program_passes_the_check_as_it_is() {
         // The examples of this repository are what is made.
         let example = sources().join("plugins").join(name);
         for file in [file, "plugin.toml", "README.md"] {
-            let read = |folder: &Path| std::fs::read_to_string(folder.join(file)).ok();
+            let read = |folder: &Path| fs::read_to_string(folder.join(file)).ok();
             assert_eq!(read(&place.path().join(name)), read(&example), "{file}");
         }
     }

@@ -23,6 +23,18 @@ const RUNTIME: (&str, &str) =
     (include_str!("template/runtime.rs.in"), include_str!("template/runtime.md.in"));
 const MERGE: (&str, &str) =
     (include_str!("template/merge.rs.in"), include_str!("template/merge.md.in"));
+/// What only a library has in its manifest.
+const LIB: &str = "\
+[lib]
+name = \"{{library}}\"
+# `cdylib` is what is loaded; `rlib` lets tests use the crate as any other.
+crate-type = [\"cdylib\", \"rlib\"]
+
+";
+const PANIC: &str = "\
+# A panic must unwind, so that it ends one run and not the whole tree: offshoot refuses a plugin that aborts.
+panic = \"unwind\"
+";
 const PROGRAM_PACKAGE: &str = include_str!("template/program.toml.in");
 const PROGRAM_README: &str = include_str!("template/program.md.in");
 const PYTHON: Program = Program {
@@ -77,13 +89,13 @@ pub(super) fn run(arguments: &NewPluginArguments, cx: &Invocation) -> Result<Exi
             let (files, then) = (if python { PYTHON } else { JAVASCRIPT }).files(&name, kind)?;
             (files, None, then)
         }
-        Language::Rust => {
+        Language::Rust | Language::RustProcess => {
             let named = arguments.sdk.as_ref().map(|folder| cx.absolute(folder));
             let sdk = Sdk::chosen(named, BUILT_FROM)?;
             let then = format!(
                 "cd {name} && cargo test && cargo build --release && offshoot plugin check ."
             );
-            (rust(&name, kind, &sdk), Some(sdk), then)
+            (rust(&name, kind, arguments.language, &sdk), Some(sdk), then)
         }
     };
     let write = || {
@@ -111,14 +123,29 @@ pub(super) fn run(arguments: &NewPluginArguments, cx: &Invocation) -> Result<Exi
 /// The files of a plugin, by their paths.
 type Files = Vec<(&'static str, String)>;
 
-/// A crate. `kind` is the list that has the name.
-fn rust(name: &PluginName, kind: &str, sdk: &Sdk) -> Files {
+/// A crate, of a library or of a program. `kind` is the list that has the name.
+fn rust(name: &PluginName, kind: &str, language: Language, sdk: &Sdk) -> Files {
     let runtime = kind == "runtimes";
     let (code, readme) = if runtime { RUNTIME } else { MERGE };
     let other = if runtime { "merges" } else { "runtimes" };
+    let library = name.as_str().replace('-', "_");
+    let is_library = language == Language::Rust;
+    let (file, built, exported) = if is_library {
+        ("src/lib.rs", format!("target/release/lib{library}.so"), "export_plugin")
+    } else {
+        ("src/main.rs", format!("target/release/{name}"), "serve_plugin")
+    };
+    let package = if is_library { PACKAGE } else { PROGRAM_PACKAGE };
+    let of_library = |text: &'static str| if is_library { text } else { "" };
     let filled = |text: &str| {
-        text.replace("{{name}}", name.as_str())
-            .replace("{{library}}", &name.as_str().replace('-', "_"))
+        text.replace("{{lib}}", of_library(LIB))
+            .replace("{{panic}}", of_library(PANIC))
+            .replace("{{macro}}", exported)
+            .replace("{{file}}", file)
+            .replace("{{built}}", &built)
+            .replace("{{command}}", &format!("[\"{built}\"]"))
+            .replace("{{name}}", name.as_str())
+            .replace("{{library}}", &library)
             .replace("{{type}}", &type_name(name.as_str()))
             .replace("{{kind}}", kind)
             .replace("{{other}}", other)
@@ -129,10 +156,10 @@ fn rust(name: &PluginName, kind: &str, sdk: &Sdk) -> Files {
     };
     vec![
         ("Cargo.toml", filled(MANIFEST)),
-        (PACKAGE_FILE, filled(PACKAGE)),
+        (PACKAGE_FILE, filled(package)),
         ("README.md", filled(readme)),
         (".gitignore", "/target\n".to_owned()),
-        ("src/lib.rs", filled(code)),
+        (file, filled(code)),
     ]
 }
 
@@ -156,7 +183,7 @@ impl Program {
                 .replace("{{kind}}", kind)
                 .replace("{{abi}}", &abi_version().to_string())
                 .replace("{{language}}", self.language)
-                .replace("{{program}}", self.program)
+                .replace("{{command}}", &format!("[\"{}\", \"{}\"]", self.program, self.file))
                 .replace("{{file}}", self.file)
                 .replace("{{check}}", check)
                 .replace("{{use}}", &used)
