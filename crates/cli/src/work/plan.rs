@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use offshoot_config::{AgentId, Config, Valued};
+use offshoot_config::{AgentId, Config, SubagentSettings, Valued};
 use offshoot_display::number::{bytes, count};
 use offshoot_host::runtimes::EXEC;
 use offshoot_model::{ContextEntry, JsonText};
@@ -250,8 +250,10 @@ impl Plan {
         cx: &Invocation,
     ) -> Result<Exit, Failure> {
         let is_set = |(_, valued): &(String, Valued<Value>)| !valued.value.is_null();
+        let limits = SubagentSettings::limits();
+        let is_limit = |(key, _): &(String, _)| limits.contains(key);
         let limits: IndexMap<_, _> =
-            config.resolve(&self.agent).filter(|(key, _)| is_limit(key)).filter(is_set).collect();
+            config.resolve(&self.agent).filter(is_limit).filter(is_set).collect();
         let together = agents.iter().map(|agent| agent.bytes).sum();
         if cx.output.wants_json() {
             let dry_run = DryRun {
@@ -289,23 +291,4 @@ impl Plan {
         })?;
         Ok(Exit::Done)
     }
-}
-
-/// The keys that bound a tree, of those that configure one.
-fn is_limit(key: &str) -> bool {
-    const LIMITS: [&str; 12] = [
-        "allowRecursiveSpawn",
-        "maxDepth",
-        "maxConcurrent",
-        "maxConcurrentPerLevel",
-        "maxSpawns",
-        "runTimeoutSeconds",
-        "idleTimeoutSeconds",
-        "graceSeconds",
-        "maxOutputBytes",
-        "budget.tokens",
-        "budget.usd",
-        "deadlineSeconds",
-    ];
-    LIMITS.contains(&key)
 }
