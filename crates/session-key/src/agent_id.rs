@@ -43,19 +43,19 @@ impl AgentId {
 
 name::impl_name!(AgentId, ParseAgentIdError);
 
-/// Why a text is not an agent id.
+/// The error of a text that is not an agent id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("agent id {fault} (byte {position})")]
 #[non_exhaustive]
 pub struct ParseAgentIdError {
     /// The byte of the trimmed input at which it goes wrong.
     pub position: usize,
-    /// How it goes wrong.
+    /// The fault.
     pub fault: NameFault,
 }
 
 impl ParseAgentIdError {
-    /// What an agent id looks like.
+    /// Returns a description of valid agent ids.
     pub fn hint(&self) -> &'static str {
         "an agent id is 1 to 64 letters, digits, `_` or `-`, and begins with a letter or a digit"
     }

@@ -1,9 +1,8 @@
 //! The textual parents of a key.
 
-use std::borrow::Cow;
 use std::iter::FusedIterator;
 
-use crate::key_ref::SessionKeyRef;
+use crate::key::SessionKey;
 use crate::kind::KeyKind;
 use crate::parse::Shape;
 
@@ -23,23 +22,20 @@ impl<'k> Ancestors<'k> {
     }
 }
 
-impl<'k> Iterator for Ancestors<'k> {
-    type Item = SessionKeyRef<'k>;
+impl Iterator for Ancestors<'_> {
+    type Item = SessionKey;
 
-    fn next(&mut self) -> Option<SessionKeyRef<'k>> {
+    fn next(&mut self) -> Option<SessionKey> {
         let above = self.shape.depth.checked_sub(1)?;
         if above == 0 {
             let agent = &self.text[..usize::from(self.shape.agent_end)];
             self.shape = Shape { kind: KeyKind::Main, depth: 0, ..self.shape };
-            return Some(SessionKeyRef::from_parts(
-                Cow::Owned(format!("{agent}:main")),
-                self.shape,
-            ));
+            return Some(SessionKey::from_parts(&format!("{agent}:main"), self.shape));
         }
         let end = self.text.rfind(":sub:").expect("below depth 1 every level begins with `:sub:`");
         self.text = &self.text[..end];
         self.shape.depth = above;
-        Some(SessionKeyRef::from_parts(Cow::Borrowed(self.text), self.shape))
+        Some(SessionKey::from_parts(self.text, self.shape))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -1,4 +1,4 @@
-//! What is wrong with a key, and where.
+//! The errors of keys, with their positions.
 
 use std::fmt::{self, Write as _};
 
@@ -8,7 +8,7 @@ use crate::name::NameFault;
 /// key with one UUID; a key of a megabyte must not fill a terminal.
 const SHOWN_AROUND: usize = 80;
 
-/// Why a text is not a session key.
+/// The error of a text that is not a session key.
 ///
 /// Its text is one line; [`caret`](Self::caret) shows the place, [`report`](Self::report) both.
 ///
@@ -26,25 +26,25 @@ pub struct ParseKeyError {
     /// The byte of the trimmed input at which it goes wrong; its length when something is missing
     /// at the end.
     pub position: usize,
-    /// How it goes wrong.
+    /// The fault.
     pub kind: ParseKeyErrorKind,
     excerpt: Excerpt,
 }
 
-/// How a text fails to be a session key.
+/// The faults of a session key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseKeyErrorKind {
     /// Nothing but white space.
     #[error("it is empty")]
     Empty,
-    /// It does not begin with `agent:`.
+    /// The text does not begin with `agent:`.
     #[error("it does not begin with `agent:`")]
     Prefix,
     /// The agent id is not one.
     #[error("the agent id {0}")]
     AgentId(NameFault),
-    /// It ends after the agent id.
+    /// The text ends after the agent id.
     #[error("nothing follows the agent id")]
     NoRest,
     /// A segment of a sub-agent key is not one.
@@ -80,7 +80,7 @@ impl ParseKeyError {
         format!("{self}\n{}", self.caret())
     }
 
-    /// What to write instead.
+    /// Returns advice on what to write instead.
     pub fn hint(&self) -> &'static str {
         match self.kind {
             ParseKeyErrorKind::Empty | ParseKeyErrorKind::Prefix | ParseKeyErrorKind::NoRest => {
@@ -101,7 +101,7 @@ impl ParseKeyError {
     }
 }
 
-/// What is shown of a key: at most [`SHOWN_AROUND`] characters on either side of the fault.
+/// The part of a key that is shown: at most [`SHOWN_AROUND`] characters on either side of the fault.
 #[derive(Clone, PartialEq, Eq)]
 struct Excerpt {
     shown: Box<str>,

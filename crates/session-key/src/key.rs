@@ -1,6 +1,6 @@
-//! A session key that owns its text.
+//! The address of an agent session.
 
-use std::borrow::{Borrow, Cow};
+use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -10,9 +10,9 @@ use std::sync::Arc;
 use crate::agent_id::AgentId;
 use crate::ancestors::Ancestors;
 use crate::error::ParseKeyError;
-use crate::key_ref::SessionKeyRef;
 use crate::kind::KeyKind;
-use crate::parse::{PREFIX, Shape};
+use crate::name;
+use crate::parse::{self, PREFIX, Shape};
 use crate::segment::Segment;
 
 /// The address of an agent session. Compared, ordered and hashed as its text; cloning shares it.
@@ -44,7 +44,11 @@ impl SessionKey {
     ///
     /// When the input is not a key by the grammar on the crate's page.
     pub fn parse(input: &str) -> Result<Self, ParseKeyError> {
-        SessionKeyRef::parse(input).map(Self::from)
+        let text = name::canonical(input);
+        match parse::shape(&text) {
+            Ok(shape) => Ok(Self::from_parts(&text, shape)),
+            Err((position, kind)) => Err(ParseKeyError::new(input.trim(), position, kind)),
+        }
     }
 
     /// The main session of an agent, `agent:{id}:main`.
@@ -81,11 +85,6 @@ impl SessionKey {
         &self.text
     }
 
-    /// The same key without a text of its own.
-    pub fn borrowed(&self) -> SessionKeyRef<'_> {
-        SessionKeyRef::from_parts(Cow::Borrowed(&self.text), self.shape)
-    }
-
     /// The agent in the key, as text. For a sub-agent's child it is that of the ancestor at depth
     /// 1: the agent that runs there is in the record, not in the key.
     pub fn agent_str(&self) -> &str {
@@ -97,7 +96,7 @@ impl SessionKey {
         AgentId::from_checked(self.agent_str())
     }
 
-    /// What the key addresses.
+    /// Returns the kind of session that the key addresses.
     pub fn kind(&self) -> KeyKind {
         self.shape.kind
     }
@@ -110,7 +109,7 @@ impl SessionKey {
     /// The key one level up by the text: without the last `:sub:…`, or the agent's main session;
     /// of a root none. A session of that key need not exist.
     pub fn parent(&self) -> Option<SessionKey> {
-        self.ancestors().next().map(Self::from)
+        self.ancestors().next()
     }
 
     /// All keys above this one by the text, nearest first.
@@ -118,14 +117,18 @@ impl SessionKey {
         Ancestors::of(&self.text, self.shape)
     }
 
-    /// Whether this is the key of a session that another one asked for.
+    /// True if this is the key of a session that another one asked for.
     pub fn is_subagent(&self) -> bool {
         self.kind() == KeyKind::Subagent
     }
 
-    /// Whether this is a root: whatever is not a sub-agent.
+    /// True if this is a root: any session that is not a sub-agent.
     pub fn is_root(&self) -> bool {
         !self.is_subagent()
+    }
+
+    pub(crate) fn from_parts(text: &str, shape: Shape) -> Self {
+        Self { text: Arc::from(text), shape }
     }
 
     fn root(agent: &AgentId, rest: fmt::Arguments<'_>, kind: KeyKind) -> Self {
@@ -136,13 +139,6 @@ impl SessionKey {
 
 fn agent_end(agent: &AgentId) -> u8 {
     u8::try_from(PREFIX.len() + agent.as_str().len()).expect("an agent id has at most 64 bytes")
-}
-
-impl From<SessionKeyRef<'_>> for SessionKey {
-    fn from(key: SessionKeyRef<'_>) -> Self {
-        let (text, shape) = key.into_parts();
-        Self { text: Arc::from(text), shape }
-    }
 }
 
 impl FromStr for SessionKey {
@@ -185,12 +181,6 @@ impl PartialEq for SessionKey {
 }
 
 impl Eq for SessionKey {}
-
-impl PartialEq<SessionKeyRef<'_>> for SessionKey {
-    fn eq(&self, other: &SessionKeyRef<'_>) -> bool {
-        self.as_str() == other.as_str()
-    }
-}
 
 impl PartialOrd for SessionKey {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {

@@ -44,7 +44,7 @@
 //! # Promise
 //!
 //! - Whatever was parsed prints as itself and parses again to the same key; no input panics.
-//! - Parsing canonical input into a [`SessionKeyRef`] borrows it and allocates nothing.
+//! - Parsing allocates the text of the key and nothing else, and cloning a key shares that text.
 //! - Nothing here mints an identifier or reads a clock: the caller brings its [`Segment`].
 //! - A key is an address, not a proof of descent. The textual parent may name a session that never
 //!   existed; who asked for a session is a question for the record of runs.
@@ -53,7 +53,6 @@ mod agent_id;
 mod ancestors;
 mod error;
 mod key;
-mod key_ref;
 mod kind;
 mod name;
 mod parse;
@@ -65,7 +64,6 @@ pub use agent_id::{AgentId, ParseAgentIdError};
 pub use ancestors::Ancestors;
 pub use error::{ParseKeyError, ParseKeyErrorKind};
 pub use key::SessionKey;
-pub use key_ref::SessionKeyRef;
 pub use kind::KeyKind;
 pub use name::NameFault;
 pub use segment::{ParseSegmentError, Segment};

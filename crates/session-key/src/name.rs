@@ -5,7 +5,7 @@ use std::borrow::Cow;
 /// The longest agent id or segment, in bytes. A UUID needs 36; 64 leaves room for a prefix.
 pub(crate) const MAX_LENGTH: usize = 64;
 
-/// What is wrong with an agent id or a segment.
+/// The faults of an agent id or a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameFault {
@@ -15,15 +15,15 @@ pub enum NameFault {
     /// The name goes on after its 64th character.
     #[error("is longer than {MAX_LENGTH} characters")]
     TooLong,
-    /// This character may stand later in an agent id, but not at its beginning.
+    /// A character that may stand later in an agent id, but not at its beginning.
     #[error("cannot begin with {0:?}")]
     First(char),
-    /// This character stands in no name.
+    /// A character that stands in no name.
     #[error("cannot contain {0:?}")]
     Character(char),
 }
 
-/// Where a name goes wrong: the byte, counted from the name's beginning, and how.
+/// The position of a fault: the byte, counted from the name's beginning, and the fault.
 pub(crate) type Misplaced = (usize, NameFault);
 
 /// Checks an agent id, `[a-z0-9][a-z0-9_-]{0,63}`.

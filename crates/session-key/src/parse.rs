@@ -4,10 +4,10 @@ use crate::error::ParseKeyErrorKind;
 use crate::kind::KeyKind;
 use crate::name::{self, NameFault};
 
-/// What every key begins with.
+/// The beginning of every key.
 pub(crate) const PREFIX: &str = "agent:";
 
-/// What parsing learned about a key's text; with the text it is the whole key.
+/// The shape of a key, found by parsing; with the text it is the whole key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     /// The byte after the agent id, where the second `:` stands.

@@ -34,13 +34,13 @@ impl Segment {
 
 name::impl_name!(Segment, ParseSegmentError);
 
-/// Why a text is not a segment.
+/// The error of a text that is not a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("segment {fault} (byte {position})")]
 #[non_exhaustive]
 pub struct ParseSegmentError {
     /// The byte of the trimmed input at which it goes wrong.
     pub position: usize,
-    /// How it goes wrong.
+    /// The fault.
     pub fault: NameFault,
 }

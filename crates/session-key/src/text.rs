@@ -1,9 +1,10 @@
 //! Two helpers for callers that have only strings and want no errors.
 //!
-//! They take a malformed key for a root. Whoever decides anything parses a
+//! They take a malformed key for a root. A decision needs a
 //! [`SessionKey`](crate::SessionKey) instead, where a malformed key is an error.
 
-use crate::key_ref::SessionKeyRef;
+use crate::key::SessionKey;
+use crate::{name, parse};
 
 /// The depth of a key given as text: 0 for none, for a malformed one and for a root.
 ///
@@ -16,7 +17,8 @@ use crate::key_ref::SessionKeyRef;
 /// assert_eq!(subagent_depth(None), 0);
 /// ```
 pub fn subagent_depth(key: Option<&str>) -> usize {
-    parsed(key).map_or(0, |key| key.depth())
+    let shape = key.map(|key| parse::shape(&name::canonical(key)));
+    shape.and_then(Result::ok).map_or(0, |shape| shape.depth)
 }
 
 /// The textual parent of a key given as text: none for none, for a malformed one and for a root.
@@ -30,9 +32,5 @@ pub fn subagent_depth(key: Option<&str>) -> usize {
 /// assert_eq!(parent("agent:main:main"), None);
 /// ```
 pub fn parent_subagent_key(key: Option<&str>) -> Option<String> {
-    parsed(key)?.parent().map(|parent| parent.into_parts().0.into_owned())
-}
-
-fn parsed(key: Option<&str>) -> Option<SessionKeyRef<'_>> {
-    SessionKeyRef::parse(key?).ok()
+    SessionKey::parse(key?).ok()?.parent().map(|parent| parent.to_string())
 }

@@ -1,7 +1,7 @@
 //! Every form a key can take, and every way in which one can be malformed, as tables.
 
 use offshoot_session_key::{
-    AgentId, KeyKind, NameFault, ParseKeyErrorKind as Kind, Segment, SessionKey, SessionKeyRef,
+    AgentId, KeyKind, NameFault, ParseKeyErrorKind as Kind, Segment, SessionKey,
     parent_subagent_key, subagent_depth,
 };
 
@@ -11,19 +11,12 @@ const UUID: &str = "01987d2e-7b5a-7c1e-9a51-3f6f0c4d2b10";
 #[track_caller]
 fn check(input: &str, kind: KeyKind, agent: &str, depth: usize, parent: Option<&str>) {
     let key = SessionKey::parse(input).unwrap_or_else(|error| panic!("{input:?}: {error}"));
-    let borrowed = SessionKeyRef::parse(input).expect("both parse the same");
     assert_eq!(key.as_str(), input.trim().to_ascii_lowercase(), "text of {input:?}");
     assert_eq!((key.kind(), key.depth()), (kind, depth), "kind and depth of {input:?}");
     assert_eq!(key.agent_id(), agent, "agent of {input:?}");
     assert_eq!(key.parent().as_ref().map(SessionKey::as_str), parent, "parent of {input:?}");
     assert_eq!(key.is_root(), depth == 0);
     assert_eq!(key.is_subagent(), depth > 0);
-
-    assert_eq!(borrowed, key);
-    assert_eq!((borrowed.kind(), borrowed.depth()), (kind, depth));
-    assert_eq!(borrowed.agent_id(), agent);
-    assert_eq!(borrowed.parent().map(SessionKeyRef::into_owned), key.parent());
-    assert_eq!((borrowed.is_root(), borrowed.is_subagent()), (key.is_root(), key.is_subagent()));
 
     assert_eq!(subagent_depth(Some(input)), depth);
     assert_eq!(parent_subagent_key(Some(input)).as_deref(), parent);
@@ -33,7 +26,6 @@ fn check(input: &str, kind: KeyKind, agent: &str, depth: usize, parent: Option<&
 fn check_malformed(input: &str, position: usize, kind: Kind) {
     let error = SessionKey::parse(input).expect_err(input);
     assert_eq!((error.position, error.kind), (position, kind), "{input:?}");
-    assert_eq!(SessionKeyRef::parse(input).expect_err(input), error);
     assert_eq!(subagent_depth(Some(input)), 0);
     assert_eq!(parent_subagent_key(Some(input)), None);
 }
@@ -174,21 +166,6 @@ fn every_malformed_key_has_a_hint() {
     for input in ["", "x", "agent::x", "agent:a", "agent:a:subagent:", "agent:a:subagent:b:c"] {
         assert!(SessionKey::parse(input).unwrap_err().hint().len() > 20, "{input}");
     }
-}
-
-#[test]
-fn canonical_input_is_borrowed() {
-    let input = format!("agent:main:subagent:{UUID}:sub:{UUID}:sub:{UUID}");
-    let key = SessionKeyRef::parse(&input).unwrap();
-    assert_eq!(key.depth(), 3);
-    assert!(std::ptr::eq(key.as_str(), input.as_str()), "the text is the input itself");
-    // Padding is cut off a borrowed text; only upper case makes a copy.
-    let padded = format!("  {input}\n");
-    assert!(std::ptr::eq(SessionKeyRef::parse(&padded).unwrap().as_str(), padded.trim()));
-    // Going up stays in the text until the agent's main session, which is not part of it.
-    let above: Vec<_> = key.ancestors().collect();
-    assert!(above[..2].iter().all(|key| std::ptr::eq(key.as_str(), &input[..key.as_str().len()])));
-    assert_eq!(above[2].as_str(), "agent:main:main");
 }
 
 #[test]
