@@ -86,6 +86,16 @@ impl Machine {
                     live.reports.count(at);
                 }
             }
+            EventKind::Letter { .. } => {
+                if let Some(live) = live {
+                    live.mail.get_or_insert_default().letters += 1;
+                }
+            }
+            EventKind::TurnEnded { letters_taken, .. } => {
+                if let Some(mail) = live.and_then(|live| live.mail.as_mut()) {
+                    mail.turn_recorded(*letters_taken);
+                }
+            }
             EventKind::Removal { error } => self.runs[run.get()].not_removed = error.is_some(),
             EventKind::Refused { times: None, .. } => self.refusal_recorded(run),
             EventKind::Admitted(_)
@@ -97,8 +107,6 @@ impl Machine {
             | EventKind::BudgetNotice
             | EventKind::Overrun { .. }
             | EventKind::StallLent
-            | EventKind::Letter { .. }
-            | EventKind::TurnEnded { .. }
             | EventKind::Kept { .. }
             | EventKind::Merged(_)
             | EventKind::StrayEnded { .. }

@@ -30,6 +30,10 @@ pub(super) struct Mail {
     told: Vec<SentResult>,
     /// The number of letters that were put for this attempt of the run.
     pub(super) letters: u32,
+    /// The number of them that the attempt had taken when its last turn ended.
+    taken: u32,
+    /// The number of letters that earlier attempts had taken.
+    taken_before: u32,
     /// The wait that stands for its next turn, while it is between two.
     turn: Option<WaitId>,
     /// True if the run was told that no turn follows.
@@ -69,6 +73,22 @@ impl Mail {
     pub(super) fn held(&self) -> Vec<(RunIndex, DeliveryId)> {
         let first = self.results.iter().filter(|(_, held)| !held.again);
         first.map(|(&child, held)| (child, held.delivery.clone())).collect()
+    }
+
+    /// A turn has ended in which the attempt had taken so many letters; earlier versions did not record how many.
+    pub(super) fn turn_recorded(&mut self, taken: Option<u32>) {
+        self.taken = taken.map_or(self.letters, |taken| taken.min(self.letters));
+    }
+
+    /// Puts letters again for another attempt: those that the last one had not taken, or all for one that begins anew.
+    pub(super) fn another_attempt(mut self: Box<Self>, continues: bool) -> Option<Box<Self>> {
+        let (unread, read) = (self.letters - self.taken, self.taken_before + self.taken);
+        if continues {
+            (self.letters, self.taken, self.taken_before) = (unread, 0, read);
+            return Some(self);
+        }
+        let letters = unread + read;
+        (letters > 0).then(|| Box::new(Self { letters, ..Self::default() }))
     }
 
     /// True if the mail holds nothing but results of children, which wait for the next turn of this or any later attempt.
@@ -124,10 +144,8 @@ impl Machine {
     /// Puts a letter that [`Machine::may_write`] allowed. A run between two turns begins the next one for it.
     pub(super) fn letter(&mut self, now: Timestamp, letter: Letter, out: &mut Vec<Effect>) {
         let Letter { to, from, text } = letter;
-        let Some(live) = self.runs[to.get()].live_mut() else { return };
-        let mail = live.mail.get_or_insert_default();
-        mail.letters += 1;
-        let turn = mail.turn;
+        let Some(live) = self.runs[to.get()].live() else { return };
+        let turn = live.mail.as_ref().and_then(|mail| mail.turn);
         self.record(now, to, EventKind::Letter { from, text }, out);
         out.push(Effect::Recorded { at: now });
         if let Some(turn) = turn {

@@ -8,7 +8,6 @@
 //! The record holds decisions, so reading it back decides nothing: what was granted stays granted, what was spent stays
 //! spent. Only then, with nothing of the tree running, it is decided about each run that was alive, in `reopen.rs`.
 
-mod letters;
 mod past;
 mod reopen;
 
@@ -28,8 +27,6 @@ use super::run::{Live, RunIndex, SlotState};
 use super::{Effect, Machine};
 use crate::kept_values::{KeptValue, ValuesBySession};
 use crate::run_spec::priced;
-
-use letters::Letters;
 
 pub(crate) use past::{EndedPiece, Past};
 
@@ -57,7 +54,8 @@ pub(crate) struct Recall {
     handed_over: Vec<RunIndex>,
     /// The kept values of the runs that live.
     kept_values: ValuesBySession,
-    letters: HashMap<RunIndex, Letters>,
+    /// The letters to the runs that live.
+    letters: HashMap<RunIndex, Vec<Payload>>,
     last_at: Timestamp,
 }
 
@@ -161,9 +159,6 @@ impl Recall {
                 }
             }
             EventKind::Resumed { continues, after, .. } => {
-                if let Some(letters) = self.letters.get_mut(&run) {
-                    letters.another_attempt(continues);
-                }
                 if let Some(about) = self.about.get_mut(&run) {
                     // What an attempt had told when it was interrupted is a lower bound from then on.
                     let live = self.machine.runs[run.get()].live().filter(|_| about.started);
@@ -192,12 +187,7 @@ impl Recall {
                 self.handed_over.push(run);
             }
             EventKind::Letter { text, .. } => {
-                self.letters.entry(run).or_default().all.push(text);
-            }
-            EventKind::TurnEnded { letters_taken, .. } => {
-                if let Some(letters) = self.letters.get_mut(&run) {
-                    letters.turn_ended(letters_taken);
-                }
+                self.letters.entry(run).or_default().push(text);
             }
             EventKind::Admitted(admitted) => {
                 // What only holds pieces has nothing to start.

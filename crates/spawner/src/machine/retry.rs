@@ -79,9 +79,10 @@ impl Machine {
         let Some(live) = entry.live_mut() else { return };
         live.attempt = attempt;
         live.faults += u32::from(is_fault);
+        live.mail = live.mail.take().and_then(|mail| mail.another_attempt(continues));
         match continues {
             true => self.tell_again(run),
-            false => (live.earlier_children, live.mail) = (children, None),
+            false => live.earlier_children = children,
         }
     }
 

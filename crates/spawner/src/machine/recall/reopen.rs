@@ -88,16 +88,12 @@ impl Recall {
             if let Fate::Again { continues: goes_on } = fates[&run] {
                 continues = goes_on;
                 machine.begin_again(now, run, continues, &mut effects);
-                letters.another_attempt(continues);
             }
             let live =
                 machine.runs[run.get()].live_mut().expect("the run ended while it was reopened");
             live.started_at = None;
-            let letters = letters.all.split_off(letters.before);
-            if !letters.is_empty() {
-                let mail = live.mail.get_or_insert_default();
-                mail.letters = u32::try_from(letters.len()).expect("fewer letters than 2^32");
-            }
+            let unread = live.mail.as_ref().map_or(0, |mail| mail.letters as usize);
+            let letters = letters.split_off(letters.len() - unread);
             match admitted.origin {
                 // Its owner has to say what it takes to run it.
                 Origin::Piece => drop(machine.unclaimed.insert(run)),
