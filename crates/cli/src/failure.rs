@@ -4,7 +4,8 @@ use std::error::Error;
 use std::fmt::{self, Display};
 use std::path::Path;
 
-use offshoot_host::{HostError, causes, plain};
+use offshoot_host::HostError;
+use offshoot_model::{causes, plain};
 use offshoot_plugin_host::PluginError;
 
 use crate::exit::Exit;

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use offshoot_config::{Config, ConfigErrors, Loader, Source, SourceKind};
+use offshoot_model::plain;
 
 use crate::arguments::LimitArguments;
 use crate::environment::SYSTEM_FOLDER;
@@ -16,7 +17,6 @@ use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
 use crate::project::{Project, Reading, config_in};
 use crate::trusted::{Trust, Trusted};
-use offshoot_host::plain;
 
 /// Finds and reads all layers. What is ignored is named on standard error.
 pub(crate) fn config(cx: &Invocation, limits: &LimitArguments) -> Result<Config, Failure> {

@@ -14,7 +14,8 @@ use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 
 use crate::failure::{Complaint, Failure};
-use offshoot_host::{Level, Reporter, plain};
+use offshoot_host::{Level, Reporter};
+use offshoot_model::plain;
 
 /// How much is said on standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

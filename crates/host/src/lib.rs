@@ -46,7 +46,6 @@ mod service;
 mod threads;
 mod tickets;
 mod tree;
-mod wording;
 
 pub use environment::{Environment, KeeperLog, value};
 pub use error::HostError;
@@ -58,7 +57,6 @@ pub use reporter::{Level, Reporter};
 pub use service::history;
 pub use threads::{aside, threads};
 pub use tree::{Abandoned, Tree};
-pub use wording::{causes, plain};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,4 +1,4 @@
-//! What a run cost, in money.
+//! The cost of a run, in money.
 
 use std::fmt;
 use std::ops::Add;
@@ -86,7 +86,7 @@ impl Cost {
         Self { unknown_runs: if self.unknown_runs == 0 { 1 } else { self.unknown_runs }, ..self }
     }
 
-    /// Whether there is anything to tell.
+    /// True if the cost is known to be zero.
     pub fn is_none(&self) -> bool {
         *self == Self::NONE
     }

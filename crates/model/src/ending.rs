@@ -1,4 +1,4 @@
-//! How a run ended, by evidence.
+//! The ending of a run, by evidence.
 
 use std::fmt;
 
@@ -11,17 +11,17 @@ use crate::{Cost, Payload, RunStatus, Usage};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Ending {
-    /// Why it is over. The status follows from it.
+    /// The reason of the ending. The status follows from it.
     pub reason: Reason,
-    /// What was printed or answered, whatever the ending.
+    /// The output or answer of the run, whatever the ending.
     pub output: Option<Payload>,
     /// The last lines of what it said beside its answer, for the error message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diagnostics: Option<String>,
-    /// Its own usage.
+    /// The usage of the run itself.
     #[serde(default)]
     pub usage: Usage,
-    /// Its own cost.
+    /// The cost of the run itself.
     #[serde(default)]
     pub cost: Cost,
     /// From its first slot to its end; 0 where it never started. The engine fills it in.
@@ -33,7 +33,7 @@ pub struct Ending {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Reason {
-    /// It did what it was asked. `exit_code` for programs, which may be told to take others than 0 for success.
+    /// The run did what it was asked. `exit_code` is for programs, for which other codes than 0 may count as success.
     Completed {
         /// The accepted exit code.
         exit_code: Option<i32>,
@@ -59,11 +59,11 @@ pub enum Reason {
         /// The message of the system.
         message: String,
     },
-    /// Its runtime broke: authentication, overload, garbage on the line.
+    /// The runtime broke: authentication, overload, invalid answers.
     RuntimeError {
-        /// What the runtime said.
+        /// The message of the runtime.
         message: String,
-        /// Whether trying again can help.
+        /// True if another attempt can help.
         retryable: bool,
     },
     /// A plugin panicked.
@@ -73,12 +73,12 @@ pub enum Reason {
     },
     /// The model's turns were used up.
     TurnLimit,
-    /// Its budget was used up.
+    /// The budget of the run was used up.
     Budget {
         /// `tokens` or `usd`.
         unit: String,
     },
-    /// Its own time limit.
+    /// The time limit of the run was reached.
     Timeout {
         /// The limit.
         seconds: u64,
@@ -95,21 +95,21 @@ pub enum Reason {
     },
     /// The deadline of the whole tree, or of what is below an agent above it.
     Deadline,
-    /// Somebody asked.
+    /// The run was cancelled.
     Cancelled {
-        /// Who.
+        /// The party that cancelled it.
         by: CancelledBy,
     },
     /// A root that holds pieces: some of them did not complete, and that was not to be passed over.
     PiecesFailed {
-        /// How many.
+        /// The number of failures.
         failed: u32,
         /// Of how many.
         total: u32,
     },
-    /// Its answer could not be kept: the store refused it.
+    /// The answer could not be kept: the store refused it.
     NotRecorded {
-        /// What the store said.
+        /// The message of the store.
         message: String,
     },
     /// The supervisor died while it ran.
@@ -119,7 +119,7 @@ pub enum Reason {
     ClientGone,
 }
 
-/// Who cancelled a run.
+/// The party that cancelled a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CancelledBy {
@@ -127,7 +127,7 @@ pub enum CancelledBy {
     Operator,
     /// An agent above it.
     Parent,
-    /// Its parent ended, and the policy is to cascade.
+    /// The parent ended, and its policy is to cascade.
     ParentEnded,
     /// A merge had its answer early.
     EarlyAnswer,
@@ -208,7 +208,7 @@ impl Reason {
         }
     }
 
-    /// Whether the runtime is to blame, which is what a breaker counts; never a task's own verdict.
+    /// True if the runtime is to blame, which is what a breaker counts; never a task's own verdict.
     pub const fn is_runtime_fault(&self) -> bool {
         matches!(
             self,
@@ -216,12 +216,12 @@ impl Reason {
         )
     }
 
-    /// Whether trying again can help.
+    /// True if another attempt can help.
     pub const fn is_retryable(&self) -> bool {
         matches!(self, Self::RuntimeError { retryable: true, .. } | Self::NoRoom { .. })
     }
 
-    /// What the parent or the operator can do about it.
+    /// Returns advice for the parent or the operator.
     pub const fn hint(&self) -> Option<&'static str> {
         match self {
             Self::CannotStart { .. } => Some("check the command's name, its mode and PATH"),

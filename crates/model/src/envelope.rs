@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 
 use crate::{Cost, Ending, Payload, RunId, RunStatus, Usage};
 
-/// What came of a run. `data` holds what was answered or printed, whatever the ending.
+/// The result of a run. `data` holds its answer or output, whatever the ending.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Envelope {
@@ -14,10 +14,10 @@ pub struct Envelope {
     /// The answer: in JSON the string or the value itself; `{"ref": …}` where it stays in the store.
     #[serde(serialize_with = "plain", skip_serializing_if = "Option::is_none")]
     pub data: Option<Payload>,
-    /// Why it is not a success.
+    /// The reason why the run is not a success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<EnvelopeError>,
-    /// Whether `data` is only what there was when it failed.
+    /// True if `data` is only what there was when the run failed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
     /// The session.
@@ -28,9 +28,9 @@ pub struct Envelope {
     pub agent: AgentId,
     /// Levels below the root.
     pub depth: u32,
-    /// Its own usage.
+    /// The usage of the run itself.
     pub usage: Usage,
-    /// Its own cost.
+    /// The cost of the run itself.
     pub cost: Cost,
     /// From start to end; 0 where it never started.
     pub execution_time_ms: u64,
@@ -44,10 +44,10 @@ pub struct EnvelopeError {
     pub code: String,
     /// The reason in words.
     pub message: String,
-    /// What to do about it.
+    /// Advice on what to do next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery_suggestion: Option<String>,
-    /// Whether the same request may succeed if made again.
+    /// True if the same request may succeed if made again.
     pub parent_can_retry: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What happened, in the order in which it happened.
+//! The events of a tree, in the order in which they happened.
 
 mod admitted;
 mod process;
@@ -25,17 +25,17 @@ pub use schema::event_schema;
 pub struct Event {
     /// The tree, named by the run of its root.
     pub root: RootId,
-    /// Its place in the tree's record, from 1 and without gaps. Progress carries the number of the last event that was kept.
+    /// The position in the tree's record, from 1 and without gaps. Progress carries the number of the last event that was kept.
     pub seq: u64,
     /// The moment at which it was recorded.
     pub at: Timestamp,
     /// The run to which it happened.
     pub run: RunId,
-    /// What happened: a word, or an object with one word as its key.
+    /// The kind of the event: a word, or an object with one word as its key.
     pub kind: EventKind,
 }
 
-/// What can happen to a run.
+/// A kind of event of a run.
 // Tagged from outside, because results inside stay unparsed text, which a tag among the fields would forbid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -51,14 +51,14 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         times: Option<u64>,
     },
-    /// It holds a slot, and its runtime was asked to start it.
+    /// The run holds a slot, and its runtime was asked to start it.
     Starting,
-    /// Its runtime says that it runs.
+    /// The runtime says that the run has started.
     Started {
         /// The process, where there is one.
         process: Option<ProcessIdentity>,
     },
-    /// How it goes. May be thinned, is not kept.
+    /// Progress of the run. It may be thinned and is not kept.
     Progress {
         /// A line for people.
         text: Arc<str>,
@@ -69,33 +69,33 @@ pub enum EventKind {
         /// A line for its parent and for people.
         text: Arc<str>,
     },
-    /// What it has used so far: cumulative, replaces what was said before.
+    /// The usage so far: cumulative, it replaces earlier reports.
     Used {
-        /// Tokens.
+        /// The tokens used.
         usage: Usage,
-        /// Money.
+        /// The money spent.
         cost: Cost,
     },
-    /// It is blocked on children and lends its slot.
+    /// The run is blocked on children and lends its slot.
     Waiting,
-    /// It has its slot back.
+    /// The run has its slot back.
     Returned,
-    /// Its processes worked while it waited, for more than a tenth of that time. This CPU time counts as if it had held a slot
-    /// for so long.
+    /// The processes of the run worked while it waited, for more than a tenth of that time. This CPU time counts as if it had
+    /// held a slot for so long.
     BusyWaiting {
         /// The CPU time that they used, in milliseconds.
         cpu_ms: u64,
         /// The time for which it waited, in milliseconds.
         wait_ms: u64,
     },
-    /// It was asked to stop.
+    /// The run was asked to stop.
     Stopping {
-        /// What its ending will say, unless it ends by itself first.
+        /// The reason that the ending will have, unless the run ends by itself first.
         reason: Box<crate::Reason>,
     },
     /// Four fifths of its budget are used.
     BudgetNotice,
-    /// It used more than was reserved for it.
+    /// The run used more than was reserved for it.
     Overrun {
         /// Tokens above the reservation.
         tokens: u64,
@@ -109,15 +109,15 @@ pub enum EventKind {
         /// So many millionths of a dollar.
         micro_usd: u64,
     },
-    /// Its holders were silent while all waited for them; their slots are lent for its sake.
+    /// All holders of slots were silent while all others waited for them; their slots are lent because of this run.
     StallLent,
     /// A new supervisor holds the tree: nothing of it runs at this moment, and slots begin anew. Recorded of the root.
     Reopened,
-    /// It was interrupted with its supervisor, or by a fault of its runtime, and stands in line once more.
+    /// The run was interrupted with its supervisor, or by a fault of its runtime, and is queued again.
     Resumed {
-        /// Which attempt begins: 2 for the first time.
+        /// The number of the attempt that begins: 2 for the first repetition.
         attempt: u32,
-        /// Whether its runtime goes on where it was, rather than from the beginning.
+        /// True if the runtime continues where the run was; false if it begins anew.
         continues: bool,
         /// The fault, with which it would have ended had it no attempt left; none after an interruption.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,59 +126,59 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wait_ms: Option<u64>,
     },
-    /// Its process group is gone, and this is how it ended.
+    /// The process group is gone, and the run ended in this way.
     Ended(Box<Ending>),
     /// The results of its children became one.
     Merged(Box<MergeSummary>),
     /// A turn of it is over and further ones follow: for its children's results, or for letters.
     TurnEnded {
-        /// What it answered in this turn. What it answers in its last one stands in its ending.
+        /// The answer of this turn. The answer of the last turn stands in the ending.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answer: Option<Payload>,
         /// The number of letters that this attempt of it had taken by then. Absent from what earlier versions wrote.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         letters_taken: Option<u32>,
     },
-    /// Somebody wrote into its session.
+    /// A message was written into the session of the run.
     Letter {
-        /// Who: a session above it; none for the operator.
+        /// The session above that wrote it; none for the operator.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<RunId>,
-        /// What.
+        /// The text of the message.
         text: Payload,
     },
-    /// It keeps a value under a name of its own. The name's earlier value is forgotten.
+    /// The run keeps a value under a name of its own. The name's earlier value is forgotten.
     Kept {
         /// The name.
         name: Arc<str>,
         /// The value.
         value: VariableRef,
     },
-    /// Its result reached its parent.
+    /// The result reached the parent.
     Delivered {
-        /// Which delivery.
+        /// The id of the delivery.
         delivery: DeliveryId,
         /// True if it was on its way before, and nothing shows that it arrived.
         redelivered: bool,
     },
-    /// Its result was not received: its parent is over, or had stopped waiting when the answer came; then the parent's next
-    /// wait or turn brings it again. It stays on record and is passed to no other run.
+    /// The result was not received: the parent is over, or had stopped waiting when the answer came; then the parent's next wait
+    /// or turn brings it again. It stays on record and is passed to no other run.
     Undelivered {
-        /// Which delivery.
+        /// The id of the delivery.
         delivery: DeliveryId,
     },
     /// A process outlived it and, maybe, other runs that had ended: it had left its session and erased its environment, so
     /// that nothing tells whose it was. It was ended with this run, the last that lived.
     StrayEnded {
-        /// Its number.
+        /// The process id.
         pid: u32,
-        /// Its name, as it had chosen it.
+        /// The name of the process, as it had chosen it.
         name: Arc<str>,
     },
     /// The keeper, the process that ends a tree's processes if its supervisor is killed, did not hold any more. Recorded of the
     /// root.
     KeeperFailed {
-        /// Its number.
+        /// The process id.
         pid: u32,
         /// The state in which it was found.
         found: KeeperFault,
@@ -186,9 +186,9 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Arc<str>>,
     },
-    /// Its folder was to be removed. Told where it could not be, and where it could at last.
+    /// The folder of the run was to be removed. Recorded where it could not be, and where it was removed later.
     Removal {
-        /// Why it is still there.
+        /// The reason why the folder is still there.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Arc<str>>,
     },
@@ -217,31 +217,31 @@ impl KeeperFault {
     }
 }
 
-/// What came of a merge.
+/// The result of a merge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MergeSummary {
     /// The strategy, as written on the command line.
     pub strategy: String,
-    /// How many results went in.
+    /// The number of results that went in.
     pub merged: u32,
-    /// How many runs did not complete.
+    /// The number of runs that did not complete.
     pub failed: u32,
     /// The answer.
     pub output: Payload,
 }
 
-/// Whether an event must be kept.
+/// The class of an event: kept or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventClass {
-    /// What happened: kept, in order, never thinned.
+    /// A fact: kept, in order, never thinned.
     Kept,
-    /// How it goes: for whoever looks right now.
+    /// Progress, for those that watch at the moment.
     Progress,
 }
 
 impl EventKind {
-    /// Whether the event must be kept.
+    /// Returns the class of the event.
     pub const fn class(&self) -> EventClass {
         match self {
             Self::Progress { .. } => EventClass::Progress,
@@ -265,8 +265,8 @@ macro_rules! table {
                 }
             }
 
-            /// What there is to say about it, in one line and without its word; empty where the word says all. It repeats what
-            /// agents have written as it is: what shows it makes it harmless.
+            /// Returns the text of the event in one line, without its word; empty where the word says all. Text of agents is in
+            /// it as they wrote it: the display makes it harmless.
             pub fn text(&self) -> String {
                 match self {
                     $($kind => $text.into(),)*

@@ -1,4 +1,4 @@
-//! What admission granted a run.
+//! The grant of a run at its admission.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use crate::{AgentId, MicroUsd, Rights};
 pub struct BudgetGrant {
     /// Tokens of all four kinds together.
     pub tokens: Option<u64>,
-    /// Money.
+    /// The money in dollars.
     pub usd: Option<MicroUsd>,
 }
 
@@ -21,15 +21,15 @@ pub struct BudgetGrant {
 pub struct Grant {
     /// The deepest level anything below this run may have.
     pub max_depth: u32,
-    /// Whether it may ask for children at all.
+    /// True if the run may ask for children at all.
     pub may_spawn: bool,
     /// The agents that it may name when it asks for one; empty where only its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub agents: Vec<AgentId>,
-    /// What it may use.
+    /// The rights of the run.
     pub tools: Rights,
-    /// What was reserved for it.
+    /// The reserved budget.
     pub budget: BudgetGrant,
     /// Starting and running, not queued or waiting; 0 = none.
     pub run_timeout_seconds: u64,

@@ -40,6 +40,7 @@ mod time;
 mod tree;
 mod usage;
 mod variable;
+mod wording;
 
 pub use cost::{Cost, MicroUsd, ParseUsdError};
 pub use ending::{CancelledBy, Ending, Reason};
@@ -60,5 +61,6 @@ pub use time::Timestamp;
 pub use tree::{Node, Tree, TreeNode};
 pub use usage::{TokenCount, Usage};
 pub use variable::{ValueKind, VariableRef};
+pub use wording::{causes, error_chain, plain};
 
 pub use offshoot_session_key::{AgentId, SessionKey};

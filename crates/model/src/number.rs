@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{Cost, MicroUsd, Timestamp, TokenCount, Usage};
 
-/// `12,340`.
+/// Formats a number as `12,340`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);

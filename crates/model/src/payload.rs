@@ -1,4 +1,4 @@
-//! What an agent answered, or was asked.
+//! The value of an answer or a task.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl Payload {
         }
     }
 
-    /// What the value is.
+    /// Returns the kind of the value.
     pub fn kind(&self) -> ValueKind {
         match self {
             Self::Text(_) => ValueKind::Text,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::JsonText;
 
-/// Why something was not admitted. A refusal is an answer to the one who asked, not a failure of the program.
+/// A refused request. A refusal is an answer to the caller, not a failure of the program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, JsonSchema)]
 #[error("{message}")]
 #[schemars(from = "Wire")]
@@ -16,11 +16,11 @@ pub struct Refusal {
     pub code: RefusalCode,
     /// The rule, for people and models.
     pub message: String,
-    /// What to do about it.
+    /// Advice on what to do next.
     pub hint: Option<String>,
     /// The setting that decided. Boxed, so that an answer without one stays small.
     pub governed_by: Option<Box<GovernedBy>>,
-    /// Which field of the request is wrong; only with [`RefusalCode::InvalidRequest`].
+    /// The field of the request that is wrong; only with [`RefusalCode::InvalidRequest`].
     pub field: Option<String>,
 }
 
@@ -78,12 +78,12 @@ pub enum RefusalCode {
 pub struct GovernedBy {
     /// The key, as written in a configuration file.
     pub key: String,
-    /// Whose value it is; absent for the defaults.
+    /// The agent whose setting it is; absent for the defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// The value.
     pub value: JsonText,
-    /// Where it was set.
+    /// The place where it was set.
     pub origin: String,
 }
 

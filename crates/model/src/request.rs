@@ -1,4 +1,4 @@
-//! What somebody asks for.
+//! A request for a child.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use crate::{MicroUsd, Rights, VariableRef};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SpawnRequest {
-    /// What the child is to do. Must not be empty.
+    /// The task of the child. Must not be empty.
     pub task: Arc<str>,
-    /// Which agent; the caller's own where absent.
+    /// The agent; the caller's own where absent.
     pub agent: Option<AgentId>,
     /// A short name for people, 1 to 100 characters without control characters.
     pub label: Option<Arc<str>>,
@@ -32,27 +32,27 @@ pub struct SpawnRequest {
     pub tools: Option<Rights>,
     /// An explicit reservation.
     pub budget: Option<BudgetRequest>,
-    /// Whether to wait for a slot (the default) or be refused `busy`.
+    /// Refuses the request as `busy` where no slot is free. By default it waits for one.
     pub no_queue: bool,
-    /// What becomes of its session afterwards; what the caller's terms say where absent. Whatever is below one that
-    /// somebody asked to keep stays too.
+    /// The treatment of the session afterwards; as the caller's settings have it where absent. A session stays if one above it
+    /// was asked to be kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cleanup: Option<Cleanup>,
 }
 
-/// What becomes of a session once its result was handed over. The record of it stays either way.
+/// The treatment of a session once its result was handed over. The record of it stays either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Cleanup {
-    /// It stays.
+    /// The session stays.
     #[default]
     Keep,
-    /// Its own folder is removed, and it is shown only to whoever asks for everything.
+    /// The folder of the session is removed, and it is shown only on request.
     Delete,
 }
 
 impl Cleanup {
-    /// Whether it stays, which the record need not say.
+    /// True if the session stays, which the record need not say.
     pub fn is_keep(&self) -> bool {
         *self == Self::Keep
     }
@@ -68,12 +68,12 @@ pub struct ContextEntry {
     pub value: VariableRef,
 }
 
-/// How much to reserve for a child. Absent means the configured share of what is left.
+/// The amount to reserve for a child. Absent means the configured share of what is left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BudgetRequest {
     /// Tokens of all four kinds together.
     pub tokens: Option<u64>,
-    /// Money.
+    /// The money in dollars.
     pub usd: Option<MicroUsd>,
 }

@@ -1,4 +1,4 @@
-//! What an agent may use.
+//! The rights of an agent.
 
 use std::collections::BTreeSet;
 
@@ -17,17 +17,17 @@ pub struct Rights {
 }
 
 impl Rights {
-    /// Everything.
+    /// Returns all rights.
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// Whether this right is held.
+    /// True if this right is held.
     pub fn permits(&self, right: &str) -> bool {
         !self.deny.contains(right) && self.allow.as_ref().is_none_or(|allow| allow.contains(right))
     }
 
-    /// What is left where both must permit. Never more than either.
+    /// Returns the rights that both permit. Never more than either.
     #[must_use]
     pub fn narrowed_by(&self, other: &Self) -> Self {
         let allow = match (&self.allow, &other.allow) {

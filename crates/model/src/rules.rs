@@ -1,4 +1,4 @@
-//! What is counted while a session spawns, and how high the count may go.
+//! The limits that hold while a session spawns.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub struct Rules {
     /// Agents' spawns within a minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_spawns_per_minute: Option<u32>,
-    /// Whether the end of the session cancels what is below it.
+    /// True if the end of the session cancels what is below it.
     pub cascade: bool,
     /// The deepest level, where a setting says it: nothing below may go deeper, whatever its own settings say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,7 +35,7 @@ pub struct Rules {
     /// Faults in a row after which no run of that agent starts for a while.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub breaker_failures: Option<u32>,
-    /// That while, in seconds.
+    /// The length of the cool-down, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub breaker_cooldown_seconds: Option<u64>,
     /// Seconds for all that is below the session, and for the whole tree where it is the root.

@@ -1,4 +1,4 @@
-//! Where a run stands.
+//! The status of a run.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub enum RunStatus {
     Queued,
     /// Holds a slot; its runtime was asked to start it.
     Starting,
-    /// Its runtime reported that it runs.
+    /// The runtime reported that the run has started.
     Running,
     /// Blocked on its children; its slot is lent.
     Waiting,
@@ -26,14 +26,14 @@ pub enum RunStatus {
     TimedOut,
     /// Ended by us, because somebody asked.
     Cancelled,
-    /// Nobody can say how it ended.
+    /// The ending is not known.
     Lost,
     /// A root for a client from outside: the client has gone, which says nothing of how its work went.
     ClientGone,
 }
 
 impl RunStatus {
-    /// Whether nothing can follow.
+    /// True if no other status can follow.
     pub const fn is_terminal(self) -> bool {
         matches!(
             self,

@@ -39,12 +39,12 @@ impl Timestamp {
         self.0
     }
 
-    /// How long since `earlier`; zero where the clock was set back.
+    /// Returns the time since `earlier`; zero where the clock was set back.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
 
-    /// This moment and a while.
+    /// Returns this moment plus a duration.
     #[must_use]
     pub fn plus(self, while_: Duration) -> Self {
         let micros = u64::try_from(while_.as_micros()).unwrap_or(u64::MAX);

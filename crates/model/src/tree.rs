@@ -24,43 +24,43 @@ pub struct Tree {
 pub struct Node {
     /// The run.
     pub run: RunId,
-    /// Its tree.
+    /// The tree of the run.
     pub root: RootId,
-    /// Its address.
+    /// The session key.
     pub key: SessionKey,
-    /// Who asked for it.
+    /// The run that asked for this one.
     pub parent: Option<RunId>,
     /// The running agent.
     pub agent: AgentId,
     /// Levels below the root.
     pub depth: u32,
-    /// Who wanted it.
+    /// The origin of the run.
     pub origin: Origin,
     /// A short name for people.
     pub label: Option<Arc<str>>,
-    /// Where it stands.
+    /// The status of the run.
     pub status: RunStatus,
-    /// Why it ended, once it has.
+    /// The reason of its end, once it has ended.
     pub reason: Option<Reason>,
-    /// When it was admitted.
+    /// The time of the admission.
     pub admitted_at: Timestamp,
-    /// When it got its first slot.
+    /// The time at which it got its first slot.
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// The time of its end.
     pub ended_at: Option<Timestamp>,
     /// The last sign of life, for people.
     pub progress: Option<Arc<str>>,
-    /// Its own usage.
+    /// The usage of the run itself.
     pub usage: Usage,
-    /// Its own cost.
+    /// The cost of the run itself.
     pub cost: Cost,
-    /// What was to become of it once its result was handed over.
+    /// The treatment of the session once its result was handed over.
     pub cleanup: Cleanup,
-    /// Why its folder is still there although it was to go.
+    /// The reason why its folder is still there although it was to be removed.
     pub not_removed: Option<Arc<str>>,
-    /// Whether its result reached whoever it was for, or nobody will ever ask.
+    /// True if its result reached its receiver, or will never be asked for.
     handed_over: bool,
-    /// Whether it runs nothing itself: its owner follows what is below it.
+    /// True if the run runs nothing itself: its owner follows what is below it.
     holds: bool,
     children: Vec<usize>,
 }
@@ -78,18 +78,18 @@ pub struct TreeNode {
     /// A short name for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<Arc<str>>,
-    /// Where it stands.
+    /// The status of the run.
     pub status: RunStatus,
-    /// Why it ended, once it has.
+    /// The reason of its end, once it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
     /// Levels below the root.
     pub depth: u32,
-    /// Its own usage, by the name older readers know.
+    /// The usage of the run itself, by the name older readers know.
     pub token_usage: Usage,
     /// The run id again, under the name that other documents use.
     pub run_id: RunId,
-    /// Who asked for it.
+    /// The run that asked for this one.
     pub parent: Option<RunId>,
     /// RFC 3339.
     #[serde(serialize_with = "rfc3339")]
@@ -99,15 +99,15 @@ pub struct TreeNode {
     pub ended_at: Option<Timestamp>,
     /// From start to end, or to the last event while it runs.
     pub execution_time_ms: Option<u64>,
-    /// Its own usage.
+    /// The usage of the run itself.
     pub own_usage: Usage,
-    /// Its own cost.
+    /// The cost of the run itself.
     pub own_cost: Cost,
     /// With everything below.
     pub subtree_usage: Usage,
     /// With everything below.
     pub cost: Cost,
-    /// Why its folder is still there although it was to go.
+    /// The reason why its folder is still there although it was to be removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_removed: Option<Arc<str>>,
     /// In the order in which they were asked for.
@@ -163,7 +163,7 @@ impl Tree {
         }
     }
 
-    /// Whether its parent runs nothing itself, and so hears of it as it ends.
+    /// True if the parent runs nothing itself, and so hears of the run as it ends.
     fn is_followed(&self, at: usize) -> bool {
         let parent = self.nodes[at].parent.and_then(|parent| self.get(parent));
         parent.is_some_and(|parent| parent.holds)
@@ -199,15 +199,15 @@ impl Tree {
         node.children.iter().map(|&at| &self.nodes[at])
     }
 
-    /// Whether a run was to be deleted, and it and everything below it is: only whoever asks for everything is shown it.
+    /// True if a run and everything below it was to be deleted and is: it is shown only on request.
     pub fn is_deleted(&self, node: &Node) -> bool {
         let was_to_go = node.cleanup == Cleanup::Delete && node.handed_over;
         let is_gone = was_to_go && node.not_removed.is_none();
         is_gone && self.children(node).all(|child| self.is_deleted(child))
     }
 
-    /// Where the whole stands: idle while there is nothing, running while anything lives, completed where all
-    /// roots are, otherwise the first root's status that is not.
+    /// Returns the status of the whole: idle while there is nothing, running while anything lives, completed where all roots are,
+    /// otherwise the first root's status that is not.
     pub fn status(&self) -> RunStatus {
         let mut statuses = self.roots().map(|root| root.status);
         if self.roots.is_empty() {
@@ -219,7 +219,7 @@ impl Tree {
         }
     }
 
-    /// How many runs hold a slot.
+    /// Returns the number of runs that hold a slot.
     pub fn active(&self) -> usize {
         let holds = |node: &&Node| matches!(node.status, RunStatus::Starting | RunStatus::Running);
         self.nodes.iter().filter(holds).count()

@@ -1,4 +1,4 @@
-//! What a run used, in tokens.
+//! The usage of a run, in tokens.
 
 use std::borrow::Cow;
 use std::ops::Add;

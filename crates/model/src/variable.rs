@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ContentHash;
 
-/// What a stored value is, which decides how its file is laid out.
+/// The kind of a stored value, which decides how its file is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueKind {
@@ -25,11 +25,11 @@ pub enum ValueKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VariableRef {
-    /// Where the store keeps it.
+    /// The hash by which the store keeps it.
     pub hash: ContentHash,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// What it is.
+    /// The kind of the value.
     pub kind: ValueKind,
 }
 

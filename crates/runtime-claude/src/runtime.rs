@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use offshoot_model::{BootId, CancelledBy, ProcessIdentity, Reason};
+use offshoot_model::{BootId, CancelledBy, ProcessIdentity, Reason, error_chain};
 use offshoot_process::{
     Capture, Child, Identity, Keep, Kept, NeverStop, Processes, Program, ProgramError, Stdin,
     Stray, boot_id, resolve_program,
@@ -33,7 +33,7 @@ use crate::talk::Talk;
 use crate::tools::{OWN_SERVER, permits_server};
 use crate::{ClaudeOptions, OwnServer, prompt, run_file};
 
-/// How much of standard error is kept for the explanation of a failure.
+/// The number of bytes of standard error that are kept to explain a failure.
 const DIAGNOSTIC_BYTES: usize = 8 * 1024;
 
 /// To say its version it takes a fraction of a second; on a loaded machine some.
@@ -58,7 +58,7 @@ struct Inner {
 struct Secret(Option<PathBuf>);
 
 impl ClaudeRuntime {
-    /// What it can do, however it is set up.
+    /// The abilities of the runtime, whatever its options.
     pub const ABILITIES: Abilities =
         Abilities { cost: CostKnowledge::Reported, turns: true, resumes: true, enforces: None };
 
@@ -84,7 +84,7 @@ impl ClaudeRuntime {
         let command = || self.inner.options.command.clone();
         let cannot = |error: &dyn std::error::Error| CheckError::CannotStart {
             command: command(),
-            message: explain(error),
+            message: error_chain(error),
         };
         let path = self.locate(&command(), folder).map_err(|error| match error {
             ProgramError::NotFound { .. } => CheckError::NotFound { command: command() },
@@ -203,7 +203,7 @@ impl ClaudeRuntime {
         }
     }
 
-    /// What is not to be recorded of this run's last words.
+    /// Returns the values that are not to be recorded of this run's output.
     fn secrets(&self, launch: &Launch) -> Secrets {
         let ticket = launch.pass.as_ref().map(|pass| pass.ticket.to_string());
         Secrets::new(environment::secrets(&self.inner.inherited).into_iter().chain(ticket))
@@ -224,8 +224,8 @@ impl ClaudeRuntime {
         let program = self.program(launch, args, own_server, feed)?;
         let child = processes.spawn_when_possible(program).await.map_err(|error| {
             match error.is_pressure() {
-                true => Reason::NoRoom { message: explain(&error) },
-                false => cannot_start(explain(&error)),
+                true => Reason::NoRoom { message: error_chain(&error) },
+                false => cannot_start(error_chain(&error)),
             }
         })?;
         Ok((child, lines))
@@ -250,7 +250,7 @@ impl ClaudeRuntime {
                 ProgramError::NotFound { .. } => {
                     cannot_start(format!("{first} not found on PATH; {hint}"))
                 }
-                other => cannot_start(explain(&other)),
+                other => cannot_start(error_chain(&other)),
             }
         })?;
         let mut env = inherited.clone();
@@ -340,16 +340,6 @@ fn write(launch: &Launch, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
 
 fn cannot_start(message: String) -> Reason {
     Reason::CannotStart { message }
-}
-
-fn explain(error: &dyn std::error::Error) -> String {
-    let mut message = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        message = format!("{message}: {cause}");
-        source = cause.source();
-    }
-    message
 }
 
 impl Drop for Secret {

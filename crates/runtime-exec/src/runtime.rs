@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use offshoot_model::{BootId, CancelledBy, ProcessIdentity, Reason};
+use offshoot_model::{BootId, CancelledBy, ProcessIdentity, Reason, error_chain};
 use offshoot_process::{
     Capture, Identity, Keep, Kept, Processes, Program, ProgramError, Stdin, Stop, StopSignal,
     Stray, boot_id, resolve_program,
@@ -28,10 +28,10 @@ use crate::{answer, signs, verdict};
 /// Output up to this size stays in memory until it is recorded: with a thousand at once still only 64 MiB.
 const OUTPUT_BYTES: usize = 64 * 1024;
 
-/// How much of standard error is kept for the explanation of a failure.
+/// The number of bytes of standard error that are kept to explain a failure.
 const DIAGNOSTIC_BYTES: usize = 8 * 1024;
 
-/// How programs are started.
+/// The options for starting programs.
 #[derive(Clone, Debug, Default)]
 pub struct ExecOptions {
     /// Our own environment; only permitted names are handed on.
@@ -53,7 +53,7 @@ pub struct ExecRuntime {
 struct Inner {
     processes: Processes,
     inherited: Vec<Variable>,
-    /// What of it the operator has named.
+    /// The inherited values that the operator has named.
     chosen: Vec<String>,
     search_path: Option<OsString>,
     wrap: Vec<String>,
@@ -90,7 +90,7 @@ impl ExecRuntime {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Where a command's program is, as its runs would find it: for whoever wants to know before anything starts.
+    /// Returns the path of a command's program as its runs would find it, for checks before anything starts.
     pub fn locate(
         &self,
         command: &[String],
@@ -131,7 +131,7 @@ impl ExecRuntime {
             started = self.inner.processes.spawn_when_possible(program) => started,
         };
         let child = child.map_err(|error| match error.is_pressure() {
-            true => Reason::NoRoom { message: chain(&error) },
+            true => Reason::NoRoom { message: error_chain(&error) },
             false => cannot_start(&error),
         })?;
         let clock = child.cpu();
@@ -174,7 +174,7 @@ impl ExecRuntime {
         Ok(Finished { output, diagnostics, ..Finished::of(reason) })
     }
 
-    /// What is not to be recorded of this run's remarks.
+    /// Returns the values that are not to be recorded in remarks of this run.
     fn secrets(&self, launch: &Launch) -> Secrets {
         let ticket = launch.pass.as_ref().map(|pass| pass.ticket.to_string());
         Secrets::new(self.inner.chosen.iter().cloned().chain(ticket))
@@ -275,18 +275,7 @@ impl StopSignal for StopRequests {
 }
 
 fn cannot_start(error: &dyn std::error::Error) -> Reason {
-    Reason::CannotStart { message: chain(error) }
-}
-
-/// An error with its causes, on one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut message = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        message = format!("{message}: {cause}");
-        source = cause.source();
-    }
-    message
+    Reason::CannotStart { message: error_chain(error) }
 }
 
 impl fmt::Debug for ExecRuntime {

@@ -1,22 +1,22 @@
-//! Why a call of the service brought no answer.
+//! The failures of a call.
 
 use std::error::Error;
 use std::time::Duration;
 
-use offshoot_model::Reason;
+use offshoot_model::{Reason, error_chain};
 
 use crate::chunk::ServiceError;
 use crate::sse;
 
-/// Why a call brought no answer.
+/// The reason why a call brought no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// Nobody is there, or the connection did not come about.
+    /// The endpoint does not listen, or the connection failed.
     #[error("{endpoint} cannot be reached")]
     Unreachable {
         /// The address.
         endpoint: String,
-        /// What the connection said.
+        /// The error of the connection.
         source: reqwest::Error,
     },
     /// The service refused the call.
@@ -24,7 +24,7 @@ pub enum Failure {
     Refused {
         /// The status.
         status: u16,
-        /// What it said.
+        /// The error of the service.
         error: ServiceError,
         /// After which to come again, where it said so.
         after: Option<Duration>,
@@ -32,27 +32,27 @@ pub enum Failure {
     /// The service said in the middle of an answer that it cannot go on.
     #[error("the service gave up in the middle of its answer: {}", error.message)]
     GaveUp {
-        /// What it said.
+        /// The error of the service.
         error: ServiceError,
     },
     /// The answer ended before its end.
     #[error("the answer broke off")]
     Cut {
-        /// What the connection said; none where it was closed in peace.
+        /// The error of the connection; none where it was closed in order.
         source: Option<reqwest::Error>,
     },
     /// Nothing came for too long.
     #[error("nothing came for {} s", after.as_secs())]
     Silent {
-        /// How long.
+        /// The length of the silence.
         after: Duration,
     },
-    /// What came is no answer of a chat.
+    /// The answer is none of a chat.
     #[error("{endpoint} sent what is no answer of a chat: {beginning:?}")]
     Garbage {
         /// The address.
         endpoint: String,
-        /// Its beginning.
+        /// The beginning of the answer.
         beginning: String,
     },
     /// The answer ended in order, and nothing had come.
@@ -80,7 +80,7 @@ const LASTING: &[&str] =
 const PASSING: &[&str] = &["rate_limit", "overloaded", "server_error", "unavailable", "timeout"];
 
 impl Failure {
-    /// Whether another attempt may end otherwise.
+    /// True if another attempt may end otherwise.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Unreachable { source, .. } => !is_mistrust(source),
@@ -95,25 +95,25 @@ impl Failure {
         }
     }
 
-    /// Whether another model may answer where this one has not: it is not there, or does not come to itself.
+    /// True if another model may answer where this one has not: it is not there, or stays overloaded.
     pub fn is_of_the_model(&self) -> bool {
         let missing = matches!(self, Self::Refused { status: 404, .. });
         missing || self.is_retryable() && !matches!(self, Self::Unreachable { .. })
     }
 
-    /// Whether the conversation has grown beyond what the model can read.
+    /// True if the conversation has grown beyond what the model can read.
     pub fn is_overflow(&self) -> bool {
         let (Self::Refused { error, .. } | Self::GaveUp { error }) = self else { return false };
         let kinds = ["context_length_exceeded", "exceed_context_size_error"];
         error.kinds.iter().any(|kind| kinds.contains(&kind.as_str()))
     }
 
-    /// Whether the service has more to do than it can, which concerns every run that calls it.
+    /// True if the service has more to do than it can, which concerns every run that calls it.
     pub fn is_pressure(&self) -> bool {
         matches!(self, Self::Refused { status: 429 | 503 | 529, .. }) && self.is_retryable()
     }
 
-    /// When the service wants to be asked again.
+    /// Returns the time after which the service wants to be asked again.
     pub fn after(&self) -> Option<Duration> {
         match self {
             Self::Refused { after, .. } => *after,
@@ -121,14 +121,14 @@ impl Failure {
         }
     }
 
-    /// Whether it ended the call before the model began to work on it.
+    /// True if it ended the call before the model began to work on it.
     pub fn is_before_work(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Refused { .. })
     }
 
     /// The failure as the reason of an ending.
     pub fn reason(&self) -> Reason {
-        Reason::RuntimeError { message: self.explain(), retryable: self.is_retryable() }
+        Reason::RuntimeError { message: error_chain(self), retryable: self.is_retryable() }
     }
 
     /// Returns the kind of the failure in a word, without anything that the service said.
@@ -154,25 +154,9 @@ impl Failure {
             _ => None,
         }
     }
-
-    /// In one line, with its causes.
-    pub fn explain(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            let said = error.to_string();
-            // Some say what their cause says as well.
-            if !text.ends_with(&said) {
-                text.push_str(": ");
-                text.push_str(&said);
-            }
-            cause = error.source();
-        }
-        text
-    }
 }
 
-/// Whether somebody answered who cannot show who they are. The next time it will be the same.
+/// True if the certificate of the service is not trusted. The next attempt would end in the same way.
 fn is_mistrust(error: &(dyn Error + 'static)) -> bool {
     let tls = |error: &(dyn Error + 'static)| {
         matches!(error.downcast_ref(), Some(rustls::Error::InvalidCertificate(_)))

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
-use offshoot_model::{CancelledBy, JsonText, Reason};
+use offshoot_model::{CancelledBy, JsonText, Reason, error_chain};
 use offshoot_runtime::{
     Finished, NextTurn, Output, OutputFormat, RunHost, Turns, WaitFor, WaitMode,
 };
@@ -45,21 +45,21 @@ pub(crate) struct Session<'r> {
     pub(crate) models: VecDeque<String>,
     /// From 0 to 1; another one for each run.
     pub(crate) chance: f64,
-    /// What it said last: its answer once a turn has ended, and part of one before.
+    /// The last text: the answer once a turn has ended, and part of one before.
     pub(crate) said: String,
     /// True if a turn has ended and no other one has begun.
     pub(crate) has_answered: bool,
-    /// What the call that is under way has used, once the service has said so.
+    /// The usage of the current call, once the service has reported it.
     pub(crate) counted: Option<Tokens>,
     /// The number of bytes of its answer that have come.
     pub(crate) came: u64,
-    /// When something was last told to anybody.
+    /// The time of the last report.
     pub(crate) told: Instant,
     /// The time after which the service that refused the last call wants to be asked again.
     pub(crate) retry_after: Option<Duration>,
 }
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     /// To go on with the conversation. What comes is told.
@@ -101,7 +101,7 @@ impl Session<'_> {
         }
     }
 
-    /// How the run came out.
+    /// Returns the result of the run.
     pub(crate) fn finish(self, reason: Reason, format: OutputFormat) -> Finished {
         let (usage, cost) = (self.meter.usage(), self.meter.cost());
         let completed = reason.status().is_success();
@@ -217,7 +217,7 @@ impl Session<'_> {
                     self.retry_after = failure.after();
                     return Err(failure);
                 };
-                self.tell(format!("{}; goes on with {model}", failure.explain()));
+                self.tell(format!("{}; goes on with {model}", error_chain(&failure)));
                 tracing::warn!(model, "goes on with another model");
                 self.meter.goes_on_with(self.options.pricing(&model));
                 self.fields.insert("model".to_owned(), model.into());
@@ -225,7 +225,7 @@ impl Session<'_> {
                 failed = 0;
                 continue;
             };
-            let (why, seconds, most) = (failure.explain(), wait.as_secs_f64(), retries.count);
+            let (why, seconds, most) = (error_chain(&failure), wait.as_secs_f64(), retries.count);
             self.tell(format!("{why}; tries again in {seconds:.1} s ({failed} of {most})"));
             tracing::info!(attempts = failed, wait_ms = wait.as_millis() as u64, "tries again");
             if failure.is_pressure() {
@@ -358,7 +358,7 @@ fn shortened(text: &str) -> String {
     text.trim().chars().take(PROGRESS_CHARS).collect()
 }
 
-/// What was said, in the form that was asked for: JSON where it begins like an object or an array and is one.
+/// Returns the text in the form that was asked for: JSON where it begins like an object or an array and is one.
 fn output(said: String, completed: bool, format: OutputFormat) -> Output {
     if said.is_empty() {
         return Output::None;

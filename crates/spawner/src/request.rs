@@ -5,11 +5,12 @@ pub(crate) mod inherited_model;
 use std::sync::Arc;
 
 use offshoot_config::AgentDefinition;
-use offshoot_model::{AgentId, ContextEntry, InputRange, Origin, Payload, Refusal, SpawnRequest};
+use offshoot_model::{
+    AgentId, ContextEntry, InputRange, Origin, Payload, Refusal, SpawnRequest, error_chain,
+};
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::Runtime;
 
-use crate::error::chain;
 use crate::machine::RunIndex;
 use crate::run_spec::{EXEC, RunSpec, priced};
 use crate::runtimes::Known;
@@ -88,7 +89,10 @@ impl Unresolved<'_> {
     /// A request that names a runtime that is not here, and a task that cannot be kept.
     pub(crate) async fn resolve(self, tree: &TreeContext) -> Result<Ask, Refusal> {
         let task = tree.task_for_record(&self.request.task).await.map_err(|error| {
-            Refusal::invalid("task", format!("the task cannot be recorded: {}", chain(&error)))
+            Refusal::invalid(
+                "task",
+                format!("the task cannot be recorded: {}", error_chain(&error)),
+            )
         })?;
         self.resolve_with(task, tree)
     }

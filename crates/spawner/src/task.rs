@@ -9,13 +9,12 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use offshoot_model::{
-    ContextEntry, Ending, InputRange, Payload, Reason, RunId, ValueKind, VariableRef,
+    ContextEntry, Ending, InputRange, Payload, Reason, RunId, ValueKind, VariableRef, error_chain,
 };
 use offshoot_runtime::{ContextFile, Finished, Input, Launch, Output, RunContext};
 use offshoot_split::HeldPiece;
 use offshoot_store::{ManifestEntry, NewValue, StoreError};
 
-use crate::error::chain;
 use crate::machine::{Outcome, Session};
 use crate::request::Prepared;
 use crate::tree_context::{INLINE_BYTES, TreeContext};
@@ -40,7 +39,9 @@ pub(crate) async fn run(
     let input = piece.as_ref().map_or(Input::Prompt, |piece| Input::Piece(piece.range()));
     let launch = match launch(&tree, run, session, prepared, input).await {
         Ok(launch) => launch,
-        Err(error) => return Ending::of(Reason::CannotStart { message: chain(&error) }).into(),
+        Err(error) => {
+            return Ending::of(Reason::CannotStart { message: error_chain(&error) }).into();
+        }
     };
     let started = AssertUnwindSafe(async { runtime.start(launch, cx).await });
     let finished = started.catch_unwind().await.unwrap_or_else(|panic| {
@@ -61,7 +62,7 @@ pub(crate) async fn run(
             output
         }
         Err(error) => {
-            reason = Reason::NotRecorded { message: chain(&error) };
+            reason = Reason::NotRecorded { message: error_chain(&error) };
             None
         }
     };
@@ -74,7 +75,7 @@ async fn hold(range: Option<InputRange>) -> Result<Option<HeldPiece>, Reason> {
     let Some(range) = range else { return Ok(None) };
     let held = tokio::task::spawn_blocking(|| HeldPiece::open(range)).await;
     held.expect("opening a file does not panic").map(Some).map_err(|error| {
-        let message = chain(&error);
+        let message = error_chain(&error);
         match error.is_pressure() {
             true => Reason::NoRoom { message },
             false => Reason::CannotStart { message },

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use offshoot_config::Config;
 use offshoot_model::{
-    Admitted, AgentId, ContextEntry, Envelope, Payload, RootId, RunId, ValueKind,
+    Admitted, AgentId, ContextEntry, Envelope, Payload, RootId, RunId, ValueKind, error_chain,
 };
 use offshoot_store::{DataFolder, NewValue, Store, StoreError};
 
@@ -18,7 +18,6 @@ use tokio::sync::Semaphore;
 
 use crate::announce::{Announced, Announcement};
 use crate::clock::Clock;
-use crate::error::chain;
 use crate::excerpt::Excerpt;
 use crate::kept_values::KeptValues;
 use crate::run_spec::RunSpec;
@@ -202,7 +201,7 @@ impl TreeContext {
             };
             let output = ending.output.as_ref();
             let result = output.map(|output| Excerpt::of(&*tree.store, output, limit)).transpose();
-            let result = result.map_err(|error| chain(&error));
+            let result = result.map_err(|error| error_chain(&error));
             let Admitted { key, agent, depth, label, .. } = about;
             let envelope = Envelope::of(&ending, key, run, agent, depth);
             Ok::<_, StoreError>(Some(Announced { envelope, label, repeated: false, result }))
@@ -215,7 +214,7 @@ impl TreeContext {
                     Ok(None) => {
                         announcement.unread.push((run, "it has no end on record".to_owned()))
                     }
-                    Err(error) => announcement.unread.push((run, chain(&error))),
+                    Err(error) => announcement.unread.push((run, error_chain(&error))),
                 }
             }
             announcement

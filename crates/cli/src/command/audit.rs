@@ -6,8 +6,8 @@ use std::path::Path;
 
 use offshoot_audit::{Account, Audit, Busy, Deliveries, Findings, Unit};
 use offshoot_display::number::{busy, count};
-use offshoot_model::{ContentHash, RootId, Rules};
-use offshoot_store::{ChainHead, StoreError};
+use offshoot_model::{ContentHash, RootId, Rules, error_chain};
+use offshoot_store::ChainHead;
 use serde::Serialize;
 
 use crate::arguments::AuditArguments;
@@ -134,26 +134,15 @@ fn audit(record: &Record, root: RootId) -> Audited {
     let (mut audit, mut unreadable) = (Audit::new(), Vec::new());
     let proof = record.sqlite().prove_each(root, |event| match event {
         Ok(event) => audit.apply(&event),
-        Err(error) => unreadable.push(told(&error)),
+        Err(error) => unreadable.push(error_chain(&error)),
     });
     let chain = match proof {
         Ok(proof) => Chain { holds: true, link: Some(proof.link), ..Chain::default() },
-        Err(error) => Chain { error: Some(told(&error)), ..Chain::default() },
+        Err(error) => Chain { error: Some(error_chain(&error)), ..Chain::default() },
     };
     let findings = audit.finish();
     let holds = chain.holds && unreadable.is_empty() && findings.breaches.is_empty();
     Audited { holds, chain, unreadable, findings }
-}
-
-/// An error with what led to it, in a line.
-fn told(error: &StoreError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 fn print(audited: &Audited, root: RootId, cx: &Invocation) -> Result<(), Failure> {

@@ -10,7 +10,7 @@ use offshoot_display::number::bytes;
 use offshoot_door::{
     Client, ContextGet, ContextInfo, ContextPut, ContextRead, Value, Variable, Variables,
 };
-use offshoot_model::ValueKind;
+use offshoot_model::{ValueKind, plain};
 
 use super::spawn::call;
 use crate::arguments::{
@@ -21,7 +21,6 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::work::engine::block_on;
-use offshoot_host::plain;
 
 /// More than this of standard input passes through a file: a line at the door has its limits.
 const IN_LINE: u64 = 256 * 1024;

@@ -6,9 +6,8 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use offshoot_host::plain;
 use offshoot_merge::MergeError;
-use offshoot_model::{InputRange, SpawnRequest, ValueKind};
+use offshoot_model::{InputRange, SpawnRequest, ValueKind, plain};
 use offshoot_split::{self as split, Cuts, InputFile, Piece, Source, Split, SplitError};
 use offshoot_store::{DataFolder, NewValue, Store};
 use rustix::fs::{AtFlags, CWD, FlockOperation, flock, linkat};

@@ -1,8 +1,7 @@
 //! How the work goes, on standard error, while it goes.
 
-use std::error::Error;
-
 use offshoot_display::{Style, line};
+use offshoot_model::error_chain;
 use offshoot_spawner::Session;
 use offshoot_store::StoreError;
 
@@ -52,11 +51,8 @@ pub(crate) fn follow(
 /// Returns the message on a record that cannot be written; where there is no error, on one that can be written again.
 fn words(error: Option<&StoreError>) -> String {
     let Some(error) = error else { return "the record can be written again".to_owned() };
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    format!("{text}; until it can be written nothing is started, and nothing is told")
+    format!(
+        "{}; until it can be written nothing is started, and nothing is told",
+        error_chain(error)
+    )
 }

@@ -7,14 +7,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 
 use offshoot_door::CallError;
-use offshoot_model::ValueKind;
+use offshoot_model::{ValueKind, plain};
 use offshoot_store::{DataFolder, NewValue, kind_of};
 use rustix::fs::{FsWord, OFlags, PROC_SUPER_MAGIC, fcntl_getfl, fstatfs};
 use serde::de::IgnoredAny;
 
 use super::searches::Gone;
 use super::{failed, invalid};
-use crate::wording::plain;
 
 /// The bytes that are copied before each check that the caller still waits.
 const BLOCK: usize = 256 * 1024;

@@ -1,17 +1,16 @@
-//! How results become one, as it was asked for and before there is any.
+//! The merge of a request, made before there is any result.
 
 use std::sync::Arc;
 
 use offshoot_door::{CallError, MergeOrder};
 use offshoot_merge::{OnFailure, ParseOnFailureError};
-use offshoot_model::{Refusal, RefusalCode, RunId};
+use offshoot_model::{Refusal, RefusalCode, RunId, error_chain};
 use offshoot_runtime::MergeFault;
 use offshoot_spawner::{Gathering, StoredValues};
 
 use super::{TreeService, blocking, invalid};
 use crate::error::HostError;
 use crate::merging::{Merging, ParseMergingError};
-use crate::wording::chain;
 
 /// The field that names the strategy.
 const STRATEGY: &str = "merge.strategy";
@@ -54,7 +53,7 @@ fn not_begun(fault: MergeFault) -> CallError {
 
 /// A merge that there is not, or that cannot be used, in the words that the operator would read.
 fn unusable(error: &HostError) -> CallError {
-    let refusal = Refusal::new(RefusalCode::PluginUnusable, chain(error));
+    let refusal = Refusal::new(RefusalCode::PluginUnusable, error_chain(error));
     match error.hint() {
         Some(hint) => refusal.with_hint(hint).into(),
         None => refusal.into(),

@@ -16,22 +16,22 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Admitted {
-    /// Its address.
+    /// The session key.
     #[schemars(with = "String")]
     pub key: SessionKey,
-    /// Who asked; none for a root.
+    /// The run that asked for this one; none for a root.
     pub parent: Option<RunId>,
     /// The running agent, which the key of a deep session does not name.
     #[schemars(with = "String")]
     pub agent: AgentId,
     /// Levels below the root.
     pub depth: u32,
-    /// Who wanted it.
+    /// The origin of the request.
     pub origin: Origin,
     /// A short name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<Arc<str>>,
-    /// Which runtime; none for a root that only holds pieces.
+    /// The runtime; none for a root that only holds pieces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<Arc<str>>,
     /// The task: text while it is small, a reference otherwise.
@@ -42,15 +42,15 @@ pub struct Admitted {
     /// For a piece: its place among all pieces that the root's owner asked for, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<u32>,
-    /// What else was asked for; none where the root's plan says it.
+    /// The other fields of the request; none where the root's plan has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub particulars: Option<Box<Particulars>>,
     /// The terms.
     pub grant: Arc<Grant>,
-    /// What its own spawns are held to, where that is not what its parent's are held to. A root always says.
+    /// The limits on its own spawns, where they are not those of its parent. A root always has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<Arc<Rules>>,
-    /// What becomes of it once its result was handed over.
+    /// The treatment of the session once its result was handed over.
     #[serde(default, skip_serializing_if = "Cleanup::is_keep")]
     pub cleanup: Cleanup,
     /// For a root: so many minutes after its last event it is shown only to whoever asks for everything. Never where
@@ -62,7 +62,7 @@ pub struct Admitted {
     pub plan: Option<JsonText>,
 }
 
-/// What a request asked for beside its task, as far as a later start of the same run needs it.
+/// The fields of a request beside its task, as far as a later start of the same run needs them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Particulars {
@@ -81,13 +81,13 @@ pub struct Particulars {
     /// Another folder to work in than that of the tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<Arc<PathBuf>>,
-    /// What was to become of it, as the request had it. What holds stands beside this.
+    /// The requested treatment of the session. The treatment that holds stands beside this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cleanup: Option<Cleanup>,
 }
 
 impl Particulars {
-    /// Those of a request; none where it asked for nothing but its task.
+    /// Returns the fields of a request; none where it asked for nothing but its task.
     pub fn of(request: &SpawnRequest, folder: Option<Arc<PathBuf>>) -> Option<Box<Self>> {
         let SpawnRequest { context, command, model, thinking, cleanup, .. } = request;
         let particulars = Self {
@@ -113,7 +113,7 @@ impl Particulars {
     }
 }
 
-/// Who wanted a run.
+/// The origin of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {

@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use offshoot_model::{
     AgentId, BudgetGrant, CancelledBy, ContextEntry, Envelope, Origin, Refusal, RootId, RunId,
-    SessionKey, SpawnRequest, Timestamp, Tree, VariableRef,
+    SessionKey, SpawnRequest, Timestamp, Tree, VariableRef, error_chain,
 };
 use offshoot_runtime::{WaitAnswer, WaitFor};
 use offshoot_store::{DataFolder, Store, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::announce;
-use crate::error::chain;
 use crate::event_stream::{LiveEvents, News};
 use crate::kept_values::KeptValue;
 use crate::machine::Reach;
@@ -422,7 +421,7 @@ impl Agents {
 }
 
 fn unread(error: &StoreError) -> Refusal {
-    Refusal::invalid("run", format!("the record cannot be read: {}", chain(error)))
+    Refusal::invalid("run", format!("the record cannot be read: {}", error_chain(error)))
 }
 
 impl fmt::Debug for Agents {

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use offshoot_model::{Refusal, RefusalCode, RunId};
+use offshoot_model::{Refusal, RefusalCode, RunId, error_chain};
 use offshoot_runtime::{WaitAnswer, WaitFor};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Message, Waited, busy};
 use crate::cpu_watch::CpuWatch;
-use crate::error::chain;
 use crate::machine::{RunIndex, WaitId};
 use crate::request::Ask;
 use crate::tree_context::TreeContext;
@@ -68,7 +67,7 @@ pub(crate) async fn write(
     text: Arc<str>,
 ) -> Result<(), Refusal> {
     let unkept = |error| {
-        let message = format!("the message cannot be kept: {}", chain(&error));
+        let message = format!("the message cannot be kept: {}", error_chain(&error));
         Refusal::invalid("text", message)
     };
     let payload = tree.task_for_record(&text).await.map_err(unkept)?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use offshoot_model::{CancelledBy, Ending, Event, Reason, Refusal, RunId, Timestamp};
+use offshoot_model::{CancelledBy, Ending, Event, Reason, Refusal, RunId, Timestamp, error_chain};
 use offshoot_runtime::{LetterBox, RunContext, Stop, StopHandle, Turns, UsageProbe};
 use offshoot_store::StoreError;
 use tokio::sync::mpsc;
@@ -12,7 +12,6 @@ use super::entries::{Attempt, Entry, Follower};
 use super::outbox::Released;
 use super::{Act, Answered, Asked, Asker, Supervisor};
 use crate::cpu_watch::CpuWatch;
-use crate::error::chain;
 use crate::kept_values::KeptValue;
 use crate::last_activity::LastActivity;
 use crate::machine::{Effect, Input, Outcome, ReplyId, RunIndex};
@@ -192,7 +191,7 @@ impl Supervisor {
             let remove = |run| {
                 let error = folder.remove_run_folder(run).err();
                 // No harm is done: the folder goes when the tree is pruned. But a user may count on its being gone.
-                (run, error.map(|error| chain(&error).into()))
+                (run, error.map(|error| error_chain(&error).into()))
             };
             runs.into_iter().map(remove).collect()
         });
@@ -270,7 +269,7 @@ impl Supervisor {
 
     /// Nothing more can be recorded: so nothing more is started or told, and what runs is killed.
     pub(super) fn broken(&mut self, error: StoreError, effects: &mut Vec<Effect>) {
-        tracing::error!(error = chain(&error), "record broken, everything is stopped");
+        tracing::error!(error = error_chain(&error), "record broken, everything is stopped");
         self.state.send_replace(TreeState::Broken(Arc::new(error)));
         self.unwritten = None;
         let forgotten = self.outbox.clear();

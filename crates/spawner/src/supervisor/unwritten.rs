@@ -16,11 +16,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_model::{Reason, Timestamp};
+use offshoot_model::{Reason, Timestamp, error_chain};
 use offshoot_store::StoreError;
 
 use super::Supervisor;
-use crate::error::chain;
 use crate::machine::{Effect, Input};
 use crate::message::TreeState;
 
@@ -57,7 +56,10 @@ impl Supervisor {
         let now = self.tree.clock.now();
         let next = Some(now.plus(EVERY));
         let Some(unwritten) = &mut self.unwritten else {
-            tracing::error!(error = chain(&error), "record cannot be written, nothing starts");
+            tracing::error!(
+                error = error_chain(&error),
+                "record cannot be written, nothing starts"
+            );
             self.unwritten = Some(Unwritten { since: now, next, stopping: false });
             self.state.send_replace(TreeState::Unwritten(Arc::new(error)));
             return self.step(Input::Hold(true), effects);
@@ -70,7 +72,7 @@ impl Supervisor {
             self.broken(error, effects);
         } else if !unwritten.stopping && now.since(unwritten.since) >= patience {
             unwritten.stopping = true;
-            let reason = Reason::NotRecorded { message: chain(&error) };
+            let reason = Reason::NotRecorded { message: error_chain(&error) };
             self.step(Input::Stop { reason }, effects);
         }
     }

@@ -11,14 +11,13 @@
 //! again, because each event must follow the last recorded one. So the record of a tree never has a gap, and nothing in
 //! here has to remember what was lost.
 
-use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use offshoot_model::Event;
+use offshoot_model::{Event, error_chain};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::heads::Heads;
@@ -58,7 +57,7 @@ struct Counts {
     commits: AtomicU64,
 }
 
-/// What the thread owns.
+/// The state that the thread owns.
 struct Record {
     path: PathBuf,
     folder: DataFolder,
@@ -145,7 +144,7 @@ impl Record {
                 Ok(_) if took >= SLOW => tracing::warn!(requests, events, ms, "slow write"),
                 Ok(_) => tracing::debug!(requests, events, ms, "events written"),
                 Err(error) => {
-                    let error = explain(error);
+                    let error = error_chain(error);
                     tracing::error!(requests, events, ms, error, "events not written");
                 }
             }
@@ -182,17 +181,6 @@ impl Record {
         self.counts.commits.fetch_add(1, Ordering::Relaxed);
         Ok(answers)
     }
-}
-
-/// Returns an error with its causes, on one line.
-fn explain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 fn write(

@@ -1,4 +1,4 @@
-//! Errors in words.
+//! The text of errors.
 
 use std::error::Error;
 use std::io;
@@ -22,8 +22,8 @@ pub fn causes(message: &str, mut cause: Option<&dyn Error>) -> Vec<String> {
     causes
 }
 
-/// Returns an error and its causes in one line.
-pub(crate) fn chain(error: &dyn Error) -> String {
+/// Returns an error and its causes on one line.
+pub fn error_chain(error: &dyn Error) -> String {
     let message = error.to_string();
     let causes = causes(&message, error.source());
     causes.into_iter().fold(message, |line, cause| format!("{line}: {cause}"))
@@ -46,15 +46,33 @@ mod tests {
         assert_eq!(plain(&missing), "no such file or directory");
     }
 
+    #[derive(Debug, thiserror::Error)]
+    #[error("{text}")]
+    struct Outer {
+        text: &'static str,
+        source: Box<dyn Error>,
+    }
+
     #[test]
-    fn a_cause_is_not_said_twice() {
-        #[derive(Debug, thiserror::Error)]
-        #[error("outer: {source}")]
-        struct Outer {
-            source: std::num::ParseIntError,
+    fn a_chain_names_each_cause_once() {
+        #[track_caller]
+        fn check(texts: &[&'static str], cause: impl Error + 'static, expected: &str) {
+            let mut error: Box<dyn Error> = Box::new(cause);
+            for text in texts {
+                error = Box::new(Outer { text, source: error });
+            }
+            assert_eq!(error_chain(&*error), expected);
         }
-        let source = "x".parse::<u8>().expect_err("x is no number");
-        let outer = Outer { source };
-        assert_eq!(causes(&outer.to_string(), outer.source()), Vec::<String>::new());
+        let missing = || io::Error::from_raw_os_error(2);
+        let number = || "x".parse::<u8>().expect_err("x is no number");
+        check(&[], missing(), "No such file or directory (os error 2)");
+        check(&["no a"], missing(), "no a: no such file or directory");
+        check(&["no a", "no b"], missing(), "no b: no a: no such file or directory");
+        check(&["no a", "no b: no a"], missing(), "no b: no a: no such file or directory");
+        check(
+            &["wrong: invalid digit found in string"],
+            number(),
+            "wrong: invalid digit found in string",
+        );
     }
 }
