@@ -11,7 +11,6 @@ pub(crate) mod consent;
 pub(crate) mod context;
 pub(crate) mod data;
 pub(crate) mod engine;
-pub(crate) mod folding;
 pub(crate) mod heads;
 pub(crate) mod input;
 pub(crate) mod interrupt;

@@ -6,9 +6,11 @@ use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use offshoot_merge::{Answer, Fold, Values};
-use offshoot_model::{Envelope, JsonText, Payload, RootId, RunId, VariableRef};
-use offshoot_store::{Store, StoreError};
+use offshoot_merge::{Answer, AnswerKind, Fold, Values};
+use offshoot_model::{Envelope, JsonText, Payload, RootId, RunId, ValueKind, VariableRef};
+use offshoot_store::{DataFolder, NewValue, Store, StoreError};
+
+use crate::error::SpawnerError;
 
 /// From this length on an answer is written on a thread of its own. A shorter one is written before a thread has started.
 const BEHIND: u64 = 1 << 20;
@@ -25,6 +27,10 @@ impl StoredValues {
     /// The values of this store.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self { store, runs: None }
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        &self.store
     }
 
     /// With the results of these runs of a tree, in the order of the request.
@@ -44,6 +50,32 @@ impl StoredValues {
             true => write_behind::write_behind(out, |behind| answer.write_to(behind, self)),
             false => answer.write_to(out, self),
         }
+    }
+
+    /// Writes an answer as a value of the store, by way of a file in this folder.
+    ///
+    /// # Errors
+    ///
+    /// Fails where a value cannot be read or the answer cannot be stored.
+    pub async fn put(
+        self,
+        answer: Answer,
+        folder: Arc<DataFolder>,
+    ) -> Result<VariableRef, SpawnerError> {
+        let kind = match answer.kind() {
+            AnswerKind::Text => ValueKind::Text,
+            AnswerKind::Json => ValueKind::Result,
+        };
+        let store = Arc::clone(&self.store);
+        let write = move || {
+            let (mut file, path) = folder.spool_file()?;
+            let written = self.write(&answer, &mut file);
+            written.map_err(|error| SpawnerError::Answer(Arc::new(error)))?;
+            Ok::<_, SpawnerError>(path)
+        };
+        let written = tokio::task::spawn_blocking(write).await;
+        let path = written.expect("writing an answer does not panic")?;
+        Ok(store.put(NewValue::adopt(kind, path)).await?)
     }
 
     /// Lets a fold know what a result says that it is about to get, where it has to. What cannot be read at the moment is

@@ -6,21 +6,25 @@ use std::path::Path;
 use std::sync::Arc;
 
 use offshoot_door::{Client, Merge, MergeOrder, Merged, RunName, Tree};
-use offshoot_merge::{Answer, LineError, Lines, NothingStored, OnFailure, Values};
+use offshoot_host::Merging;
+use offshoot_merge::{Answer, LineError, Lines, OnFailure, Values};
 use offshoot_model::{Ending, Payload};
-use offshoot_spawner::StoredValues;
+use offshoot_spawner::{Gathering, StoredValues};
+use offshoot_store::{MemoryStore, Store};
 
 use super::nested::only_of_the_tree;
 use super::spawn::call;
 use super::wait::print_value;
-use crate::arguments::MergeArguments;
+use crate::arguments::{LimitArguments, MergeArguments};
 use crate::door::{above, may_be_below};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::load;
+use crate::plugins;
 use crate::record::{self, Record};
 use crate::work::engine::block_on;
-use crate::work::folding::Folding;
+use crate::work::pieces::merging;
 
 /// Merges results that are given, or that are stored.
 pub(crate) fn run(arguments: &MergeArguments, cx: &Invocation) -> Result<Exit, Failure> {
@@ -33,25 +37,51 @@ pub(crate) fn run(arguments: &MergeArguments, cx: &Invocation) -> Result<Exit, F
     if arguments.on_failure.is_some() {
         return Err(Failure::input("--on-failure is for the runs of an agent, inside of it"));
     }
-    let fold = Folding::begin(arguments, cx)?;
-    let children = arguments.children.as_deref();
-    let (answer, values): (Answer, Box<dyn Values>) =
-        match children.or(arguments.result.first().map(String::as_str)) {
-            None => (
-                lines(arguments.file.as_deref().unwrap_or(Path::new("-")), fold)?,
-                Box::new(NothingStored),
-            ),
-            Some(run) => {
-                let record = Record::open_for(cx, run)?;
-                let answer = match children {
-                    Some(run) => of_children(&record, run, fold, cx)?,
-                    None => of_runs(&record, &arguments.result, fold)?,
-                };
-                (answer, Box::new(StoredValues::new(Arc::clone(record.store()))))
+    let merging = merging(&arguments.strategy)?;
+    let run = arguments.children.as_ref().or(arguments.result.first());
+    let record = run.map(|run| Record::open_for(cx, run)).transpose()?;
+    let store: Arc<dyn Store> = match &record {
+        Some(record) => Arc::clone(record.store()),
+        None => Arc::new(MemoryStore::new()),
+    };
+    let values = StoredValues::new(store);
+    let answer = block_on(async {
+        let gathering = begin(merging, arguments, values.clone(), cx).await?;
+        match (&record, &arguments.children) {
+            (None, _) => {
+                lines(arguments.file.as_deref().unwrap_or(Path::new("-")), gathering).await
             }
-        };
-    print(&answer, &*values, cx)?;
+            (Some(record), Some(run)) => of_children(record, run, gathering, cx).await,
+            (Some(record), None) => of_runs(record, &arguments.result, gathering).await,
+        }
+    })?;
+    print(&answer, &values, cx)?;
     Ok(Exit::Done)
+}
+
+/// Begins a merge outside of any tree: by a strategy of ours, or by a plugin.
+async fn begin(
+    merging: Merging,
+    arguments: &MergeArguments,
+    values: StoredValues,
+    cx: &Invocation,
+) -> Result<Gathering, Failure> {
+    if let Merging::Strategy(strategy) = merging {
+        return Ok(Gathering::by_strategy(strategy, OnFailure::Fail, values));
+    }
+    let config = load::config(cx, &LimitArguments::default())?;
+    let plugins = plugins::plugins(&arguments.plugins.plugin_path, &config, cx)?;
+    let external = merging.load(|name| plugins.merge(name))?;
+    let external = external.expect("a merge that is no strategy is a plugin's");
+    let begun = Gathering::outside(&external, OnFailure::Fail, values).await;
+    begun.map_err(|fault| Failure::of(Exit::BadInput, &fault))
+}
+
+/// Returns the answer to so many results.
+async fn finish(mut gathering: Gathering, count: u32) -> Result<Answer, Failure> {
+    let verdict = gathering.conclude(count).await;
+    verdict.map_err(|error| Failure::of(Exit::BadInput, &error).maybe_hint(error.hint()))?;
+    Ok(gathering.into_answer())
 }
 
 /// Results of runs below the agent that asks, where there is a door to ask at.
@@ -114,15 +144,19 @@ pub(crate) fn print(answer: &Answer, values: &dyn Values, cx: &Invocation) -> Re
     })
 }
 
-fn lines(file: &Path, fold: Folding) -> Result<Answer, Failure> {
+async fn lines(file: &Path, gathering: Gathering) -> Result<Answer, Failure> {
     if file == Path::new("-") {
-        return read(file, std::io::stdin().lock(), fold);
+        return read(file, BufReader::new(std::io::stdin()), gathering).await;
     }
     let open = File::open(file).map_err(|error| Failure::file("read", file, &error))?;
-    read(file, BufReader::new(open), fold)
+    read(file, BufReader::new(open), gathering).await
 }
 
-fn read(file: &Path, input: impl BufRead, mut fold: Folding) -> Result<Answer, Failure> {
+async fn read(
+    file: &Path,
+    input: impl BufRead,
+    mut gathering: Gathering,
+) -> Result<Answer, Failure> {
     let mut count = 0;
     for line in Lines::new(input) {
         let line = line.map_err(|error| match &error {
@@ -130,33 +164,40 @@ fn read(file: &Path, input: impl BufRead, mut fold: Folding) -> Result<Answer, F
             LineError::Invalid { .. } => Failure::of(Exit::BadInput, &error)
                 .hint("a line is an object with a `key` and a `value`"),
         })?;
-        fold.push(count, line.key, line.value, None)?;
+        gathering.push(count, line.key, Ok(line.value)).await;
         count += 1;
+        if gathering.has_failed() {
+            break;
+        }
     }
-    fold.finish(count)
+    finish(gathering, count).await
 }
 
-fn of_runs(record: &Record, runs: &[String], mut fold: Folding) -> Result<Answer, Failure> {
+async fn of_runs(
+    record: &Record,
+    runs: &[String],
+    mut gathering: Gathering,
+) -> Result<Answer, Failure> {
     for (place, text) in (0..).zip(runs) {
         let found = record.find(text)?;
         let ending = record.ending(found.root, found.run)?;
         match ending {
             Some(Ending { output: Some(output), .. }) => {
                 let value = scalar(record, &output)?;
-                fold.push(place, found.run.to_string().into(), value, Some(&**record.store()))?;
+                gathering.push(place, found.run.to_string().into(), Ok(value)).await;
             }
             Some(_) => return Err(Failure::input(format_args!("run {} has no result", found.run))),
             None => return Err(Failure::input(format_args!("run {} is not over", found.run))),
         }
     }
-    fold.finish(u32::try_from(runs.len()).unwrap_or(u32::MAX))
+    finish(gathering, u32::try_from(runs.len()).unwrap_or(u32::MAX)).await
 }
 
 /// What completed below a run. What did not is counted, not hidden.
-fn of_children(
+async fn of_children(
     record: &Record,
     text: &str,
-    mut fold: Folding,
+    mut gathering: Gathering,
     cx: &Invocation,
 ) -> Result<Answer, Failure> {
     let found = record.find(text)?;
@@ -171,7 +212,7 @@ fn of_children(
             Some(Ending { output: Some(output), .. }) if child.status.is_success() => {
                 let key =
                     child.label.clone().unwrap_or_else(|| (count + others + 1).to_string().into());
-                fold.push(count, key, scalar(record, &output)?, Some(&**record.store()))?;
+                gathering.push(count, key, Ok(scalar(record, &output)?)).await;
                 count += 1;
             }
             _ => others += 1,
@@ -183,7 +224,7 @@ fn of_children(
             count + others
         ));
     }
-    fold.finish(count)
+    finish(gathering, count).await
 }
 
 /// Strategies that look into values need those that are small at hand.

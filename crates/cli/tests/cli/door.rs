@@ -193,6 +193,20 @@ fn outside_a_tree_there_is_nobody_to_ask() {
 }
 
 #[test]
+fn a_socket_that_is_gone_does_not_hide_the_one_beside_it() {
+    let place = Place::new();
+    // A supervisor of several trees has written down a socket for each of them.
+    let script = r#"cd "/tmp/offshoot-$(id -u)"
+        own=$(grep -lF "\"$OFFSHOOT_SOCKET\"" *.json)
+        for gone in 1 2 3 4 5 6 7 8; do
+            sed "s#$OFFSHOOT_SOCKET#/nonexistent/$gone#" "$own" > "$gone$own"
+        done
+        env -i PATH="$PATH" "$OFFSHOOT" -q report 'still here'; echo $?"#;
+    let outcome = place.tree(&[], script).expect_code(0);
+    assert_eq!(outcome.stdout(), "0\n", "{}", outcome.text());
+}
+
+#[test]
 fn the_census_counts_what_git_counts() {
     let place = Place::new();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/census/census.sh");

@@ -5,10 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use offshoot_door::{CallError, KeyedResult, Merge, Merged, payload_json};
-use offshoot_merge::{Answer, AnswerKind, MergeError};
-use offshoot_model::{Envelope, JsonText, Payload, RunId, ValueKind, VariableRef};
+use offshoot_merge::{Answer, MergeError};
+use offshoot_model::{Envelope, JsonText, Payload, RunId, VariableRef, error_chain};
 use offshoot_spawner::{Excerpt, Gathering, StoredValues};
-use offshoot_store::NewValue;
 use serde::Serialize;
 
 use super::{TreeService, blocking, failed, invalid};
@@ -156,7 +155,15 @@ impl TreeService {
         }
         let value = match &at_hand {
             Some(payload) => self.stored(payload).await?,
-            None => self.written(answer.clone()).await?,
+            None => {
+                let values = StoredValues::new(Arc::clone(self.agents.store()));
+                let folder = Arc::clone(self.agents.folder());
+                let put = values.put(answer.clone(), folder).await;
+                put.map_err(|error| CallError::Failed {
+                    message: error_chain(&error),
+                    hint: error.hint(),
+                })?
+            }
         };
         if merged.data.is_none() {
             let limit = self.agents.session(caller).await?.inline_bytes;
@@ -171,26 +178,6 @@ impl TreeService {
         self.keep(caller, name.clone(), value).await?;
         merged.name = Some(name);
         Ok(merged)
-    }
-
-    /// An answer that stored values are part of, written piece by piece.
-    async fn written(&self, answer: Answer) -> Result<VariableRef, CallError> {
-        let kind = match answer.kind() {
-            AnswerKind::Text => ValueKind::Text,
-            AnswerKind::Json => ValueKind::Result,
-        };
-        let agents = self.agents.clone();
-        let path = blocking(move || {
-            let (mut file, path) = agents.folder().spool_file().map_err(|error| failed(&error))?;
-            let values = StoredValues::new(Arc::clone(agents.store()));
-            let written = values.write(&answer, &mut file);
-            written
-                .map_err(|error| CallError::failed(format!("cannot write the answer: {error}")))?;
-            Ok(path)
-        })
-        .await?;
-        let value = self.agents.store().put(NewValue::adopt(kind, path)).await;
-        value.map_err(|error| failed(&error))
     }
 }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use offshoot_merge::{Fold, MergeError};
 use offshoot_model::{
-    Envelope, JsonText, Payload, Refusal, RunId, RunStatus, SpawnRequest, ValueKind, VariableRef,
+    Envelope, JsonText, Payload, Refusal, RefusalCode, RunId, RunStatus, SpawnRequest, ValueKind,
+    VariableRef,
 };
 use offshoot_runtime::{
     Host, Merge, MergeFault, MergeInput, MergeJob, MergeValue, RunEvent, RunHost, WaitAnswer,
@@ -54,6 +55,15 @@ impl ExternalMerge {
         let host = RunHost::new(CallerHost { agents: agents.clone(), caller });
         ExternalMergeJob::begin(self, Arc::clone(agents.store()), agents.merging().clone(), host)
             .await
+    }
+
+    /// Begins it outside of any tree.
+    pub(super) async fn begin_outside(
+        &self,
+        store: Arc<dyn Store>,
+    ) -> Result<ExternalMergeJob, MergeFault> {
+        let host = RunHost::new(NoAgents);
+        ExternalMergeJob::begin(self, store, MergeThreads::default(), host).await
     }
 }
 
@@ -233,6 +243,27 @@ impl Host for CallerHost {
     fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
         let (agents, caller) = (self.agents.clone(), self.caller);
         Box::pin(async move { agents.wait(caller, wait).await })
+    }
+}
+
+/// The host of a merge outside of any tree.
+struct NoAgents;
+
+impl NoAgents {
+    fn refusal() -> Refusal {
+        Refusal::new(RefusalCode::UnknownCaller, "a merge outside a tree has no agents")
+    }
+}
+
+impl Host for NoAgents {
+    fn hear(&self, _event: RunEvent) {}
+
+    fn spawn(&self, _request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
+        Box::pin(async { Err(Self::refusal()) })
+    }
+
+    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
+        Box::pin(async { Err(Self::refusal()) })
     }
 }
 

@@ -59,6 +59,20 @@ impl Gathering {
         Ok(Self::by_job(external, job, on_failure, values))
     }
 
+    /// Gathers by an external merge outside of any tree, where the merge cannot ask for agents.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the merge cannot use its parameters, or panicked over them.
+    pub async fn outside(
+        external: &ExternalMerge,
+        on_failure: OnFailure,
+        values: StoredValues,
+    ) -> Result<Self, MergeFault> {
+        let job = external.begin_outside(Arc::clone(values.store())).await?;
+        Ok(Self::by_job(external, job, on_failure, values))
+    }
+
     pub(super) fn by_job(
         external: &ExternalMerge,
         job: ExternalMergeJob,

@@ -3,13 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use offshoot_merge::AnswerKind;
 use offshoot_model::{
     CancelledBy, Ending, Envelope, MergeSummary, Origin, Payload, Refusal, RootId, RunId,
-    SpawnRequest, ValueKind,
+    SpawnRequest,
 };
 use offshoot_runtime::{WaitAnswer, WaitFor};
-use offshoot_store::{NewValue, StoreError};
+use offshoot_store::StoreError;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::announce;
@@ -233,21 +232,8 @@ impl Session {
             Some(at_hand) if at_hand.size() <= INLINE_BYTES as u64 => return Ok(at_hand),
             _ => {}
         }
-        let store = Arc::clone(&self.tree.store);
-        let (folder, values, answer) =
-            (Arc::clone(&self.tree.folder), outcome.values(store), outcome.answer.clone());
-        let kind = match answer.kind() {
-            AnswerKind::Text => ValueKind::Text,
-            AnswerKind::Json => ValueKind::Result,
-        };
-        let write = move || {
-            let (mut file, path) = folder.spool_file()?;
-            let written = values.write(&answer, &mut file);
-            written.map_err(|error| SpawnerError::Answer(Arc::new(error)))?;
-            Ok::<_, SpawnerError>(path)
-        };
-        let path = tokio::task::spawn_blocking(write).await.expect("writing does not panic")?;
-        let value = self.tree.store.put(NewValue::adopt(kind, path)).await?;
+        let values = outcome.values(Arc::clone(&self.tree.store));
+        let value = values.put(outcome.answer.clone(), Arc::clone(&self.tree.folder)).await?;
         Ok(Payload::Stored(value))
     }
 

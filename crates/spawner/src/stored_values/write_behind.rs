@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 /// The number of bytes that are handed to the thread at once.
@@ -17,7 +18,8 @@ struct WriteBehind {
     empty: Receiver<Vec<u8>>,
 }
 
-/// Calls `write` with a writer whose bytes come to `out` on another thread. All of them are written when this returns.
+/// Calls `write` with a writer whose bytes come to `out` on another thread. All of them are written when this returns. Where the
+/// system has no further thread, they are written on this one.
 ///
 /// # Errors
 ///
@@ -26,10 +28,22 @@ pub(super) fn write_behind(
     out: &mut (dyn Write + Send),
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
+    write_on(thread::Builder::new().name("offshoot-write".to_owned()), out, write)
+}
+
+fn write_on(
+    writer: thread::Builder,
+    out: &mut (dyn Write + Send),
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    // A thread that cannot be started takes what it was given with it, so the writer is lent to it.
+    let out = Mutex::new(out);
+    let lock = || out.lock().unwrap_or_else(PoisonError::into_inner);
     let (full, blocks) = sync_channel::<Vec<u8>>(WAITING);
     let (emptied, empty) = channel();
     thread::scope(|scope| {
         let writing = move || {
+            let mut out = lock();
             for mut block in blocks {
                 out.write_all(&block)?;
                 block.clear();
@@ -38,8 +52,7 @@ pub(super) fn write_behind(
             }
             out.flush()
         };
-        let writer = thread::Builder::new().name("offshoot-write".to_owned());
-        let writer = writer.spawn_scoped(scope, writing)?;
+        let Ok(writer) = writer.spawn_scoped(scope, writing) else { return write(&mut **lock()) };
         let mut behind = WriteBehind { block: Vec::with_capacity(BLOCK), full, empty };
         let written = write(&mut behind).and_then(|()| behind.flush());
         // The thread ends with the last block.
@@ -108,6 +121,19 @@ mod tests {
             .expect("there is memory");
             assert!(out == bytes, "{size} in portions of {portion}");
         }
+    }
+
+    #[test]
+    fn without_a_thread_it_is_written_at_once() {
+        // No system has room for such a stack.
+        let no_thread = || thread::Builder::new().stack_size(1 << 60);
+        let bytes = content(3 * BLOCK + 7);
+        let mut out = Vec::new();
+        let written = write_on(no_thread(), &mut out, |direct| direct.write_all(&bytes));
+        written.expect("writing to memory failed");
+        assert!(out == bytes);
+        let full = write_on(no_thread(), &mut Narrow(5), |direct| direct.write_all(&bytes));
+        assert_eq!(full.expect_err("it is full").kind(), io::ErrorKind::StorageFull);
     }
 
     #[test]
