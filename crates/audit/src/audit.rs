@@ -36,7 +36,7 @@ pub struct Audit {
     books: Books,
     breakers: Breakers,
     life: Life,
-    /// What was booked beyond a reservation and belongs to an end that is still to come.
+    /// The overrun that is booked already and belongs to an end that is still to come.
     overruns: HashMap<RunId, [u128; 2]>,
     /// Runs that have to be asked to stop before anything else is recorded of them, and why.
     doomed: HashMap<RunId, (Rule, &'static str)>,
@@ -95,7 +95,7 @@ impl Audit {
         }
     }
 
-    /// What came of it.
+    /// Checks that no run was left open, and returns what was found.
     pub fn finish(mut self) -> Findings {
         self.check_all_handed_over();
         let mut endings = BTreeMap::new();
@@ -132,7 +132,7 @@ impl Audit {
         }
     }
 
-    /// Whatever an agent asked for and was not handed to it went to nobody, and the record says so.
+    /// Checks that each result was delivered to the agent that asked for it, or recorded as undelivered.
     fn check_all_handed_over(&mut self) {
         let mut silent: Vec<RunId> = Vec::new();
         for (&id, run) in &self.runs {
@@ -164,7 +164,7 @@ impl Audit {
         }
     }
 
-    /// Whoever has to be asked to stop does nothing before that.
+    /// Checks that a run that must be asked to stop does nothing before that.
     fn check_doom(&mut self, event: &Event) {
         let permitted = matches!(
             event.kind,
@@ -193,7 +193,7 @@ impl Audit {
         }
     }
 
-    /// Whatever begins below this run does so within the time of the tree, and of what is below each run above.
+    /// Checks that a run begins within the time of the tree and of the subtree of each run above it.
     fn check_deadline(&self, parent: Option<RunId>) -> Option<(Rule, String)> {
         if self.clock_set_back > 0 {
             return None;
@@ -275,7 +275,7 @@ impl Audit {
         }
     }
 
-    /// What is removed was to go, and is over.
+    /// Checks that a removed folder belonged to a run that is over and was to be deleted.
     fn check_removal(&mut self, event: &Event) {
         let run = &self.runs[&event.run];
         if run.admitted.cleanup.is_keep() || !run.is_over() {

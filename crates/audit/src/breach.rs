@@ -13,9 +13,9 @@ use crate::Rule;
 pub struct Breach {
     /// The event with which it shows; the last one where something is missing.
     pub seq: u64,
-    /// Whose.
+    /// The run that broke the rule.
     pub run: RunId,
-    /// What was not held to.
+    /// The rule that was broken.
     pub rule: Rule,
     /// In words.
     pub message: String,

@@ -46,11 +46,11 @@ struct Sum {
     granted: Option<u64>,
     /// Reported by the run itself.
     own: u128,
-    /// Whether that is all.
+    /// True if the sum is complete.
     is_whole: bool,
     /// By everything directly below, with what is below that.
     below: Carried,
-    /// What the parent has counted of this one.
+    /// The amounts that the parent has counted of this account.
     carried: Carried,
 }
 
@@ -143,7 +143,7 @@ impl Books {
         (beyond, self.newly(run, &before))
     }
 
-    /// Where a run's account stands, in the units it is bounded in.
+    /// Returns the balance of a run's account, in each unit in which it is bounded.
     pub(crate) fn accounts(&self, run: RunId) -> Vec<Account> {
         let Some(entry) = self.accounts.get(&run) else { return Vec::new() };
         let bounded = |(unit, sum): (Unit, &Sum)| {
@@ -209,7 +209,7 @@ impl Books {
         }
     }
 
-    /// This run and those above it that have used all they had.
+    /// Returns this run and those above it that have used all they had.
     fn exhausted(&self, run: RunId) -> Vec<RunId> {
         let mut found = Vec::new();
         let mut at = Some(run);

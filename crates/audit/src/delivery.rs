@@ -5,12 +5,12 @@ use offshoot_model::{DeliveryId, RunId};
 use crate::findings::Deliveries;
 use crate::run::{Run, SlotState};
 
-/// What became of a result.
+/// The fate of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Handed {
-    /// It reached the parent; perhaps not for the first time.
+    /// The result reached the parent, perhaps not for the first time.
     Over {
-        /// Whether it says so.
+        /// True if the record says that it is a repetition.
         again: bool,
     },
     /// The parent was over.

@@ -1,4 +1,4 @@
-//! What an audit found.
+//! The findings of an audit.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::Breach;
 
-/// What was counted, and what was wrong.
+/// The counts of an audit, and the rules that were broken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Findings {
@@ -30,7 +30,7 @@ pub struct Findings {
     pub peak_per_level: Vec<u32>,
     /// The root's limits, where it has said them.
     pub rules: Option<Rules>,
-    /// How many runs ended in which state.
+    /// The number of runs that ended in each state.
     pub endings: BTreeMap<RunStatus, u64>,
     /// Runs without an end: the tree still lives, or its supervisor died.
     pub unfinished: u64,
@@ -38,13 +38,13 @@ pub struct Findings {
     pub deliveries: Deliveries,
     /// Runs whose processes worked while they waited, with their slots lent.
     pub busy_waiting: Vec<Busy>,
-    /// Where the budget of the root stands, in each unit that it is bounded in.
+    /// The balance of the root's budget, in each unit in which it is bounded.
     pub budgets: Vec<Account>,
-    /// How often the clock of the machine was set back between two events.
+    /// The number of times that the clock of the machine was set back between two events.
     pub clock_set_back: u64,
-    /// What could not be made sure of, because the record does not say it.
+    /// Rules that could not be checked, because the record does not have the data.
     pub not_recorded: Vec<&'static str>,
-    /// What must not be there, in the order of the record.
+    /// Broken rules, in the order of the record.
     pub breaches: Vec<Breach>,
 }
 
@@ -86,13 +86,13 @@ impl Busy {
     }
 }
 
-/// Where a budget stands: `used + overrun + reserved + free = granted + deficit`.
+/// The balance of a budget: `used + overrun + reserved + free = granted + deficit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Account {
     /// Of what.
     pub unit: Unit,
-    /// What was reserved.
+    /// The amount that was reserved.
     pub granted: u64,
     /// Used, within what was reserved for whoever used it.
     pub used: u128,
@@ -100,13 +100,13 @@ pub struct Account {
     pub overrun: u128,
     /// Held for runs that live.
     pub reserved: u128,
-    /// Left.
+    /// The amount that is left.
     pub free: u128,
     /// Used or promised beyond the grant.
     pub deficit: u128,
 }
 
-/// What a budget counts.
+/// A quantity that a budget counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {

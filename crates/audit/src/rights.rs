@@ -1,11 +1,11 @@
-//! Whether a child may more than its parent.
+//! The check that a child has no right that its parent lacks.
 
 use offshoot_model::Rights;
 
 /// A program can do these anyway.
 const WITHIN_EXEC: [&str; 4] = ["read", "write", "search", "fetch"];
 
-/// What nobody below a root ever has.
+/// Rights that no run below a root ever has.
 const ROOTS_ALONE: [&str; 7] = [
     "gateway",
     "agents_list",

@@ -8,12 +8,12 @@ use offshoot_model::{Admitted, Reason, Rules, RunId, RunStatus};
 use crate::delivery::Handed;
 use crate::time::Clock;
 
-/// What is known of a run.
+/// The state of a run.
 pub(crate) struct Run {
     pub(crate) admitted: Box<Admitted>,
-    /// Its parent, where that was admitted before it.
+    /// The parent, where that was admitted before the run.
     pub(crate) parent: Option<RunId>,
-    /// What its own spawns are held to; none where nobody above it has said anything.
+    /// The limits on its own spawns; none where no run above it set any.
     pub(crate) rules: Option<Arc<Rules>>,
     /// The limits of its own rules beyond those that it is held to itself.
     pub(crate) binds: Binds,
@@ -22,11 +22,11 @@ pub(crate) struct Run {
     pub(crate) has_started: bool,
     /// Children that have not ended.
     pub(crate) live_children: u32,
-    /// What it was asked to stop for.
+    /// The reason for which the run was asked to stop.
     pub(crate) stopping: Option<Reason>,
-    /// What became of its result, once something has.
+    /// The fate of its result, once there is one.
     pub(crate) handed: Option<Handed>,
-    /// How it ended, once it has.
+    /// The state in which it ended, once it has.
     pub(crate) ended: Option<RunStatus>,
     /// The time for which it has run.
     pub(crate) clock: Clock,
@@ -72,7 +72,7 @@ pub(crate) fn says_all(rules: &Rules) -> bool {
     rules.max_returns.is_some()
 }
 
-/// Where a run stands.
+/// The state of a run with regard to its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SlotState {
     /// Admitted, without a slot.
@@ -85,7 +85,7 @@ pub(crate) enum SlotState {
     Lent,
     /// Had started when its supervisor died, and has not been taken up again.
     Interrupted,
-    /// Over.
+    /// The run has ended.
     Ended,
 }
 

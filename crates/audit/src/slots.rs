@@ -62,7 +62,7 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// Whether somebody may start at this depth; in words why not.
+    /// Checks that a run may start at this depth; the error says why it may not.
     fn check_start(&self, depth: u32, rules: &Rules) -> Result<(), String> {
         let here = self.level.get(depth as usize).copied().unwrap_or(0);
         if self.held >= rules.max_concurrent {

@@ -1,4 +1,4 @@
-//! What agents have asked for and got, counted again.
+//! The spawns of agents, counted again.
 
 use std::collections::VecDeque;
 use std::time::Duration;

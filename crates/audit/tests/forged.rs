@@ -18,13 +18,13 @@ fn record() -> Vec<Event> {
     first.into_iter().filter(|event| event.kind.class() == EventClass::Kept).collect()
 }
 
-/// Where the n-th event of this name stands.
+/// Returns the position of the n-th event of this name.
 fn nth(events: &[Event], name: &str, n: usize) -> usize {
     let mut found = (0..events.len()).filter(|&at| events[at].kind.name() == name);
     found.nth(n).unwrap_or_else(|| panic!("there are not that many `{name}`"))
 }
 
-/// Where the event of this name about a run stands.
+/// Returns the position of the event of this name about a run.
 fn about(events: &[Event], run: RunId, name: &str) -> usize {
     let is_it = |event: &Event| event.run == run && event.kind.name() == name;
     events.iter().position(is_it).unwrap_or_else(|| panic!("no `{name}` of {run}"))

@@ -19,7 +19,7 @@ pub struct Branch {
     pub style: Style,
 }
 
-/// What a line says of a run, beside its name.
+/// The text of a run's line, beside its name.
 #[derive(Clone, Debug, Default)]
 pub struct RunLine<'a> {
     /// The state of the run. None where it is a word of a later version.
@@ -28,9 +28,9 @@ pub struct RunLine<'a> {
     pub time: Option<Duration>,
     /// The tokens and the money that it used.
     pub used: Option<String>,
-    /// Why it is no success.
+    /// The reason why the run is no success.
     pub reason: Option<String>,
-    /// Why its folder is still there although it was to go.
+    /// The reason why its folder is still there although it was to be removed.
     pub not_removed: Option<&'a str>,
     /// The style of the status.
     pub style: Style,

@@ -1,4 +1,4 @@
-//! What people see: events as lines, trees as text and JSON, progress, tables.
+//! The text that people see: events as lines, trees as text and JSON, progress, tables.
 //!
 //! ```text
 //!  live run ──┐                ┌──▶ line       one event
@@ -41,7 +41,7 @@ pub use show::Show;
 pub use style::Style;
 pub use tree::TreeText;
 
-/// Where a bar is drawn: handed to [`Progress::on_terminal`].
+/// The target of a progress bar: handed to [`Progress::on_terminal`].
 pub use indicatif::ProgressDrawTarget;
 
 #[cfg(doctest)]

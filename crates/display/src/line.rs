@@ -8,7 +8,7 @@ use crate::branch::beside_status;
 use crate::style::Style;
 use crate::{neutral, number, used};
 
-/// When, which run, what, and what there is to say about it. For streams that are no terminal, and for reading a record.
+/// Returns an event as a line: its time, run, word and text. For streams that are no terminal, and for reading a record.
 pub fn line(event: &Event) -> Line<'_> {
     Line { event, style: Style::Plain }
 }
@@ -65,7 +65,7 @@ impl Line<'_> {
     }
 }
 
-/// Why a run is no success, in one line, with what it said last.
+/// Returns the reason why a run is no success, in one line, with its last output.
 pub(crate) fn why(ending: &Ending) -> Option<String> {
     if ending.status() == RunStatus::Completed {
         return None;

@@ -18,7 +18,7 @@ pub struct List<'a> {
 const HEADINGS: [&str; 6] = ["RUN", "AGENT", "STATUS", "DEPTH", "TIME", "LABEL"];
 
 impl<'a> List<'a> {
-    /// These runs, in this order.
+    /// A list of these runs, in this order.
     pub fn new(nodes: impl IntoIterator<Item = &'a Node>) -> Self {
         Self { nodes: nodes.into_iter().collect(), style: Style::Plain }
     }

@@ -1,4 +1,4 @@
-//! What a run is called on a screen.
+//! The name of a run on a screen.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! How the work goes, while it goes.
+//! The progress of the runs while they run.
 //!
 //! ```text
 //!  events ──▶ Tally ──▶ on a terminal   one line with a bar, redrawn; failures in lines above it
@@ -137,7 +137,7 @@ impl Progress {
         }
     }
 
-    /// What has been counted so far.
+    /// Returns the counts so far.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }

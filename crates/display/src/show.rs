@@ -26,14 +26,14 @@ pub struct Show {
     stopping: Option<Reason>,
     ending: Option<Box<Ending>>,
     refusals: Vec<(Refusal, Option<u64>)>,
-    /// How many reports the run has made, and the last one.
+    /// The number of reports that the run has made, and the last one.
     reports: u64,
     report: Option<Arc<str>>,
-    /// Whatever else is told of it, by the word of the event.
+    /// The texts of its other events, by the word of the event.
     notes: Vec<(&'static str, String)>,
 }
 
-/// How much of a task or an answer is shown; the rest is a matter for the command that prints it whole.
+/// The number of characters of a task or an answer that are shown; the rest is a matter for the command that prints it whole.
 const TEXT: usize = 2000;
 
 impl Show {
@@ -199,7 +199,7 @@ impl fmt::Display for Show {
     }
 }
 
-/// What becomes of it, where that is not what becomes of every run.
+/// Returns the treatment of the session afterwards, where it is not the ordinary one.
 fn afterwards(admitted: &Admitted) -> Option<&'static str> {
     let asked = admitted.particulars.as_ref().and_then(|particulars| particulars.cleanup);
     match (admitted.cleanup, asked) {

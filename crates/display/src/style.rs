@@ -5,7 +5,7 @@ use std::fmt;
 use anstyle::AnsiColor;
 use offshoot_model::RunStatus;
 
-/// Whether text may carry colours. Whoever knows the stream and `NO_COLOR` decides; nothing here looks.
+/// The use of colours. The caller decides, who knows the stream and `NO_COLOR`; nothing here looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
     /// No escape sequence at all.

@@ -31,7 +31,7 @@ pub struct TreeText<'a> {
 /// worth at most.
 const SHOWN: usize = 15;
 
-/// Where there is nothing to see in one run more.
+/// The statuses in which one run more shows nothing new.
 const QUIET: [RunStatus; 2] = [RunStatus::Completed, RunStatus::Queued];
 
 impl<'a> TreeText<'a> {
@@ -156,19 +156,19 @@ impl<'a> TreeText<'a> {
         rows
     }
 
-    /// Whether it, or anything below it, has a slot or waits for its children.
+    /// True if the run, or any run below it, has a slot or waits for its children.
     fn is_busy(&self, node: &Node) -> bool {
         let rests = node.status.is_terminal() || QUIET.contains(&node.status);
         !rests || self.tree.children(node).any(|child| self.is_busy(child))
     }
 
-    /// Which of the statuses with nothing to see a piece and everything below it has.
+    /// Returns the status of [`QUIET`] that a piece and everything below it has, as its index.
     fn quiet(&self, node: &Node) -> Option<usize> {
         let quiet = QUIET.iter().position(|status| *status == node.status)?;
         (node.origin == Origin::Piece && self.is_uniform(node)).then_some(quiet)
     }
 
-    /// Whether everything below stands where the run itself stands.
+    /// True if everything below the run has the status of the run.
     fn is_uniform(&self, node: &Node) -> bool {
         self.tree.children(node).all(|child| child.status == node.status && self.is_uniform(child))
     }
@@ -190,7 +190,7 @@ impl fmt::Display for TreeText<'_> {
     }
 }
 
-/// What a run used by itself.
+/// Returns the usage of the run itself.
 fn used_by(node: &Node) -> Option<String> {
     used(&node.usage, &node.cost)
 }

@@ -1,10 +1,10 @@
-//! Who is calling: the decision, without looking at anything.
+//! The decision who is calling. Pure.
 
 use offshoot_model::{Refusal, RefusalCode, RunId};
 
 use crate::{CallerWord, Peer};
 
-/// Who asks, for as long as a connection lasts.
+/// The caller of a connection, for as long as it lasts.
 #[derive(Clone, Debug)]
 pub struct Caller {
     /// As whom.
@@ -22,23 +22,23 @@ pub enum CallerKind {
     Operator,
 }
 
-/// What a connection brought as a ticket.
+/// The ticket of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TicketFact {
-    /// None.
+    /// No ticket.
     Absent,
-    /// That of a run which is alive.
+    /// The ticket of a run that is alive.
     Of(RunId),
-    /// That of no run, or of none any more.
+    /// The ticket of no run, or of one that is over.
     Worthless,
 }
 
-/// What the kernel tells about the process at the other end.
+/// Facts from the kernel about the process at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerFacts {
-    /// Whether it belongs to the supervisor's own user.
+    /// True if it belongs to the supervisor's own user.
     pub same_user: bool,
-    /// Whether its parents could be followed up to the first process. Of one that is gone nothing is known.
+    /// True if its parents could be followed up to the first process. Of one that is gone nothing is known.
     pub known: bool,
     /// The run whose process it is, or is descended from: the nearest.
     pub descends_from: Option<RunId>,
@@ -49,7 +49,7 @@ pub struct PeerFacts {
     pub supervised: Supervised,
 }
 
-/// Whether a process is descended from a supervisor.
+/// The relation of a process to supervisors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Supervised {
     /// From none that is known.

@@ -110,7 +110,7 @@ impl Client {
         Ok(Self { commands, next: Arc::new(AtomicU64::new(1)), welcome: Arc::new(welcome) })
     }
 
-    /// What the supervisor said when it was greeted: as whom this client asks, and what the supervisor can do.
+    /// Returns the supervisor's answer to the greeting: as whom this client asks, and the features of the supervisor.
     pub fn welcome(&self) -> &Welcome {
         &self.welcome
     }

@@ -1,6 +1,6 @@
 //! The names by which an agent finds the door. Their values are read and set by others.
 
-/// Where the supervisor listens: a path that is short enough for every client.
+/// The variable with the path of the supervisor's socket, which is short enough for every client.
 pub const SOCKET_VARIABLE: &str = "OFFSHOOT_SOCKET";
 
 /// The agent's ticket.

@@ -1,4 +1,4 @@
-//! Who started whom: a process and its parents.
+//! A process and its parents.
 
 use offshoot_model::ProcessIdentity;
 
@@ -14,7 +14,7 @@ pub(crate) struct Lineage {
     leader: Option<ProcessIdentity>,
 }
 
-/// What is needed to know of one process.
+/// The facts about one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) parent: u32,
@@ -27,7 +27,7 @@ pub(crate) struct Stat {
 /// No chain of parents is longer. One that is, is still being built while it is read, and says nothing.
 const LONGEST: usize = 4096;
 
-/// How often a step is looked at again because a process ended meanwhile. Each time it has another parent, so a process
+/// The number of times that a step is repeated because a process ended meanwhile. Each time it has another parent, so a process
 /// that were faster than this would need as many parents.
 const LOOKS: usize = 16;
 
@@ -73,7 +73,7 @@ impl Lineage {
         self.chain[0]
     }
 
-    /// Its parents, the nearest first.
+    /// Returns the parents, the nearest first.
     pub(crate) fn parents(&self) -> &[ProcessIdentity] {
         &self.chain[1..]
     }
@@ -86,8 +86,8 @@ impl Lineage {
         processes.iter().any(is_it)
     }
 
-    /// Where it stands, as this supervisor sees it. `above` are the parents of the supervisor itself: whoever started
-    /// it is not supervised elsewhere.
+    /// Returns the position of the process as this supervisor sees it. `above` are the parents of the supervisor itself, which
+    /// are not supervised elsewhere.
     pub(crate) fn place(
         &self,
         same_user: bool,

@@ -10,7 +10,7 @@ use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
 
-/// How much room is made for one reading. Most messages fit into it.
+/// The number of bytes that are read at once. Most messages fit into it.
 const BLOCK: usize = 8 * 1024;
 
 /// A line takes one descriptor; the system closes those for which there is no room.
@@ -38,10 +38,10 @@ pub(crate) struct Line {
     pub(crate) file: Option<OwnedFd>,
 }
 
-/// Why there is no further line.
+/// The reason why there is no further line.
 #[derive(Debug)]
 pub(crate) enum LineError {
-    /// It would be longer than a line may be.
+    /// The line would be longer than a line may be.
     TooLong,
     /// The stream is broken: the other side is gone, and not with grace.
     Broken,

@@ -1,4 +1,4 @@
-//! What the kernel tells about the process at the other end of a connection.
+//! The process at the other end of a connection, as the kernel tells it.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -20,9 +20,9 @@ use crate::lineage::{Lineage, Stat};
 /// The process that opened a connection, by the kernel's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Its user.
+    /// The user id.
     pub uid: u32,
-    /// Its number; none where it lives in a world of processes that is not seen from here. It may have ended since, or given
+    /// The process id; none where it lives in a process namespace that is not seen from here. It may have ended since, or given
     /// the connection to others: what was descended from a run stays that run's.
     pub pid: Option<u32>,
 }
@@ -65,7 +65,7 @@ pub(crate) fn lineage(pid: u32) -> Option<Lineage> {
     Lineage::walk(pid, stat)
 }
 
-/// This process and its parents.
+/// Returns this process and its parents.
 pub(crate) fn own_lineage() -> Option<Lineage> {
     lineage(std::process::id())
 }

@@ -23,7 +23,7 @@ pub(crate) fn make(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether what stands in it can be believed: it is a folder of this user's that nobody else can enter.
+/// True if the content of a folder can be believed: it belongs to this user, and no other user can enter it.
 pub(crate) fn is_private(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| belongs_to_us(&found) && found.mode() & 0o077 == 0)
 }

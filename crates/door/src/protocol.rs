@@ -1,4 +1,4 @@
-//! What travels: the words of `docs/protocol.md` as types.
+//! The protocol: the words of `docs/protocol.md` as types.
 //!
 //! One file for each group of methods, and `method.rs` for the table of them all. Fields that a reader does not know
 //! are ignored. In answers, a word that a reader does not know is `Unknown`; in requests it is an error, because a

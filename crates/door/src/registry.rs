@@ -1,4 +1,4 @@
-//! Which supervisors this user has, so that a process can find out whether it runs below one.
+//! The supervisors of this user, so that a process can find out whether it runs below one.
 //!
 //! One small file for each, in folders that only the user can enter. It names the supervisor's process for good
 //! (number and start), and its socket. A process that has ended, or whose number was used again, is no supervisor.
@@ -17,7 +17,7 @@ use crate::peer::{
 };
 use crate::private_folder;
 
-/// Where the supervisors of a user are written down.
+/// The folders in which the supervisors of a user are registered.
 #[derive(Clone, Debug)]
 pub struct Registry {
     folders: Vec<PathBuf>,
@@ -27,9 +27,9 @@ pub struct Registry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Supervisor {
-    /// Its process.
+    /// The process of the supervisor.
     pub process: ProcessIdentity,
-    /// Where it listens.
+    /// The socket on which it listens.
     pub socket: PathBuf,
     /// The world of processes in which it has that number. None in entries of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,9 +70,9 @@ const STRAY: &str = "stray";
 const LARGEST_ENTRY: u64 = 64 * 1024;
 
 impl Registry {
-    /// That of this user: in `{runtime_dir}/offshoot`, `/run/user/{uid}/offshoot` and `/tmp/offshoot-{uid}`.
-    /// `runtime_dir` is the caller's `XDG_RUNTIME_DIR`. The other two are looked into whatever it says, because
-    /// a process that wants to hide from its supervisor can change its environment.
+    /// The registry of this user: in `{runtime_dir}/offshoot`, `/run/user/{uid}/offshoot` and `/tmp/offshoot-{uid}`.
+    /// `runtime_dir` is the caller's `XDG_RUNTIME_DIR`. The other two are looked into whatever it says, because a process that
+    /// wants to hide from its supervisor can change its environment.
     pub fn of_user(runtime_dir: Option<&Path>) -> Self {
         Self { folders: private_folder::of_user(runtime_dir) }
     }
@@ -82,7 +82,7 @@ impl Registry {
         Self { folders: folders.into_iter().collect() }
     }
 
-    /// Where it is; not all of them need to exist.
+    /// Returns the folders of the registry; not all of them need to exist.
     pub fn folders(&self) -> &[PathBuf] {
         &self.folders
     }
@@ -262,7 +262,7 @@ fn write(folder: &Path, name: &str, entry: &impl Serialize) -> io::Result<PathBu
     }
 }
 
-/// Whether nobody will finish this one: its name has the number of the process that wrote it, and there is none.
+/// True if the file will never be finished: its name has the number of the process that wrote it, and there is none.
 fn is_left_half_written(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     let Some(name) = name.and_then(|name| name.strip_prefix('.')) else { return false };

@@ -102,10 +102,10 @@ pub(crate) const ANSWER_BYTES: usize = 64 << 20;
 /// A process that has connected has its greeting ready.
 const HELLO: Duration = Duration::from_secs(10);
 
-/// How long nobody is let in after the system had no descriptor left.
+/// The time for which no connection is accepted after the system had no descriptor left.
 const BREATH: Duration = Duration::from_millis(100);
 
-/// What all connections share.
+/// The state that all connections share.
 pub(crate) struct Shared {
     service: Box<dyn Service>,
     tickets: SharedTickets,
@@ -115,14 +115,14 @@ pub(crate) struct Shared {
     own: Option<Lineage>,
 }
 
-/// Who connected, as it was at that moment.
+/// An accepted connection, with its peer as it was at that moment.
 struct Accepted {
     stream: UnixStream,
     peer: Peer,
     lineage: Option<Lineage>,
     /// As whom it asks, where that is certain without a look at its process.
     known: Option<CallerKind>,
-    /// Its place. One that comes from inside is not counted: what is full of others must not shut out its own.
+    /// The slot of the connection. A connection from inside takes none: connections of others must not shut out the server's own.
     slot: Option<ConnectionSlot>,
 }
 
@@ -188,7 +188,7 @@ impl Server {
         Client::greet(here, &self.path, None).await
     }
 
-    /// What a client connects to, for `OFFSHOOT_SOCKET`.
+    /// Returns the path to connect to, for `OFFSHOOT_SOCKET`.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -1,4 +1,4 @@
-//! Who answers.
+//! The service that answers requests.
 
 use std::os::fd::OwnedFd;
 
@@ -32,23 +32,23 @@ pub struct Call {
     pub progress: ProgressSink,
 }
 
-/// Why a request has no result.
+/// The reason why a request has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// The answer is no.
     #[error(transparent)]
     Refused(Box<Refusal>),
-    /// It could not be done.
+    /// The request could not be done.
     #[error("{message}")]
     Failed {
-        /// What went wrong.
+        /// The message about it.
         message: String,
-        /// What to do about it.
+        /// Advice on what to do next.
         hint: Option<String>,
     },
 }
 
-/// Where an open request tells how it goes.
+/// The receiver of progress of an open request.
 #[derive(Clone, Debug)]
 pub struct ProgressSink {
     pub(crate) id: RequestId,

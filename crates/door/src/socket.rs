@@ -1,4 +1,4 @@
-//! Where a supervisor listens.
+//! The socket on which a supervisor listens.
 //!
 //! ```text
 //!  {folder}/{name}                     the socket, where its path fits into the 107 bytes of a socket's address
@@ -27,7 +27,7 @@ use crate::private_folder;
 /// The longest path of a socket: `sun_path` without its last zero.
 const LONGEST_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
-/// How long a full queue of a listener is waited for. It empties as fast as the supervisor answers, which is at once.
+/// The time for which a full queue of a listener is waited for. It empties as fast as the supervisor answers, which is at once.
 pub(crate) const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A socket that somebody can knock at from now on. Its files go with it.
@@ -37,7 +37,7 @@ pub struct DoorSocket {
     pub(crate) files: SocketFiles,
 }
 
-/// Why nobody can listen there.
+/// The reason why this process cannot listen there.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindError {
@@ -46,11 +46,11 @@ pub enum BindError {
     Folder {
         /// The folder.
         folder: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// Somebody listens there, or a file stands there.
+    /// Another process listens there, or a file stands there.
     #[error("`{}` is in use", path.display())]
     InUse {
         /// The socket.
@@ -67,7 +67,7 @@ pub enum BindError {
     Listen {
         /// The socket.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
@@ -76,7 +76,7 @@ pub enum BindError {
 /// The files of a socket, removed when dropped, unless others have taken their place.
 #[derive(Debug)]
 pub(crate) struct SocketFiles {
-    /// What a client connects to.
+    /// The path to connect to.
     path: PathBuf,
     /// Files with the numbers that tell them from later ones of the same name.
     made: Vec<(PathBuf, (u64, u64))>,
@@ -123,7 +123,7 @@ impl DoorSocket {
         Ok(Self { listener, files })
     }
 
-    /// What a client connects to: short enough for every client in every language.
+    /// Returns the path to connect to: short enough for every client in every language.
     pub fn path(&self) -> &Path {
         &self.files.path
     }
@@ -193,7 +193,7 @@ fn sweep(folder: &Path, registry: &Registry) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether this is a socket on which nobody listens. A full queue means that somebody does.
+/// True if no process listens on this socket. A full queue means that one does.
 fn is_stale(path: &Path) -> bool {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
     let refused = || {
@@ -235,7 +235,7 @@ fn number(path: &Path) -> Option<(u64, u64)> {
 }
 
 impl BindError {
-    /// What to do about it.
+    /// Returns advice on what to do next.
     pub const fn hint(&self) -> &'static str {
         match self {
             Self::Folder { .. } => "choose a data folder that belongs to you and can be written",

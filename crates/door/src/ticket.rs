@@ -1,4 +1,4 @@
-//! What a run shows at the door.
+//! The ticket that a run shows at the door.
 
 use std::fmt;
 use std::io;

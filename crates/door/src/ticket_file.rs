@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 
 use crate::Ticket;
 
-/// Why a file gives no ticket.
+/// The reason why a file gives no ticket.
 #[derive(Debug, thiserror::Error)]
 pub enum TicketFileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read the ticket in `{}`", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
@@ -25,12 +25,12 @@ pub enum TicketFileError {
         /// The file.
         path: PathBuf,
     },
-    /// It holds something else.
+    /// The file holds something else.
     #[error("there is no ticket in `{}`", path.display())]
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong, without the text.
+        /// The fault, without the text.
         #[source]
         source: crate::ParseTicketError,
     },

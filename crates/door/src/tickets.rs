@@ -1,4 +1,4 @@
-//! Which ticket and which process belong to which run.
+//! The tickets and processes of the runs that may connect.
 
 use std::collections::HashMap;
 
@@ -27,11 +27,11 @@ struct Entry {
 
 #[derive(Debug)]
 enum Start {
-    /// Somebody is about to say.
+    /// The start has not been reported yet.
     Expected,
     /// The leader of its session.
     Process(ProcessIdentity),
-    /// It runs inside the supervisor.
+    /// The run is inside the supervisor.
     Inside,
 }
 
@@ -43,7 +43,7 @@ impl Tickets {
         self.entries.insert(run, Entry { ticket, start: Start::Expected });
     }
 
-    /// It runs: in this process, or in none of its own.
+    /// A run has started: in this process, or in none of its own.
     pub fn started(&mut self, run: RunId, process: Option<ProcessIdentity>) {
         let Some(entry) = self.entries.get_mut(&run) else { return };
         if let Start::Process(earlier) = entry.start {
@@ -58,20 +58,20 @@ impl Tickets {
         };
     }
 
-    /// Its ticket is worth nothing any more.
+    /// A run is over: its ticket is worth nothing any more.
     pub fn ended(&mut self, run: RunId) {
         if let Some(Entry { start: Start::Process(process), .. }) = self.entries.remove(&run) {
             self.processes.remove(&process.pid);
         }
     }
 
-    /// Whether it may come.
+    /// True if the run may connect.
     pub fn has(&self, run: RunId) -> bool {
         self.entries.contains_key(&run)
     }
 
-    /// Whose ticket this is. Compares it with every one of them, each in constant time, so that the time tells
-    /// nothing about how near a guess was.
+    /// Returns the run of this ticket. Compares it with every one of them, each in constant time, so that the time tells nothing
+    /// about how near a guess was.
     pub fn owner(&self, ticket: &Ticket) -> Option<RunId> {
         self.entries.iter().fold(
             None,
@@ -81,25 +81,25 @@ impl Tickets {
         )
     }
 
-    /// Whose process this is.
+    /// Returns the run of this process.
     pub fn of_process(&self, process: ProcessIdentity) -> Option<RunId> {
         let (start_time, run) = self.processes.get(&process.pid)?;
         (*start_time == process.start_time).then_some(*run)
     }
 
-    /// Whether a run was admitted of which nobody has said yet that it runs, and where.
+    /// True if some run was admitted whose start has not been reported.
     pub fn expects_a_start(&self) -> bool {
         self.entries.values().any(|entry| matches!(entry.start, Start::Expected))
     }
 
-    /// Whether that is so of this run.
+    /// True if the start of this run has not been reported.
     pub fn expects_start_of(&self, run: RunId) -> bool {
         self.entries.get(&run).is_some_and(|entry| matches!(entry.start, Start::Expected))
     }
 }
 
 impl SharedTickets {
-    /// Nobody.
+    /// No tickets.
     pub fn new() -> Self {
         Self::default()
     }

@@ -1,4 +1,4 @@
-//! What a host is given of the process that it lives in.
+//! The facts of the process that a host lives in.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -25,7 +25,7 @@ pub struct Environment {
     pub keeper_log: Option<KeeperLog>,
 }
 
-/// What the keeper logs, and where.
+/// The level and the file of the keeper's log.
 #[derive(Clone, Debug)]
 pub struct KeeperLog {
     /// As in `OFFSHOOT_LOG`.

@@ -1,4 +1,4 @@
-//! What a host can fail with.
+//! The errors of a host.
 
 use std::error::Error;
 use std::io;
@@ -59,10 +59,10 @@ pub enum HostError {
         name: String,
         /// The folder of the plugin.
         folder: PathBuf,
-        /// What became of it.
+        /// The reason why it cannot be used.
         why: &'static str,
     },
-    /// What the user trusts cannot be read.
+    /// The list of trusted files cannot be read.
     #[error("cannot read what is trusted")]
     Trust(#[source] Box<dyn Error + Send + Sync>),
     /// Settings of a runtime have another shape.
@@ -70,13 +70,13 @@ pub enum HostError {
     Settings {
         /// The key of the settings.
         name: String,
-        /// Where they are written.
+        /// The place where the options are written.
         origin: Origin,
-        /// What is wrong with them.
+        /// The fault in the options.
         #[source]
         source: Arc<serde_json::Error>,
     },
-    /// What an earlier supervisor has left running cannot be looked for.
+    /// The search for processes that an earlier supervisor has left running failed.
     #[error("cannot look for what an earlier supervisor left")]
     Orphans(#[source] io::Error),
     /// The system has no threads left.

@@ -1,4 +1,4 @@
-//! How answers become one: a strategy of ours, or a plugin's merge.
+//! The choice of a merge: a strategy of ours, or a plugin's merge.
 
 use std::fmt;
 use std::str::FromStr;

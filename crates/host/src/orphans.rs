@@ -1,4 +1,4 @@
-//! What an earlier supervisor has left in this data folder, although its keeper should have seen to it.
+//! Processes that an earlier supervisor has left running in this data folder, although its keeper should have ended them.
 //!
 //! A supervisor that was killed leaves the file by which it held its tree. So in the ordinary case no process is looked
 //! at, and nobody waits for this.
@@ -16,7 +16,7 @@ use crate::reporter::Reporter;
 /// The variable that names a run to whatever it starts.
 const RUN_VARIABLE: &str = "OFFSHOOT_RUN_ID";
 
-/// How long a killed process may take to end.
+/// The time in which a killed process has to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Ends the processes of trees whose supervisor has died, and says so; removes what it was about to write.

@@ -3,14 +3,14 @@
 use std::fmt::{self, Display};
 use std::sync::Arc;
 
-/// How much a message matters.
+/// The importance of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// What led to something.
+    /// A detail that explains something else.
     Detail,
-    /// What a user wants to know.
+    /// A message that users want to read.
     Note,
-    /// What a user must know.
+    /// A message that users must read.
     Warning,
 }
 

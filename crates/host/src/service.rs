@@ -148,7 +148,7 @@ fn invalid(field: &str, message: impl Into<String>) -> CallError {
     Refusal::invalid(field, message.into()).into()
 }
 
-/// What the record could not do.
+/// Converts an error of the record.
 fn failed(error: &StoreError) -> CallError {
     CallError::Failed { message: error.to_string(), hint: error.hint().map(str::to_owned) }
 }

@@ -1,20 +1,20 @@
-//! What was found out, as the result of a tool.
+//! The results of tools.
 
 use offshoot_door::{ClientError, WireRefusal};
 use offshoot_model::{JsonText, Refusal};
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;
 
-/// Why a tool has no answer. For the model all of it is a result, with `isError`.
+/// The reason why a tool has no answer. For the model all of it is a result, with `isError`.
 #[derive(Debug)]
 pub(crate) enum CallFailure {
     /// The answer is no, by the door or because of the arguments.
     Refused(Box<WireRefusal>),
-    /// It could not be done.
+    /// The call could not be done.
     Failed { message: String, hint: Option<String> },
 }
 
-/// What could not be done, in the shape of a refusal.
+/// A failure, in the shape of a refusal.
 #[derive(Serialize)]
 struct FailedWords<'a> {
     status: &'static str,

@@ -1,4 +1,4 @@
-//! How a server comes to the door that it asks.
+//! The source of a server's client of the door.
 
 use std::fmt;
 use std::pin::Pin;
@@ -6,12 +6,12 @@ use std::pin::Pin;
 use offshoot_door::{Client, ClientError};
 use tokio::sync::OnceCell;
 
-/// Where a server gets its client of the door from.
+/// The source of a server's client of the door.
 pub enum ClientSource {
-    /// It has one.
+    /// A client that is connected.
     Open(Client),
-    /// It gets one when it needs one for the first time, so that a client which only looks at the tools opens nothing.
-    /// After a failure the next call tries again.
+    /// A client that is connected when it is needed for the first time, so that a program which only looks at the tools opens
+    /// nothing. After a failure the next call tries again.
     Later(Opener),
 }
 

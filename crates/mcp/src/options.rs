@@ -1,18 +1,18 @@
-//! What depends on the program at the other end.
+//! The options that depend on the program at the other end.
 
 use std::time::Duration;
 
 use crate::RightsOf;
 
-/// How patient the model's program is.
+/// The options of a server, by the patience of the model's program.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// The longest that a call blocks. A wait that takes longer is answered with what is still pending.
     pub patience: Duration,
-    /// How often a call that blocks shows a sign of life, where the caller asked for progress. Not zero.
+    /// The interval at which a call that blocks shows a sign of life, where the caller asked for progress. Not zero.
     pub pulse: Duration,
-    /// Whether there is a tool `permission`, which answers a program that asks before it uses one of its own tools: the
-    /// rights by which each of these can be permitted.
+    /// The rights by which the tools of the program itself can be permitted. With them there is a tool `permission`, which
+    /// answers a program that asks before it uses one of these.
     pub permission: Option<RightsOf>,
 }
 

@@ -11,14 +11,14 @@ use tokio::sync::watch;
 use crate::Options;
 use crate::repeats::Repeats;
 
-/// How one call may block.
+/// The time for which one call may block, and its listener.
 pub(crate) struct Patience<'a> {
     options: Options,
     repeats: &'a Repeats,
     listener: Option<Listener>,
 }
 
-/// Who wants to hear how it goes.
+/// The receiver of a call's progress.
 #[derive(Clone)]
 struct Listener {
     peer: Peer<RoleServer>,
@@ -36,7 +36,7 @@ impl<'a> Patience<'a> {
         Self { options, repeats, listener }
     }
 
-    /// What this client was answered before.
+    /// Returns the earlier answers to this client.
     pub(crate) const fn repeats(&self) -> &Repeats {
         self.repeats
     }

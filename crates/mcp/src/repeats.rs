@@ -12,7 +12,7 @@ const MANY: u32 = 10;
 pub(crate) struct Repeats(Mutex<Option<(ContentHash, u32)>>);
 
 impl Repeats {
-    /// Whether this is what was answered last.
+    /// True if this is the last answer again.
     pub(crate) fn would_repeat(&self, answer: &JsonText) -> bool {
         let hash = ContentHash::of(answer.as_str().as_bytes());
         self.last().is_some_and(|(last, _)| last == hash)

@@ -10,7 +10,7 @@ use crate::Options;
 use crate::client_source::{ClientSource, LazyClient};
 use crate::server::SessionServer;
 
-/// Why nothing was served. The text names what is the matter; [`ServeError::hint`] says what to do.
+/// The reason why nothing was served. The text names the fault; [`ServeError::hint`] says what to do next.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
@@ -23,7 +23,7 @@ pub enum ServeError {
 }
 
 impl ServeError {
-    /// What to do about it.
+    /// Returns advice on what to do next.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Status(error) => error.hint(),

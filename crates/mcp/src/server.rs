@@ -15,7 +15,7 @@ use crate::patience::Patience;
 use crate::repeats::Repeats;
 use crate::tool::ToolKind;
 
-/// What a model is told before it is told of the tools.
+/// The text that a model reads before the tools.
 const INSTRUCTIONS: &str = "\
 These tools ask the supervisor of this session. Children run on their own; their results come by sessions_wait. \
 A refusal says why and what is allowed instead: do not repeat the same request.";

@@ -86,12 +86,12 @@ impl ToolKind {
         }
     }
 
-    /// Whether it is there: one is for programs and not for models, and only where that was asked for.
+    /// True if the tool is there: one is for programs and not for models, and only where that was asked for.
     pub(crate) const fn is_there(self, options: &Options) -> bool {
         !matches!(self, Self::Permission) || options.permission.is_some()
     }
 
-    /// Whether it is of no use to a session that can have no children.
+    /// True if the tool is of no use to a session that can have no children.
     pub(crate) const fn needs_children(self) -> bool {
         match self {
             Self::Spawn | Self::SpawnMany | Self::Wait | Self::Merge | Self::List => true,
@@ -101,9 +101,9 @@ impl ToolKind {
         }
     }
 
-    /// Whether a call changes nothing but what the tree keeps of itself: clients run several of these at once and ask
-    /// nobody. Starting a child is one of them, because the child does nothing by the rights of its caller: what it does
-    /// stands under its own, and under the permissions of the program that runs it.
+    /// True if a call changes nothing but what the tree keeps of itself: clients run several of these at once and without asking.
+    /// Starting a child is one of them, because the child does nothing by the rights of its caller: what it does stands under its
+    /// own, and under the permissions of the program that runs it.
     const fn only_reads(self) -> bool {
         match self {
             Self::Spawn | Self::SpawnMany | Self::Wait | Self::List | Self::History => true,

@@ -1,4 +1,4 @@
-//! How many results a second a fold takes, answer included: `cargo run --release -p offshoot-merge --example pushes`.
+//! Measures the results per second that a fold takes, answer included: `cargo run --release -p offshoot-merge --example pushes`.
 
 use std::io::{self, Write};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What came of a merge.
+//! The answer of a merge.
 
 use std::io::{self, Write};
 
@@ -21,7 +21,7 @@ pub struct Answer {
     pub(crate) merged: u32,
 }
 
-/// How an answer is shown.
+/// The form in which an answer is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerKind {
     /// Printed as it is.
@@ -35,7 +35,7 @@ impl Answer {
         Self { state, failures: Listed::default(), failed: Seen::default(), merged: 0 }
     }
 
-    /// How many results went in.
+    /// Returns the number of results that went in.
     pub fn merged(&self) -> u32 {
         self.merged
     }
@@ -51,7 +51,7 @@ impl Answer {
         self.failed.iter()
     }
 
-    /// Whether this is text or JSON. What `first` and `quorum` pick keeps its own kind; nothing picked is `null`.
+    /// Returns whether the answer is text or JSON. What `first` and `quorum` pick keeps its own kind; nothing picked is `null`.
     pub fn kind(&self) -> AnswerKind {
         let json = match &self.state {
             FoldState::Concatenate(_) | FoldState::Summarize(_) => false,
@@ -75,8 +75,8 @@ impl Answer {
         out.flush()
     }
 
-    /// Its length in bytes, where that can be told without reading stored values: not where one would have to be
-    /// escaped or laid out.
+    /// Returns the length in bytes, where it is known without reading stored values: not where one would have to be escaped or
+    /// laid out.
     pub fn len(&self) -> Option<u64> {
         let in_store = |value: &Payload| matches!(value, Payload::Stored(_));
         let is_known = |value: &KeptResult| match value {
@@ -97,7 +97,7 @@ impl Answer {
         Some(counter.0 + source.skipped())
     }
 
-    /// Whether it is known to be empty: a concatenation of nothing.
+    /// True if the answer is known to be empty: a concatenation of nothing.
     pub fn is_empty(&self) -> bool {
         self.len() == Some(0)
     }

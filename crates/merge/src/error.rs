@@ -1,4 +1,4 @@
-//! Why there is no answer.
+//! Reasons why there is no answer.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ pub enum MergeError {
     /// Not all results were pushed, and the strategy has no early answer.
     #[error("{missing} of {expected} results are missing")]
     Missing {
-        /// How many never came.
+        /// The number of results that never came.
         missing: u32,
-        /// How many the request asked for.
+        /// The number of results that the request asked for.
         expected: u32,
     },
     /// Some did not complete, and that was not to be passed over.
@@ -23,15 +23,15 @@ pub enum MergeError {
         failures: Vec<Failure>,
         /// The number of all failures, listed or not.
         failed: u32,
-        /// How many pieces there were.
+        /// The number of pieces.
         total: u32,
     },
     /// A sum met something else.
     #[error("sum: the result of `{key}` is not a number: {found}")]
     NotANumber {
-        /// Whose result; the first one in request order.
+        /// The name of the result; the first one in request order.
         key: Arc<str>,
-        /// Its beginning.
+        /// The beginning of the result.
         found: String,
     },
     /// A JSON object cannot hold two values under one key, and dropping one would lose a result.
@@ -61,13 +61,13 @@ pub enum MergeError {
     /// A merge that is made elsewhere says so itself.
     #[error("{message}")]
     Elsewhere {
-        /// Which merge, and why.
+        /// The merge, and why it failed.
         message: String,
     },
 }
 
 impl MergeError {
-    /// What to do about it.
+    /// Returns advice on what to do next.
     pub const fn hint(&self) -> Option<&'static str> {
         match self {
             Self::PiecesFailed { .. } => Some(

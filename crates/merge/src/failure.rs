@@ -6,17 +6,17 @@ use std::sync::Arc;
 use offshoot_model::{Envelope, RunStatus};
 use serde::Serialize;
 
-/// Which piece, and what came of it.
+/// A piece that did not complete, and how it ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
-    /// Its place in the request, from 0.
+    /// The place in the request, from 0.
     pub index: u32,
-    /// Its name.
+    /// The name of the piece.
     pub key: Arc<str>,
-    /// How it ended.
+    /// The state in which it ended.
     pub status: RunStatus,
-    /// Why, in words.
+    /// The reason in words.
     pub message: String,
 }
 

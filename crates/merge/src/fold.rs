@@ -40,10 +40,10 @@ pub struct Fold {
     answer: Answer,
 }
 
-/// What a push means for the results that are still to come.
+/// The effect of a push on the results that are still to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// They count.
+    /// The results that are still to come count.
     More,
     /// The answer stands; the rest can be cancelled. Said to every push from then on, none of which changes it.
     Early,
@@ -155,7 +155,7 @@ impl Fold {
         }
     }
 
-    /// Whether the envelope of what did not complete is a result like any other.
+    /// True if the envelope of a run that did not complete is a result like any other.
     pub fn includes_failures(&self) -> bool {
         self.on_failure == OnFailure::Include
     }
@@ -170,7 +170,7 @@ impl Fold {
         self.answer
     }
 
-    /// Whether the answer stands whatever the remaining results say.
+    /// True if the answer stands whatever the remaining results say.
     pub fn stands(&self) -> bool {
         match &self.answer.state {
             FoldState::First(first) => first.stands(),
@@ -180,7 +180,7 @@ impl Fold {
         }
     }
 
-    /// Whether what was pushed is the answer to a request of `expected` results, and if not, why.
+    /// Checks that what was pushed is the answer to a request of `expected` results.
     pub fn check(&self, expected: u32) -> Result<(), MergeError> {
         if self.stands() {
             return Ok(());

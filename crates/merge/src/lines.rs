@@ -21,7 +21,7 @@ pub struct Lines<R> {
 /// One result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Its name.
+    /// The name of the result.
     pub key: Arc<str>,
     /// A text where the value is a string, else the JSON it came as.
     pub value: Payload,
@@ -30,20 +30,20 @@ pub struct Line {
 /// A line that is no result.
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
-    /// It is not what a line must be.
+    /// The line is not an object with a key and a value.
     #[error("line {line}: {message}")]
     Invalid {
         /// From 1.
         line: u64,
-        /// What is wrong with it.
+        /// The reason why the line is invalid.
         message: String,
     },
-    /// It could not be read.
+    /// The line could not be read.
     #[error("line {line} cannot be read")]
     Read {
         /// From 1.
         line: u64,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },

@@ -1,4 +1,4 @@
-//! What becomes of the results that did not complete.
+//! The treatment of results that did not complete.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,9 +12,9 @@ pub enum OnFailure {
     /// There is no answer; the failures are named, and what completed stays readable as a partial answer.
     #[default]
     Fail,
-    /// They are left out, and listed beside the answer.
+    /// Failed results are left out, and listed beside the answer.
     Skip,
-    /// Their envelope is their value.
+    /// The envelope of a failed result is its value.
     Include,
 }
 

@@ -1,4 +1,4 @@
-//! How results become one.
+//! The strategies that merge results into one answer.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -48,7 +48,7 @@ pub enum ParseStrategyError {
 const NOT_HERE: [&str; 4] = ["custom", "summarize-with", "best-of", "reduce-with"];
 
 impl Strategy {
-    /// Whether the answer can stand before all results are in.
+    /// True if the answer can stand before all results are in.
     pub const fn may_end_early(self) -> bool {
         matches!(self, Self::First | Self::Quorum(_))
     }

@@ -82,7 +82,7 @@ pub(crate) fn string(text: &str, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"\"")
 }
 
-/// What a JSON string says. Half a surrogate pair, which JSON can write and text cannot hold, becomes U+FFFD.
+/// Returns the text of a JSON string. Half a surrogate pair, which JSON can write and text cannot hold, becomes U+FFFD.
 pub(crate) fn decoded(json_string: &str) -> Vec<u8> {
     let mut content = Vec::with_capacity(json_string.len());
     decode_into(json_string, &mut content);
@@ -102,7 +102,7 @@ pub(crate) fn decode_into(json_string: &str, content: &mut Vec<u8>) {
         .expect("writing to memory does not fail");
 }
 
-/// Whether a stored value is JSON; all else passes byte for byte.
+/// True if a stored value is JSON; all others pass byte for byte.
 pub(crate) fn is_json(reference: &VariableRef) -> bool {
     matches!(reference.kind, ValueKind::Json | ValueKind::Result)
 }
@@ -132,7 +132,7 @@ struct PlainJson<'a> {
     state: State,
 }
 
-/// What the value has turned out to be, and how far it was read.
+/// The kind of the value as far as it was read.
 enum State {
     Start,
     String(unescape::Pending),

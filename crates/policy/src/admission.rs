@@ -33,11 +33,11 @@ use crate::{Books, Lineage, RuntimeFacts, Terms};
 /// The session that asks, as the record knows it. Nothing of this comes from the request.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller<'a> {
-    /// Its run, which is also the name of its budget.
+    /// The run of the session, which is also the name of its budget.
     pub run: RunId,
     /// Levels below the root.
     pub depth: u32,
-    /// Whether it has ended.
+    /// True if the session has ended.
     pub over: bool,
     /// True if the time for what is below it has passed, by a deadline of its own or of one above it.
     pub out_of_time: bool,
@@ -45,26 +45,26 @@ pub struct Caller<'a> {
     pub terms: &'a Arc<Terms>,
     /// Under which terms it lives: those of the session that asked for it, and a root's own.
     pub under: &'a Arc<Terms>,
-    /// What it was granted itself.
+    /// The grant of the session itself.
     pub grant: &'a Grant,
-    /// What stands above it.
+    /// The chain of delegations above the session.
     pub lineage: &'a Arc<Lineage>,
     /// Children that are not over, queued ones included.
     pub live_children: u32,
-    /// What the last of its children was granted: an equal grant is shared rather than made again.
+    /// The grant of its last child: an equal grant is shared rather than made again.
     pub last_grant: Option<&'a Arc<Grant>>,
 }
 
 /// The tree at this moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Load<'a> {
-    /// What it has handed out.
+    /// The books of the tree.
     pub books: &'a Books,
-    /// Now.
+    /// The current time.
     pub now: Timestamp,
-    /// Whether a child that is admitted now gets a slot at once.
+    /// True if a child that is admitted now gets a slot at once.
     pub slot_free: bool,
-    /// Whether the operator has stopped admission.
+    /// True if the operator has stopped admission.
     pub paused: bool,
 }
 
@@ -75,13 +75,13 @@ pub struct Admission {
     pub agent: AgentId,
     /// Levels below the root.
     pub depth: u32,
-    /// Who wanted it.
+    /// The origin of the request.
     pub origin: Origin,
     /// The terms under which it spawns in turn.
     pub terms: Arc<Terms>,
     /// The terms under which it lives. Its budget is what has to be reserved.
     pub grant: Arc<Grant>,
-    /// It, and what stands above it.
+    /// The session, and the chain above it.
     pub lineage: Arc<Lineage>,
 }
 
@@ -98,7 +98,7 @@ struct Question<'a> {
     definition: Option<&'a AgentDefinition>,
 }
 
-/// Whether this session may have that child. An answer either way; nothing is changed by asking.
+/// Decides if this session may have that child. Asking changes nothing.
 ///
 /// Pieces of the operator's own map or fanout are not spawns of an agent: they are held to budgets and breakers, and
 /// neither to what an agent may nor to what agents have had.
@@ -182,7 +182,7 @@ pub fn open(
     })
 }
 
-/// Whether a session may ever ask for a child, so that it is shown how to.
+/// True if a session may ever ask for a child, so that it is shown how to.
 fn may_spawn(terms: &Terms, depth: u32, rights: &Rights) -> bool {
     let delegates = terms.can_delegate.as_ref().is_none_or(|may| may.value);
     let recursion = depth == 0 || terms.allow_recursive_spawn();
@@ -254,7 +254,7 @@ impl Question<'_> {
     }
 }
 
-/// Whether the command is one that the operator chose: written into the agent's definition, or given by hand.
+/// True if the command is one that the operator chose: written into the agent's definition, or given by hand.
 fn is_operators_command(
     definition: Option<&AgentDefinition>,
     request: &SpawnRequest,

@@ -1,4 +1,4 @@
-//! What one tree has handed out so far, over all its sessions.
+//! The books of one tree: spawns, reservations and breakers, over all its sessions.
 
 use offshoot_model::{Origin, RunId, Timestamp};
 
@@ -13,11 +13,11 @@ use crate::rate::Window;
 pub struct Books {
     /// Spawns that agents have asked for and got.
     pub spawns: u32,
-    /// Those of the last minute.
+    /// The spawns of the last minute.
     pub window: Window,
-    /// Which kinds of agents cannot run at the moment.
+    /// The breakers, by kind of agent.
     pub breakers: Breakers,
-    /// What is reserved and used.
+    /// The amounts that are reserved and used.
     pub ledger: Ledger,
 }
 

@@ -31,7 +31,7 @@ pub struct Breaker {
     state: State,
 }
 
-/// When it opens, and for how long.
+/// The limits at which a breaker opens, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BreakerLimits {
     /// Faults in a row; 0 switches it off.
@@ -40,10 +40,10 @@ pub struct BreakerLimits {
     pub cooldown: Duration,
 }
 
-/// What a breaker says to somebody who wants to start a run.
+/// The answer of a breaker to a run that wants to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
-    /// Go.
+    /// The run may start.
     Closed,
     /// Go, and be watched.
     HalfOpen,
@@ -59,15 +59,15 @@ pub enum Gate {
     },
 }
 
-/// What an end did to a breaker.
+/// The effect of an end on a breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BreakerChange {
-    /// It opened, or opened again.
+    /// The breaker opened, or opened again.
     Opened {
         /// The end of the cool-down: somebody who waits can be looked at again then.
         until: Timestamp,
     },
-    /// It closed.
+    /// The breaker closed.
     Closed,
     /// A probe ended without telling anything: the next one may probe now.
     ProbeAgain,
@@ -84,7 +84,7 @@ enum State {
     },
 }
 
-/// What an end tells about the runtime.
+/// The evidence that an end gives about the runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Evidence {
     Fault,
@@ -93,7 +93,7 @@ enum Evidence {
 }
 
 impl Breakers {
-    /// Whether an agent of this kind may be admitted or started.
+    /// Returns the answer to an agent of this kind that is to be admitted or started.
     pub fn gate(&self, agent: &AgentId, now: Timestamp) -> Gate {
         self.by_agent.get(agent).map_or(Gate::Closed, |breaker| breaker.gate(now))
     }
@@ -131,7 +131,7 @@ impl Breakers {
 }
 
 impl Breaker {
-    /// What it says to somebody who wants to start.
+    /// Returns the answer to a run that wants to start.
     pub fn gate(&self, now: Timestamp) -> Gate {
         match self.state {
             State::Closed => Gate::Closed,
@@ -141,7 +141,7 @@ impl Breaker {
         }
     }
 
-    /// Somebody wants to start, and becomes the probe where one is due. The probe may start again: it has not ended.
+    /// Starts a run, which becomes the probe where one is due. The probe may start again: it has not ended.
     pub fn start(&mut self, run: RunId, now: Timestamp) -> Gate {
         match (self.gate(now), &mut self.state) {
             (Gate::HalfOpen, State::Open { probe, .. }) => {
@@ -159,7 +159,7 @@ impl Breaker {
         }
     }
 
-    /// Somebody who was started has ended.
+    /// Takes the end of a run that was started.
     pub fn ended(
         &mut self,
         run: RunId,

@@ -38,7 +38,7 @@ pub struct Ledger {
     accounts: HashMap<RunId, Account>,
 }
 
-/// What a budget counts.
+/// A quantity that a budget counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unit {
     /// Tokens of all four kinds.
@@ -50,15 +50,15 @@ pub enum Unit {
 /// Something that somebody has to hear, and that is said once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// Whose budget.
+    /// The run of the budget.
     pub run: RunId,
     /// Of what.
     pub unit: Unit,
-    /// How far it is used, by the run and everything below it.
+    /// The part of the budget that is used, by the run and everything below it.
     pub mark: Mark,
 }
 
-/// How far a budget is used.
+/// The marks that a budget can reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mark {
     /// Four fifths: the run is told.
@@ -68,7 +68,7 @@ pub enum Mark {
 }
 
 impl Unit {
-    /// Both.
+    /// All units.
     pub const ALL: [Self; 2] = [Self::Tokens, Self::Usd];
 
     /// The word of the configuration and of an ending's reason.
@@ -97,7 +97,7 @@ impl Unit {
 }
 
 impl Ledger {
-    /// What this run may still promise to children. `None` in a unit that nothing bounds.
+    /// Returns the amount that this run may still promise to children. `None` in a unit that nothing bounds.
     pub fn left(&self, run: RunId) -> BudgetGrant {
         self.accounts.get(&run).map_or_else(BudgetGrant::default, Account::left)
     }
@@ -145,7 +145,7 @@ impl Ledger {
         }
     }
 
-    /// Whether a run's own budget bounds it in this unit.
+    /// True if a run's own budget bounds it in this unit.
     pub fn is_bounded(&self, run: RunId, unit: Unit) -> bool {
         self.accounts.get(&run).is_some_and(|account| account.book(unit).is_bounded())
     }
@@ -188,7 +188,7 @@ impl Ledger {
         })
     }
 
-    /// Where an account stands. `None` for a run without a budget, and for one that is over together with everything
+    /// Returns the balance of an account. `None` for a run without a budget, and for one that is over together with everything
     /// below it.
     ///
     /// # Panics
@@ -245,7 +245,7 @@ impl Ledger {
     }
 }
 
-/// What a report says in millionths of a dollar; unknown as soon as a part of it is.
+/// Returns a report in millionths of a dollar, and whether it is known in full.
 fn micro_usd(cost: &Cost) -> (u64, bool) {
     ((cost.known_usd + cost.estimated_usd).as_micros(), cost.unknown_runs == 0)
 }

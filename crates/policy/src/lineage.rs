@@ -1,4 +1,4 @@
-//! Who stands above whom, and with what task: the chain of delegations from the root down to one session.
+//! The chain of delegations from the root down to one session: agents and their tasks.
 
 use std::sync::{Arc, OnceLock};
 
@@ -28,7 +28,7 @@ struct Task {
 pub(crate) struct Cycle {
     /// From the agent's last stand to its return.
     pub(crate) path: Vec<AgentId>,
-    /// How often the chain returns to that agent, this time included.
+    /// The number of times that the chain returns to that agent, this time included.
     pub(crate) returns: u32,
 }
 
@@ -76,7 +76,7 @@ impl Lineage {
         Some(Cycle { path, returns: count(left) })
     }
 
-    /// How often this very delegation stands above itself: the same agent, task, command and context.
+    /// Returns the number of times that this delegation stands above itself: the same agent, task, command and context.
     pub(crate) fn repeats(&self) -> u32 {
         let same = |above: &&Self| above.agent == self.agent && above.task == self.task;
         count(self.upwards().skip(1).filter(same))

@@ -1,4 +1,4 @@
-//! How many spawns there were within the last minute.
+//! The number of spawns within the last minute.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,7 +13,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// What is counted together.
+    /// The length of the window.
     pub const LENGTH: Duration = Duration::from_secs(60);
 
     /// A spawn at this moment.
@@ -24,13 +24,13 @@ impl Window {
         self.spawns.push_back(now);
     }
 
-    /// How many there were in the minute before this moment.
+    /// Returns the number of spawns in the minute before this moment.
     pub fn count(&self, now: Timestamp) -> u32 {
         let recent = self.recent(now).count();
         u32::try_from(recent).expect("four billion spawns do not fit in a minute")
     }
 
-    /// When so many fit again; at once if they fit now.
+    /// Returns the moment at which so many fit again; at once if they fit now.
     pub fn free_at(&self, limit: u32, now: Timestamp) -> Timestamp {
         let excess = (u64::from(self.count(now)) + 1).saturating_sub(limit.into());
         let Some(last) = usize::try_from(excess).ok().and_then(|excess| excess.checked_sub(1))

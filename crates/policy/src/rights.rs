@@ -1,4 +1,4 @@
-//! What a session may use: the intersection along its chain, then the rules for its depth.
+//! The rights of a session: the intersection along its chain, then the rules for its depth.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ pub const NEVER_FOR_SUB_AGENTS: [&str; 7] = [
 pub(crate) const SPAWN: &str = "spawn";
 /// To start programs, and with them everything that the user may do.
 pub(crate) const EXEC: &str = "exec";
-/// What a program can do anyway.
+/// Rights that a program has anyway.
 const IMPLIED_BY_EXEC: [&str; 4] = ["read", "write", "search", "fetch"];
 
 /// One list of tools of a chain.
@@ -39,9 +39,9 @@ pub(crate) struct ToolRule {
 pub(crate) enum Scope {
     /// The agent itself.
     Own,
-    /// Its sub-agents.
+    /// The sub-agents.
     Below,
-    /// Whoever stands at this depth.
+    /// The sessions at this depth.
     Depth(u8),
 }
 
@@ -51,7 +51,7 @@ impl ToolRule {
         Self { scope, term, rights }
     }
 
-    /// What an agent's definition lets it use itself.
+    /// Returns the rule of an agent's definition for the agent itself.
     pub(crate) fn of_definition(definition: &AgentDefinition) -> Option<Self> {
         let tools = definition.tools.as_ref()?;
         let term = Term::new(tools.clone(), Some(definition.id().clone()));
@@ -64,8 +64,8 @@ impl ToolRule {
         Some(rule)
     }
 
-    /// Whether this rule of a chain has a say at this depth. An agent's own list binds it and, because nobody grants
-    /// what he does not hold, everybody below it.
+    /// True if this rule of a chain holds at this depth. An agent's own list binds it and everything below it, because no agent
+    /// grants a right that it does not hold.
     pub(crate) fn holds_at(&self, depth: u32) -> bool {
         match self.scope {
             Scope::Own => true,
@@ -100,7 +100,7 @@ pub(crate) fn spelled_out(mut rights: Rights) -> Rights {
     rights
 }
 
-/// What a child at this depth can be given at most.
+/// Returns the most rights that a child at this depth can be given.
 pub(crate) fn grantable(held: &Rights, rules: &[ToolRule], depth: u32) -> Rights {
     let mut rights = spelled_out(held.clone());
     for rule in rules.iter().filter(|rule| rule.holds_at(depth)) {
@@ -112,13 +112,13 @@ pub(crate) fn grantable(held: &Rights, rules: &[ToolRule], depth: u32) -> Rights
     rights
 }
 
-/// What is asked for by name and cannot be given.
+/// Returns the rights that were asked for by name and cannot be given.
 pub(crate) fn missing<'a>(asked: &'a Rights, grantable: &Rights) -> Vec<&'a str> {
     let named = asked.allow.iter().flatten().filter(|right| !asked.deny.contains(*right));
     named.filter(|right| !grantable.permits(right)).map(String::as_str).collect()
 }
 
-/// What is denied and this runtime cannot keep from a session.
+/// Returns the rights that are denied and that this runtime cannot keep from a session.
 pub(crate) fn unenforceable<'a>(rights: &'a Rights, runtime: &RuntimeFacts) -> Vec<&'a str> {
     let Some(enforced) = &runtime.enforces else { return Vec::new() };
     // A list of what is allowed denies the rest of the vocabulary; what a runtime calls its own is denied by name.

@@ -1,4 +1,4 @@
-//! What admission must know of a runtime.
+//! The facts of a runtime that admission needs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use offshoot_config::CostKind;
 /// The runtime that would run a child, as far as limits are concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuntimeFacts {
-    /// Its name, for messages.
+    /// The name, for messages.
     pub name: Arc<str>,
-    /// What is known of a run's cost.
+    /// The knowledge of a run's cost.
     pub cost: CostKind,
     /// The rights that it can keep from a session; `None` where it can keep any.
     pub enforces: Option<BTreeSet<String>>,
-    /// Whether it can take a further turn after it has answered, and so reads letters.
+    /// True if it can take a further turn after it has answered, and so reads messages.
     pub turns: bool,
-    /// Whether an interrupted run can go on where it was.
+    /// True if it can continue an interrupted run.
     pub resumes: bool,
 }
 

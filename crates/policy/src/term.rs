@@ -9,7 +9,7 @@ use serde::Serialize;
 /// A value that somebody set. Cheap to clone: the chain of a deep session holds many of its ancestors' terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Term<T> {
-    /// What was set.
+    /// The value that was set.
     pub value: T,
     setter: Arc<Setter>,
 }
@@ -27,12 +27,12 @@ impl<T> Term<T> {
         Self { value, setter: Arc::new(Setter { agent, origin }) }
     }
 
-    /// Whose value it is; `None` for the defaults.
+    /// Returns the agent whose value it is; `None` for the defaults.
     pub fn agent(&self) -> Option<&AgentId> {
         self.setter.agent.as_ref()
     }
 
-    /// Where it was set.
+    /// Returns the place where it was set.
     pub fn origin(&self) -> &Origin {
         &self.setter.origin
     }

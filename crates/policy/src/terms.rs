@@ -107,7 +107,7 @@ impl Terms {
         }
     }
 
-    /// What becomes of a run of this origin whose supervisor died.
+    /// Returns the treatment of a run of this origin whose supervisor died.
     pub fn on_interrupt(&self, origin: Origin) -> OnInterrupt {
         let built_in = match origin {
             Origin::Piece => built_in::ON_INTERRUPT_OF_PIECES,
@@ -126,7 +126,7 @@ impl Deref for Terms {
     }
 }
 
-/// What one agent brings to a chain.
+/// The settings that one agent brings to a chain.
 pub(crate) struct Layer<'a> {
     agent: &'a AgentId,
     settings: &'a SubagentSettings,

@@ -1,4 +1,4 @@
-//! How long one child takes, beside tokio's own `Command`, in the same run and by turns.
+//! Measures the time that one child takes, beside tokio's own `Command`, in the same run and by turns.
 //!
 //! ```text
 //! cargo run --release -p offshoot-process --example spawn_rate -- [CHILDREN] [AT_ONCE]

@@ -1,4 +1,4 @@
-//! What a child prints: into memory up to a bound, then into a file; or only its beginning, or its end.
+//! The output of a child: into memory up to a bound, then into a file; or only its beginning, or its end.
 //!
 //! A reader never stops reading while the child lives, whatever becomes of the bytes: a child that writes into a full
 //! pipe stands still.
@@ -27,8 +27,8 @@ const FIRST_BYTES: usize = 4 * 1024;
 /// The largest read, and how much is gathered before it goes to the file.
 const BLOCK_BYTES: usize = 256 * 1024;
 
-/// How long a stream may still be open when all who could write are gone. Whoever starts another program in this process
-/// holds a copy of every descriptor until that program is executed; only who holds one longer has inherited it.
+/// The time for which a stream may still be open when all processes that could write are gone. Another start in this process
+/// holds a copy of every descriptor until its program is executed; only a process that holds one longer has inherited it.
 const LINGER: Duration = Duration::from_millis(250);
 
 /// Reads one stream. A future of it may be dropped at any point and made again.
@@ -37,7 +37,7 @@ pub(crate) struct Reader {
     pipe: Option<AsyncFd<OwnedFd>>,
     keep: Keep,
     tap: Option<Tap>,
-    /// What is kept, and has not gone to the file.
+    /// Bytes that are kept, and have not gone to the file.
     held: Vec<u8>,
     spill: Option<Spill>,
     output: Output,

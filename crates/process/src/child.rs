@@ -22,7 +22,7 @@ pub struct Child {
 }
 
 impl Child {
-    /// Which process it is. Its number is its group's too.
+    /// Returns the identity of the process. Its number is its group's too.
     pub fn identity(&self) -> Identity {
         self.group.identity()
     }

@@ -1,4 +1,4 @@
-//! Why a program could not be started.
+//! The errors of a start.
 
 use std::ffi::OsString;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use rustix::io::Errno;
 use thiserror::Error;
 
-/// Why a program could not be started. Nothing of it is left.
+/// The reason why a program could not be started. Nothing of it is left.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -19,16 +19,16 @@ pub enum StartError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// What it was to read cannot be read.
+    /// The input cannot be read.
     #[error("input {} cannot be read", path.display())]
     Input {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
@@ -45,7 +45,7 @@ pub enum StartError {
     System {
         /// The program.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
@@ -54,7 +54,7 @@ pub enum StartError {
     Keeper(#[from] KeeperError),
 }
 
-/// Why a name is no program.
+/// The reason why a name is no program.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ProgramError {
@@ -64,20 +64,20 @@ pub enum ProgramError {
         /// As it was given.
         name: OsString,
     },
-    /// It is there, but it cannot be executed.
+    /// The file is there, but it cannot be executed.
     #[error("{} is not executable", path.display())]
     NotExecutable {
         /// The file.
         path: PathBuf,
     },
-    /// It may be executed, but it is of no form the system knows: another machine's program, or a script that does
-    /// not say by what.
+    /// The file may be executed, but has no form that the system knows: another machine's program, or a script that does not name
+    /// its interpreter.
     #[error("{} is of no executable format", path.display())]
     Format {
         /// The file.
         path: PathBuf,
     },
-    /// It is a folder.
+    /// The path is a folder.
     #[error("{} is a directory", path.display())]
     IsDirectory {
         /// The folder.
@@ -91,35 +91,35 @@ pub enum ProgramError {
     },
 }
 
-/// Why there is no keeper.
+/// The reason why there is no keeper.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum KeeperError {
-    /// Its program could not be started.
+    /// The program of the keeper could not be started.
     #[error("keeper {} cannot be started", path.display())]
     Start {
         /// The program.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// What was started is no keeper, or it ended at once.
+    /// The program that was started is no keeper, or it ended at once.
     #[error("keeper {} does not answer", path.display())]
     Silent {
         /// The program.
         path: PathBuf,
     },
-    /// It took no message.
+    /// The keeper took no message.
     #[error("keeper cannot be told")]
     Told {
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
 }
 
-/// Why processes cannot be held at all.
+/// The reason why processes cannot be held at all.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ProcessesError {
@@ -129,9 +129,9 @@ pub enum ProcessesError {
     /// The system did not tell or do what is needed for holding children.
     #[error("{what}")]
     System {
-        /// What was tried.
+        /// The step that failed.
         what: &'static str,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
@@ -141,7 +141,7 @@ pub enum ProcessesError {
 }
 
 impl StartError {
-    /// What can be done about it.
+    /// Returns advice on what to do next.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Program(error) => error.hint(),
@@ -157,7 +157,7 @@ impl StartError {
         }
     }
 
-    /// Whether trying again later can help.
+    /// True if another try later can help.
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::System { .. }) || self.is_pressure()
     }
@@ -178,7 +178,7 @@ impl StartError {
 }
 
 impl ProgramError {
-    /// What can be done about it.
+    /// Returns advice on what to do next.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::NotFound { .. } => "check the name and PATH",
@@ -191,7 +191,7 @@ impl ProgramError {
         })
     }
 
-    /// What the system said when it was to execute the file.
+    /// Converts the error of the system for executing a file.
     pub(crate) fn of(path: &std::path::Path, error: &io::Error) -> Option<Self> {
         let path = path.to_owned();
         match error.raw_os_error().map(Errno::from_raw_os_error)? {

@@ -1,4 +1,4 @@
-//! How a child ended, what it printed, and what had to be done about it.
+//! The end of a child: its exit, its output, and how it had to be stopped.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,15 +8,15 @@ use crate::Rung;
 /// The one result of a child. By now its group is gone, or declared lost.
 #[derive(Debug)]
 pub struct Finished {
-    /// How the program itself ended.
+    /// The exit of the program itself.
     pub exit: Exit,
     /// The furthest rung that was used; none when nobody asked, or the program was faster.
     pub stop: Option<Rung>,
-    /// What it printed.
+    /// The standard output.
     pub stdout: Output,
-    /// What it said beside.
+    /// The standard error.
     pub stderr: Output,
-    /// Why the input could not be read to its end. A child that stops reading is no error.
+    /// The error that ended the reading of the input. A child that stops reading is no error.
     pub input_error: Option<io::Error>,
     /// Processes that had outlived the program and were ended with it: of its group, or re-parented to us.
     pub stragglers: u32,
@@ -30,42 +30,42 @@ pub struct Finished {
 /// A process that came to us when its parents had ended, and of which nothing tells whose it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stray {
-    /// Its number. It is gone.
+    /// The process id. The process is gone.
     pub pid: u32,
-    /// Its name, as the system shows it: 15 bytes at most, and chosen by itself.
+    /// The name of the process, as the system shows it: 15 bytes at most, and chosen by itself.
     pub name: String,
 }
 
-/// How a program ended.
+/// The exit of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Exit {
-    /// It ended by itself.
+    /// The program ended by itself.
     Code(i32),
     /// A signal ended it.
     Signal(i32),
-    /// It did not end even when killed, or somebody else took its status. What is known is nothing.
+    /// The program did not end even when killed, or another part of this process took its status. Nothing is known.
     Lost,
 }
 
-/// What came out of one stream.
+/// The output of one stream.
 #[derive(Debug, Default)]
 pub struct Output {
-    /// What was kept.
+    /// The bytes that were kept.
     pub kept: Kept,
     /// Bytes that came, kept or not.
     pub total: u64,
-    /// Whether some that came are not in [`kept`](Output::kept).
+    /// True if some bytes that came are not in [`kept`](Output::kept).
     pub truncated: bool,
-    /// Whether a process that is not ours to end still had the stream open, so that more may have come later.
+    /// True if a process that is not ours to end still had the stream open, so that more may have come later.
     pub held_open: bool,
-    /// Why the file could not be written. What came afterwards was read and dropped, so that the child could go on.
+    /// The error for which the file could not be written. Later output was read and dropped, so that the child could continue.
     pub error: Option<io::Error>,
 }
 
-/// Where an output is.
+/// The place of an output.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// Here.
+    /// In memory.
     Memory(Vec<u8>),
     /// All of it is in this file, which now belongs to the caller.
     File(PathBuf),

@@ -1,4 +1,4 @@
-//! Which process it is, so that a reused number is not mistaken for it.
+//! The identity of a process, so that a reused number is not mistaken for it.
 
 /// A process: its number and when it was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

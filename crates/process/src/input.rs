@@ -1,4 +1,4 @@
-//! What a child reads: handed over, laid ready in the pipe, or carried in blocks while its output is read.
+//! The input of a child: handed over, laid ready in the pipe, or carried in blocks while its output is read.
 //!
 //! What fits into the pipe is written before the child exists. That is most prompts and small pieces, and costs them
 //! neither a task nor the reactor.
@@ -19,11 +19,11 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use crate::watch::watch;
 use crate::{StartError, Stdin};
 
-/// How much a pipe holds by default on Linux: what is laid ready at most.
+/// The number of bytes that a pipe holds by default on Linux, and that are laid ready at most.
 const PIPE_BYTES: usize = 64 * 1024;
 
-/// How much of a file is read at once: enough that the hop to a blocking thread does not show, little enough that many
-/// children at once do not either.
+/// The number of bytes of a file that are read at once: enough that the hop to a blocking thread does not show, little enough
+/// that many children at once do not either.
 const BLOCK_BYTES: usize = 256 * 1024;
 
 /// Our side of a child's input.
@@ -33,7 +33,7 @@ pub(crate) enum Input {
     Done,
     /// To be carried.
     Pump(Box<Pump>),
-    /// Somebody else writes it.
+    /// Another process writes it.
     Pipe(pipe::Sender),
 }
 

@@ -41,13 +41,13 @@ use ledger::Left;
 /// The name of the file in memory that a keeper has for its ledger.
 const LEDGER: &str = "keeper";
 
-/// What a keeper says when it holds.
+/// The line by which a keeper says that it is ready.
 const READY: &[u8] = b"offshoot-keeper 4\n";
 
-/// How a keeper is started. The program must call [`run_keeper`] first thing when it is given these arguments.
+/// The command that starts a keeper. The program must call [`run_keeper`] first thing when it is given these arguments.
 #[derive(Clone, Debug)]
 pub struct KeeperCommand {
-    /// Absolute.
+    /// The absolute path of the program.
     pub program: PathBuf,
     /// Without the program itself.
     pub args: Vec<OsString>,

@@ -1,4 +1,4 @@
-//! What a supervisor has left that was killed together with its keeper: found by whoever comes next.
+//! The processes of a supervisor that was killed together with its keeper: found by a later one.
 //!
 //! ```text
 //!  record ── leaders (number and start), values of a variable ──▶ leftovers ──▶ Leftover ──▶ end
@@ -20,7 +20,7 @@ use crate::sys::{
 };
 use crate::{Identity, MARK_VARIABLE};
 
-/// How often is looked for more. What forks faster than it is found would be found again for ever.
+/// The number of searches. What forks faster than it is found would be found again for ever.
 const ROUNDS: u32 = 20;
 
 /// By what they are known.
@@ -30,20 +30,20 @@ pub struct Wanted {
     pub leaders: Vec<Identity>,
     /// A variable of the environment.
     pub variable: &'static str,
-    /// Its values.
+    /// The values of the mark.
     pub values: HashSet<String>,
 }
 
 /// A process that was left. It is held by a descriptor, so that it cannot become another meanwhile.
 #[derive(Debug)]
 pub struct Leftover {
-    /// Its number.
+    /// The process id.
     pub pid: u32,
     /// The value of the variable, where it has one of those.
     pub value: Option<String>,
     process: ProcessId,
     start_time: u64,
-    /// Whether its group is its own.
+    /// True if it leads its group.
     leads: bool,
     descriptor: OwnedFd,
 }
@@ -153,7 +153,7 @@ impl Leftover {
     }
 }
 
-/// What stands first in the last element of a process's mark: the token of the supervisor right above it.
+/// Returns the first part of the last element of a process's mark: the token of the supervisor right above it.
 fn token(process: ProcessId) -> Option<String> {
     let mark = environment_value(process.get(), MARK_VARIABLE)?;
     let last = mark.trim_end_matches(';').rsplit(';').next()?;
@@ -164,7 +164,7 @@ fn token(process: ProcessId) -> Option<String> {
 /// A token is random and longer; a shorter word in its place would be part of too much.
 const SHORTEST: usize = 8;
 
-/// This process and all above it.
+/// Returns this process and all above it.
 fn spared() -> HashSet<u32> {
     let above = |pid: &u32| stat(*pid).ok().map(|found| found.parent).filter(|parent| *parent > 0);
     std::iter::successors(Some(std::process::id()), above).collect()

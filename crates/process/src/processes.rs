@@ -34,13 +34,13 @@ const FILES_PER_CHILD: u64 = 6;
 /// Descriptors for everything else: databases, files that are written, the other sides of streams during a start.
 const SPARE_FILES: u64 = 64;
 
-/// How children are held.
+/// The options for holding children.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Who kills them if this process is killed. Without one, they live on then.
+    /// The keeper, which kills them if this process is killed. Without one, they live on then.
     pub keeper: Option<KeeperCommand>,
-    /// Whether orphans below this process become its children, so that those which leave their group are found and
-    /// ended: with their run where their session or their mark names it, otherwise with the last run that lives.
+    /// True if orphans below this process become its children, so that those which leave their group are found and ended: with
+    /// their run where their session or their mark names it, otherwise with the last run that lives.
     ///
     /// Setting it declares that nothing but this crate starts processes in this process, for it is a property of the whole
     /// process: what other code starts in a session of its own, and what that leaves behind, is ended like any stray.
@@ -57,11 +57,11 @@ pub struct Options {
     pub keeper_heartbeat: Duration,
     /// Receives a [`Notice`] of each event that concerns no child alone.
     pub notices: Option<mpsc::UnboundedSender<Notice>>,
-    /// How long a killed process may take to end before it is declared lost. It does when the kernel is stuck in a call
-    /// for it, a dead network disk for instance, or when it is another user's.
+    /// The time in which a killed process has to end before it is declared lost. It is when the kernel is stuck in a call for it,
+    /// a dead network disk for instance, or when it is another user's.
     pub end_limit: Duration,
-    /// Who is told of each child, where this is a guest in somebody else's process: in a plugin. Such a copy has neither a
-    /// keeper nor orphans of its own.
+    /// The registrar that is told of each child, where this is a guest in the process of another program: in a plugin. Such a
+    /// copy has neither a keeper nor orphans of its own.
     pub registrar: Option<Arc<dyn ProcessRegistrar>>,
 }
 
@@ -93,15 +93,15 @@ pub(crate) struct Inner {
     // No bound: a notice is rare, and worth more than the memory that it takes.
     notices: Option<mpsc::UnboundedSender<Notice>>,
     token: String,
-    /// What stands before our own element in each mark.
+    /// The text before our own element in each mark.
     inherited_mark: String,
-    /// Where orphans come to us.
+    /// The list of our children, where orphans come to us.
     children: Option<ChildList>,
     pub(crate) reaper: Reaper,
     /// A child has ended: what it had is free for a start that waits.
     ended: Notify,
     registrar: Option<Arc<dyn ProcessRegistrar>>,
-    /// Whether orphans come to the registrar, which is to say, to this process.
+    /// True if orphans come to the registrar, which is to say, to this process.
     registrar_adopts: bool,
     /// Before the state, whose keeper ends what is in it if we cannot.
     cgroup: Option<Arc<Cgroup>>,
@@ -145,7 +145,7 @@ pub fn make_room(wanted: u32) -> u32 {
 }
 
 impl Processes {
-    /// What the marks of its children carry.
+    /// Returns the token that the marks of its children carry.
     #[cfg(test)]
     pub(crate) fn token(&self) -> &str {
         &self.0.token
@@ -213,7 +213,7 @@ impl Processes {
 }
 
 impl Inner {
-    /// Whether orphans come to us.
+    /// True if orphans come to us.
     pub(crate) fn adopts(&self) -> bool {
         self.children.is_some() || self.registrar_adopts
     }

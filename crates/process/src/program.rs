@@ -1,4 +1,4 @@
-//! What to start, what it reads, and what becomes of what it prints.
+//! The program to start, its input, and the treatment of its output.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -15,23 +15,23 @@ pub struct Program {
     pub args: Vec<OsString>,
     /// The whole environment. [`MARK_VARIABLE`](crate::MARK_VARIABLE) is added.
     pub env: Vec<(OsString, OsString)>,
-    /// Where it works.
+    /// The working folder.
     pub cwd: PathBuf,
-    /// What it reads.
+    /// The input.
     pub stdin: Stdin,
-    /// What becomes of its answer.
+    /// The treatment of standard output.
     pub stdout: Capture,
-    /// What becomes of its complaints.
+    /// The treatment of standard error.
     pub stderr: Capture,
 }
 
-/// What a program reads. A program that does not read to the end is no error.
+/// The input of a program. A program that does not read to the end is no error.
 #[derive(Clone, Debug, Default)]
 pub enum Stdin {
-    /// Nothing.
+    /// No input.
     #[default]
     Null,
-    /// These bytes.
+    /// The bytes of the input.
     Bytes(Arc<[u8]>),
     /// Part of a file, carried in blocks. A file that turns out shorter is an
     /// [`input_error`](crate::Finished::input_error).
@@ -49,9 +49,9 @@ pub enum Stdin {
     Pipe,
 }
 
-/// What becomes of a stream.
+/// The treatment of a stream.
 pub struct Capture {
-    /// What is kept.
+    /// The part that is kept.
     pub keep: Keep,
     /// Sees each block as it comes, before it is known to be kept. It is called in the task that waits for the child:
     /// it must not block.
@@ -61,7 +61,7 @@ pub struct Capture {
 /// Sees blocks as they come.
 pub type Tap = Box<dyn FnMut(&[u8]) + Send>;
 
-/// What is kept of a stream. Nothing is ever left unread, or the child would stand still.
+/// The part of a stream that is kept. Nothing is ever left unread, or the child would stand still.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Keep {
     /// Nothing: the stream leads nowhere.

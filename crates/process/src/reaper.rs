@@ -1,4 +1,4 @@
-//! Who reaps the children that nobody waits for any more: one thread, started with the first of them.
+//! The thread that reaps children for which no caller waits any more, started with the first of them.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, mpsc};

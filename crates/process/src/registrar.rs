@@ -1,4 +1,4 @@
-//! Who holds the process in which this copy of the crate is a guest.
+//! The registrar of the process in which this copy of the crate is a guest.
 
 use std::fmt;
 use std::io;
@@ -13,27 +13,27 @@ pub trait ProcessRegistrar: fmt::Debug + Send + Sync {
     /// what stands first in the value of [`MARK_VARIABLE`](crate::MARK_VARIABLE) for it.
     fn starting(&self) -> Option<String>;
 
-    /// It was not started.
+    /// The process was not started.
     fn not_started(&self);
 
-    /// It was, and leads a group of its own.
+    /// The process was started, and leads a group of its own.
     ///
     /// # Errors
     /// Where nobody would end it if the host were killed. It is ended then.
     fn started(&self, leader: Identity) -> io::Result<()>;
 
-    /// Its group is gone, and it is about to be reaped.
+    /// The group is gone, and its leader is about to be reaped.
     fn ended(&self, leader: Identity);
 
-    /// What has come to this process of all that was started in it, if orphans come to it.
+    /// Returns the processes that have come to this process of all that was started in it, if orphans come to it.
     fn orphans(&self) -> Option<Adopted>;
 }
 
 /// Children of this process that are nobody's program: what some program has left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adopted {
-    /// Their numbers.
+    /// The process ids.
     pub pids: Vec<u32>,
-    /// Whether none of them can be a program that is just being started.
+    /// True if none of them can be a program that is just being started.
     pub quiet: bool,
 }

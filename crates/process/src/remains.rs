@@ -1,5 +1,5 @@
-//! What a leader leaves behind: members of its group, and processes that left the group. They are killed and, where they
-//! have become our children, reaped. All of this blocks, and happens only where something was left.
+//! The processes that a leader leaves behind: members of its group, and processes that left the group. They are killed and, where
+//! they have become our children, reaped. All of this blocks, and happens only where something was left.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -9,17 +9,17 @@ use crate::reaper::EndingGroup;
 use crate::sys::{self, ProcessId, Stat, all_processes, environment_has, own_session, stat};
 use crate::{Exit, Identity, MARK_VARIABLE, Stray};
 
-/// How often is looked for more. What forks faster than it is found would be found again for ever.
+/// The number of searches. What forks faster than it is found would be found again for ever.
 const ROUNDS: u32 = 100;
 
-/// How often somebody without any environment is looked at again. A program that is just being executed has none for a
-/// moment; most who have none never had one.
+/// The number of times that a process without any environment is looked at again. A program that is just being executed has none
+/// for a moment; most that have none never had one.
 const SECOND_LOOKS: u32 = 3;
 
 /// The moment in question: loading a program, with room for a busy machine.
 const MOMENT: Duration = Duration::from_millis(5);
 
-/// How a group ended.
+/// The end of a group.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) exit: Exit,
@@ -126,17 +126,17 @@ fn clear_orphans(group: &EndingGroup, ended: &mut Ended) {
     }
 }
 
-/// What a child is that is nobody's program.
+/// The kind of a child that is no program of ours.
 enum ChildKind {
-    /// It has ended, and nobody else will take its status.
+    /// The child has ended, and no other code will take its status.
     Reap,
-    /// It belongs to the group that ends.
+    /// The child belongs to the group that ends.
     Kill,
-    /// It belongs to another run.
+    /// The child belongs to another run.
     Another,
     /// Nothing tells to which run it belongs.
     Stray,
-    /// It has no environment, or not yet.
+    /// The child has no environment, or not yet.
     Unclear,
     /// Other code of this process has started it and will reap it.
     Elsewhere,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::ProgramError;
 use crate::sys::is_executable;
 
-/// Where programs are looked for when there is no `PATH`.
+/// The folders in which programs are looked for when there is no `PATH`.
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
 /// The absolute path of a program, as a shell would find it: a name with a slash is a path, seen from `cwd`; any other is

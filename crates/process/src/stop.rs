@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// How to stop.
+/// The ways to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// Ask the group, wait for so long, then kill it.
@@ -21,7 +21,7 @@ pub enum Stop {
     Firm,
 }
 
-/// How far up the ladder one had to go.
+/// The furthest step that was needed to stop a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rung {
     /// The group was asked to end, by `SIGTERM`.
@@ -30,14 +30,14 @@ pub enum Rung {
     Killed,
 }
 
-/// Where requests to stop come from. Callers who have such a thing already implement it for theirs.
+/// A source of requests to stop. Callers that have such a thing already implement it for theirs.
 pub trait StopSignal: Send {
     /// The next request. It may be dropped while it waits, and asked again, without a request being lost. Where nobody
     /// can ask any more it never ends.
     fn heard(&mut self) -> impl Future<Output = Stop> + Send;
 }
 
-/// Nobody asks.
+/// A source that never asks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NeverStop;
 

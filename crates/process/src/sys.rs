@@ -1,4 +1,4 @@
-//! What the operating system is asked. One file for each system; the rest of the crate names none of them.
+//! The calls to the operating system. One file for each system; the rest of the crate names none of them.
 
 #[cfg(target_os = "linux")]
 mod linux;

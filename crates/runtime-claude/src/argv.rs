@@ -13,7 +13,7 @@ use offshoot_runtime::Launch;
 use crate::ClaudeOptions;
 use crate::tools::Tools;
 
-/// What a run has written for its program.
+/// The files that a run has written for its program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
     /// Instructions behind those of the program.
@@ -22,11 +22,11 @@ pub struct Files {
     pub servers: Option<PathBuf>,
     /// Settings on top of the user's.
     pub settings: Option<PathBuf>,
-    /// Its piece of the input, where that is too large for the prompt.
+    /// The piece of the input, where that is too large for the prompt.
     pub piece: Option<PathBuf>,
 }
 
-/// Which session a run is.
+/// The session of a run: a new one or an earlier one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Session {
     /// A new one, under the id of the run.
@@ -40,15 +40,15 @@ pub enum Session {
 pub struct Parts<'a> {
     /// The run.
     pub launch: &'a Launch,
-    /// What holds for all runs.
+    /// The options of all runs.
     pub options: &'a ClaudeOptions,
-    /// What was written for it.
+    /// The files that were written for the run.
     pub files: &'a Files,
-    /// Which session it is.
+    /// The session of the run.
     pub session: &'a Session,
-    /// Whether our own tools are attached.
+    /// True if our own tools are attached.
     pub own_server: bool,
-    /// Whether it will run as the system's superuser.
+    /// True if it will run as the system's superuser.
     pub superuser: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Whether the program is there, and recent enough.
+//! The check that the program is there, and recent enough.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,9 +6,9 @@ use std::path::PathBuf;
 /// The program that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundProgram {
-    /// Where it is.
+    /// The path of the program.
     pub path: PathBuf,
-    /// What it says it is.
+    /// The version that it reports.
     pub version: Version,
 }
 
@@ -17,50 +17,50 @@ pub struct FoundProgram {
 pub struct Version {
     /// First number.
     pub major: u32,
-    /// Second.
+    /// The second number.
     pub minor: u32,
-    /// Third.
+    /// The third number.
     pub patch: u32,
 }
 
 /// The oldest version that this crate was tried with.
 pub const OLDEST: Version = Version { major: 2, minor: 1, patch: 197 };
 
-/// Why the program cannot be used.
+/// The reason why the program cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
-    /// It is not there.
+    /// The program is not there.
     #[error("{command} not found on PATH")]
     NotFound {
-        /// What was looked for.
+        /// The command that was looked for.
         command: String,
     },
-    /// It is there and cannot be started.
+    /// The program is there and cannot be started.
     #[error("{command} cannot be started: {message}")]
     CannotStart {
-        /// What was started.
+        /// The command that was started.
         command: String,
-        /// What the system said.
+        /// The error of the system.
         message: String,
     },
-    /// It is older than what this crate was tried with.
+    /// The program is older than the versions that this crate was tried with.
     #[error("{} is version {}, and {OLDEST} is the oldest that is known to work", found.path.display(), found.version)]
     TooOld {
         /// The program.
         found: FoundProgram,
     },
-    /// It does not say which version it is.
+    /// The program does not report its version.
     #[error("{} does not say its version: {said:?}", path.display())]
     NoVersion {
         /// The program.
         path: PathBuf,
-        /// What it said instead.
+        /// The text that it printed instead.
         said: String,
     },
 }
 
 impl CheckError {
-    /// What can be done about it.
+    /// Returns advice on what to do next.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NotFound { .. } | Self::CannotStart { .. } => {

@@ -93,7 +93,7 @@ const CLOUDS: &[(&str, &[&str])] = &[
     ("CLAUDE_CODE_USE_FOUNDRY", &["AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_TENANT_ID"]),
 ];
 
-/// What every run is told, whatever its launch.
+/// The variables that every run gets, whatever its launch.
 const ALWAYS: &[(&str, &str)] = &[
     // A program that replaces itself while a tree of it runs is another program for the later ones.
     ("DISABLE_AUTOUPDATER", "1"),
@@ -105,8 +105,8 @@ const ALWAYS: &[(&str, &str)] = &[
     ("CLAUDE_CODE_DISABLE_WORKFLOWS", "1"),
 ];
 
-/// What a run with our own tools is told. A call of ours may wait for children, and how long a run may take is decided
-/// by its grant: the program has no say in it.
+/// The variables of a run with our own tools. A call of ours may wait for children, and how long a run may take is decided by its
+/// grant, not by the program.
 const WITH_OWN_SERVER: &[(&str, &str)] = &[
     // In milliseconds: a day.
     ("MCP_TOOL_TIMEOUT", "86400000"),
@@ -135,7 +135,7 @@ pub(crate) fn secrets(inherited: &[Variable]) -> Vec<String> {
     secret.filter_map(|(_, value)| value.to_str().map(str::to_owned)).collect()
 }
 
-/// What of our own environment it inherits.
+/// Returns the part of our own environment that it inherits.
 pub(crate) fn inherited(all: &[Variable], more: &[String]) -> Vec<Variable> {
     let switched_on = |switch: &str| {
         all.iter().any(|(name, value)| *name == *switch && !value.is_empty() && *value != *"0")
@@ -148,7 +148,7 @@ pub(crate) fn inherited(all: &[Variable], more: &[String]) -> Vec<Variable> {
     all.iter().filter(permitted).cloned().collect()
 }
 
-/// What it is told. It informs; it grants nothing.
+/// Returns the variables that inform it of itself. They grant nothing.
 pub(crate) fn own(launch: &Launch, options: &ClaudeOptions, own_server: bool) -> Vec<Variable> {
     let mut variables: Vec<Variable> = vec![
         ("OFFSHOOT_SESSION_KEY".into(), launch.key.as_str().into()),
@@ -170,7 +170,7 @@ pub(crate) fn own(launch: &Launch, options: &ClaudeOptions, own_server: bool) ->
     variables
 }
 
-/// When it sums up its conversation; none leaves it to the program.
+/// Returns the variable that says when it sums up its conversation; none leaves it to the program.
 fn compaction(compaction: &Compaction) -> Option<Variable> {
     let Compaction { mode, at_tokens } = compaction;
     if mode.as_deref() == Some("off") {

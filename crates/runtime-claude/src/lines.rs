@@ -1,4 +1,4 @@
-//! What the program prints, line by line, as typed messages. Pure.
+//! The output of the program, line by line, as typed messages. Pure.
 //!
 //! Types and fields that are not known here are passed over, and those that are may stand in any order: the program is
 //! older or newer than this crate.
@@ -45,7 +45,7 @@ pub enum Line {
     Garbage(String),
 }
 
-/// What a session is made of.
+/// The description of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Init {
     /// The session's id.
@@ -65,20 +65,20 @@ pub struct Init {
 /// A call that will be made again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Retry {
-    /// Which attempt follows.
+    /// The number of the attempt that follows.
     pub attempt: u64,
-    /// How many there may be.
+    /// The most attempts that there may be.
     pub max_retries: u64,
-    /// How long it waits before it.
+    /// The wait before it.
     pub delay_ms: u64,
-    /// What was wrong: see [`Assistant::error`].
+    /// The error: see [`Assistant::error`].
     pub error: String,
 }
 
 /// A piece of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assistant {
-    /// What it says; empty where it says nothing.
+    /// The text; empty where there is none.
     pub text: String,
     /// The tools it calls, by name.
     pub calls: Vec<String>,
@@ -86,22 +86,22 @@ pub struct Assistant {
     pub error: Option<String>,
 }
 
-/// How a turn ended.
+/// The end of a turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TurnResult {
     /// `success`, `error_max_turns` and so on.
     pub subtype: String,
-    /// Whether it failed. True beside the subtype `success` too.
+    /// True if the turn failed. So it may be beside the subtype `success` too.
     pub is_error: bool,
     /// The answer, or what went wrong.
     pub result: Option<String>,
     /// The answer in the form of the schema that was asked for, as JSON text.
     pub structured_output: Option<String>,
-    /// What went wrong.
+    /// The errors of the turn.
     pub errors: Vec<String>,
     /// The status of the service's refusal.
     pub api_error_status: Option<u64>,
-    /// What the session has used so far.
+    /// The usage of the session so far.
     pub spent: Spent,
     /// The ids of the messages that it answers; empty where the program does not tell.
     pub messages: Vec<String>,

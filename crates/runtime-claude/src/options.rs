@@ -1,4 +1,4 @@
-//! How Claude Code is started: what holds for all its runs.
+//! The options for starting Claude Code: those that hold for all its runs.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::Parking;
 
-/// What holds for all runs.
+/// The options of all runs.
 #[derive(Clone, Debug)]
 pub struct ClaudeOptions {
     /// The program: a name to be found on `PATH`, or a path.
@@ -22,7 +22,7 @@ pub struct ClaudeOptions {
     pub environment: Vec<(OsString, OsString)>,
     /// Further names and patterns that are permitted.
     pub more: Vec<String>,
-    /// Whether it starts without what the user has set up for interactive use; then it asks for an API key.
+    /// True if it starts without the user's setup for interactive use; then it asks for an API key.
     pub bare: bool,
     /// Models to try in this order where the chosen one is not to be had.
     pub fallback_models: Vec<String>,
@@ -36,10 +36,10 @@ pub struct ClaudeOptions {
     pub settings: Option<Value>,
     /// Further servers of tools, by name, in the program's own notation. Those of the user's own set-up are not started.
     pub servers: BTreeMap<String, Value>,
-    /// How long the program may take to go after its last turn: it saves its session and ends its servers. One that
-    /// takes longer is stuck, and is stopped as if somebody had asked.
+    /// The time in which the program has to exit after its last turn: it saves its session and ends its servers. One that takes
+    /// longer is stuck, and is stopped.
     pub linger: Duration,
-    /// What becomes of processes whose agents wait for children after a turn.
+    /// The treatment of processes whose agents wait for children after a turn.
     pub parking: Parking,
     /// Agents with settings of their own, by id.
     pub agents: BTreeMap<String, AgentOptions>,
@@ -47,17 +47,17 @@ pub struct ClaudeOptions {
     pub own_server: Option<OwnServer>,
 }
 
-/// What one agent has of its own.
+/// The options of one agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentOptions {
     /// Models to try where the chosen one is not to be had; empty leaves those of all.
     pub fallback_models: Vec<String>,
-    /// How its conversations are summed up when they become long.
+    /// The settings by which its conversations are summed up when they become long.
     pub compaction: Compaction,
 }
 
-/// How the program sums up a conversation that becomes long. Fields that are not known belong to other programs that read
-/// the same settings.
+/// The settings by which the program sums up a conversation that becomes long. Fields that are not known belong to other programs
+/// that read the same settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Compaction {
@@ -73,7 +73,7 @@ pub struct Compaction {
 pub struct OwnServer {
     /// The program.
     pub command: PathBuf,
-    /// Its arguments. Everybody on the machine can read them.
+    /// The arguments of the program. Every user of the machine can read them.
     pub args: Vec<String>,
 }
 
@@ -113,7 +113,7 @@ impl ClaudeOptions {
         }
     }
 
-    /// How conversations of this agent are summed up; none leaves it to the program.
+    /// The settings by which conversations of this agent are summed up; none leaves it to the program.
     pub(crate) fn compaction(&self, agent: &AgentId) -> Option<&Compaction> {
         self.agents.get(agent.as_str()).map(|agent| &agent.compaction)
     }

@@ -7,20 +7,20 @@ use offshoot_process::{Exit, Finished as Ended};
 
 use crate::lines::TurnResult;
 
-/// What is known of a session when its process is gone.
+/// The evidence about a session when its process is gone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Evidence {
     /// The result of its last turn; none where that turn did not end.
     pub(crate) result: Option<TurnResult>,
     /// The last error of the service that an answer stood for.
     pub(crate) assistant_error: Option<String>,
-    /// What it printed that was no message: the first of it.
+    /// The first output that was no message.
     pub(crate) garbage: Option<String>,
-    /// Whether it printed any message.
+    /// True if it printed any message.
     pub(crate) spoke: bool,
-    /// Why it was ended although nobody asked.
+    /// The reason why it was ended without a request to stop.
     pub(crate) broken: Option<String>,
-    /// Whether it was ended because it did not go after its last turn.
+    /// True if it was ended because it did not exit after its last turn.
     pub(crate) lingered: bool,
     /// True if it was asked to break off its last turn.
     pub(crate) interrupted: bool,
@@ -59,7 +59,7 @@ pub(crate) fn diagnostics(stderr: &[u8]) -> Option<String> {
     (!last.is_empty()).then_some(last)
 }
 
-/// Whether another attempt may end otherwise.
+/// True if another attempt may end otherwise.
 pub(crate) fn is_retryable(error: Option<&str>, status: Option<u64>) -> bool {
     let passing = |status: u64| matches!(status, 408 | 429 | 500..=599);
     error.is_some_and(|error| RETRYABLE.contains(&error)) || status.is_some_and(passing)

@@ -1,4 +1,4 @@
-//! What becomes of a process whose agent waits for its children after a turn, and needs nothing meanwhile.
+//! The treatment of a process whose agent waits for its children after a turn, and needs nothing meanwhile.
 //!
 //! Kept, it holds some two hundred megabytes and takes its next turn at once. Ended, it holds nothing, and a further process
 //! goes on with its session in half a second.
@@ -7,19 +7,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// What is to become of processes that wait.
+/// The treatment of processes that wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Parking {
-    /// They are kept for a while, and as long as they are few.
+    /// Processes are kept for a while, and as long as they are few.
     #[default]
     Auto,
-    /// They are kept.
+    /// Processes are kept.
     Keep,
-    /// They are ended, and their sessions go on in further processes.
+    /// Processes are ended, and their sessions continue in further processes.
     Resume,
 }
 
-/// How many wait just now.
+/// The number of processes that wait at the moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeptProcesses(Arc<AtomicUsize>);
 
@@ -27,7 +27,7 @@ pub(crate) struct KeptProcesses(Arc<AtomicUsize>);
 #[derive(Debug)]
 pub(crate) struct KeptProcess<'a> {
     parked: &'a KeptProcesses,
-    /// How many wait, with this one.
+    /// The number of processes that wait, with this one.
     taken: usize,
 }
 
@@ -44,7 +44,7 @@ const FEW: usize = 4;
 const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Parking {
-    /// How long a process is kept that is one of so many.
+    /// Returns the time for which a process is kept that is one of so many.
     pub(crate) fn keeps(self, taken: usize) -> Duration {
         match self {
             Self::Auto if taken <= FEW => A_WHILE,

@@ -25,11 +25,11 @@ pub(crate) struct Feed {
     tx: mpsc::UnboundedSender<Line>,
 }
 
-/// What the loop works with: one process of a session.
+/// One process of a session, and the parts that its loop works with.
 pub(crate) struct Session<'a> {
     pub(crate) run: RunId,
     pub(crate) process: Identity,
-    /// How many messages it was sent.
+    /// The number of messages that were sent to it.
     pub(crate) sent: u16,
     /// The number of times that it was asked what the session has used.
     pub(crate) asked: u64,
@@ -41,25 +41,25 @@ pub(crate) struct Session<'a> {
     /// Closed when this process gets no further turn.
     pub(crate) stdin: Option<pipe::Sender>,
     pub(crate) host: RunHost,
-    /// What others ask; the program's own ear hears it too.
+    /// Requests to stop from outside; the process itself hears them too.
     pub(crate) stop: RunStop,
-    /// What we ask ourselves.
+    /// Requests to stop by this runtime.
     pub(crate) end: StopHandle,
     /// Between asking it to go and killing it.
     pub(crate) grace: Duration,
     pub(crate) options: &'a ClaudeOptions,
     pub(crate) parked: &'a KeptProcesses,
-    /// What outlives the process.
+    /// The state that outlives the process.
     pub(crate) thread: &'a mut Thread,
 }
 
-/// What a session is over all its processes.
+/// The state of a session over all its processes.
 pub(crate) struct Thread {
     pub(crate) talk: Talk,
     pub(crate) turns: Turns,
 }
 
-/// How it goes on after a turn.
+/// The continuation after a turn.
 enum Next {
     /// Not at all.
     End,

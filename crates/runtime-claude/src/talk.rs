@@ -1,4 +1,4 @@
-//! What is known of a session while it runs: a fold of its lines. Pure.
+//! The state of a session while it runs: a fold of its lines. Pure.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use crate::outcome::{self, Evidence};
 use crate::tools::OWN_SERVER;
 use crate::usage::Meter;
 
-/// What is known of a session.
+/// The state of a session.
 #[derive(Clone, Debug, Default)]
 pub struct Talk {
     meter: Meter,
     evidence: Evidence,
-    /// What it said last, which is not always its answer.
+    /// The last text, which is not always the answer.
     last_text: Option<String>,
-    /// Whether it came so far that it may have used something.
+    /// True if it came so far that it may have used something.
     began: bool,
-    /// Whether our own tools must be there.
+    /// True if our own tools must be there.
     needs_own_server: bool,
     /// The session's id, by which a further process goes on with it.
     session: Option<String>,
@@ -29,7 +29,7 @@ pub struct Talk {
     in_turn: bool,
     /// Messages that were sent and that no turn has answered.
     owed: BTreeSet<String>,
-    /// Whether the program tells which messages a turn answers.
+    /// True if the program tells which messages a turn answers.
     tells_messages: bool,
 }
 
@@ -68,7 +68,7 @@ impl Talk {
         Self { needs_own_server, ..Self::default() }
     }
 
-    /// Whether a turn has ever begun.
+    /// True if a turn has ever begun.
     pub fn began(&self) -> bool {
         self.began
     }
@@ -89,8 +89,8 @@ impl Talk {
         self.session.as_deref()
     }
 
-    /// Whether a message that is sent now goes into the turn that is under way, or follows it, and is answered for sure. A
-    /// program that does not tell what it answers cannot be trusted with one: nobody could say which result is the last.
+    /// True if a message that is sent now goes into the turn that is under way, or follows it, and is answered for sure. A
+    /// program that does not tell what it answers gets none: it would not be known which result is the last.
     pub fn takes_letters(&self) -> bool {
         self.in_turn && self.tells_messages
     }
@@ -101,7 +101,7 @@ impl Talk {
         self.begin_turn();
     }
 
-    /// Its process is gone, and another one goes on with the session.
+    /// Takes note that the process is gone and another one continues the session.
     pub fn goes_on(&mut self) {
         self.meter = self.meter.resume();
         self.evidence = Evidence { spoke: true, ..Evidence::default() };
@@ -123,7 +123,7 @@ impl Talk {
         self.evidence.interrupted
     }
 
-    /// It is being ended because it did not go by itself.
+    /// Takes note that the process is being ended because it did not exit by itself.
     pub fn lingers(&mut self) {
         self.evidence.lingered = true;
     }
@@ -169,7 +169,7 @@ impl Talk {
         }
     }
 
-    /// How the run came out, now that the process is gone.
+    /// Returns the result of the run, now that the process is gone.
     pub fn finish(mut self, ended: Ended, format: OutputFormat) -> Finished {
         if self.in_turn {
             // What ended an earlier turn is no evidence of this one.
@@ -193,7 +193,7 @@ impl Talk {
         Finished { reason, output, diagnostics, usage: Some(usage), cost: Some(cost), retry_after }
     }
 
-    /// How the run came out, where the process that was to go on could not be started.
+    /// Returns the result of the run, where the process that was to continue could not be started.
     pub fn broken_off(self, reason: Reason) -> Finished {
         let (usage, cost) = self.meter.finish(self.began, self.evidence.result.is_some());
         Finished { usage: Some(usage), cost: Some(cost), ..Finished::of(reason) }
@@ -308,7 +308,7 @@ fn is_success(result: &TurnResult) -> bool {
     result.subtype == "success" && !result.is_error
 }
 
-/// Whether it begins like an object or an array; a bare number or word stays text.
+/// True if it begins like an object or an array; a bare number or word stays text.
 fn opens_json(text: &str) -> bool {
     text.trim_start().starts_with(['{', '['])
 }

@@ -7,12 +7,12 @@ use offshoot_model::Rights;
 /// The name under which our own tools are attached.
 pub const OWN_SERVER: &str = "offshoot";
 
-/// What the program is told of its tools.
+/// The tools as the program is told of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tools {
     /// The only ones of its own that it offers to the model; none leaves it to the program.
     pub built_in: Option<BTreeSet<String>>,
-    /// Those that need no permission. In print mode nobody can give one.
+    /// The tools that need no permission. In print mode there is no user to give one.
     pub allowed: BTreeSet<String>,
     /// Never to be used.
     pub denied: BTreeSet<String>,
@@ -44,8 +44,8 @@ const VOCABULARY: &[(&str, &[&str])] = &[
 ];
 
 impl Tools {
-    /// What these rights mean. Tools that are granted by name need no permission; where everything is permitted because
-    /// nothing was said, the user's own settings decide what does.
+    /// Converts these rights. Tools that are granted by name need no permission; where everything is permitted because nothing
+    /// was said, the user's own settings decide what does.
     ///
     /// A right of the vocabulary that is denied is taken away by naming what is left: the program has more tools than one
     /// that can do the same, and gets new ones.
@@ -109,7 +109,7 @@ pub fn rights_of(tool: &str) -> Vec<String> {
     [Some(tool), word].into_iter().flatten().map(str::to_owned).collect()
 }
 
-/// Whether these rights permit anything of this server.
+/// True if these rights permit any tool of this server.
 pub(crate) fn permits_server(rights: &Rights, server: &str) -> bool {
     let whole = format!("mcp:{server}");
     let of_server = |right: &String| {

@@ -1,4 +1,4 @@
-//! What a session used, from what the program says. Pure.
+//! The usage of a session, from the lines of the program. Pure.
 //!
 //! The program's totals are cumulative over the turns of a session and include what it started itself, so the last one
 //! is taken and none is added. A result has one, and the program tells it at any moment when it is asked. Between two totals
@@ -32,7 +32,7 @@ pub struct Spent {
 /// The account of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meter {
-    /// What the run had used before this process, where it goes on with a session.
+    /// The usage of the run before this process, where it continues a session.
     before: Spent,
     /// The total with which this process began: that of the session, where the program keeps it. It was charged already.
     baseline: Spent,
@@ -40,7 +40,7 @@ pub struct Meter {
     last: Spent,
     /// Of calls since then.
     since: Tokens,
-    /// What the call that runs has read.
+    /// The tokens that the current call has read.
     call: Option<Tokens>,
     /// The totals that the last result did not have.
     missing: MissingTotals,
@@ -167,7 +167,7 @@ impl Meter {
         self.call = Some(read);
     }
 
-    /// It has ended.
+    /// A call has ended.
     pub fn call_ended(&mut self, output: Option<u64>) {
         if let Some(read) = self.call.take() {
             let written = Tokens { output: output.unwrap_or_default(), ..read };

@@ -1,4 +1,4 @@
-//! What the real program printed, recorded once, through the parser: one ending for each file.
+//! The recorded output of the real program, through the parser: one ending for each file.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -8,7 +8,7 @@ use offshoot_process::{Exit, Finished as Ended, Kept, Output as Stream};
 use offshoot_runtime::{Finished, Output, OutputFormat};
 use offshoot_runtime_claude::{Effect, Talk, parse_line};
 
-/// How the process ended in each recording.
+/// The exit code of the process in each recording.
 const RECORDED: &[(&str, i32)] = &[
     ("success", 0),
     ("tool_use", 0),

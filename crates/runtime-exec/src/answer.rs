@@ -48,7 +48,7 @@ fn cut_newline(path: &Path) -> io::Result<()> {
     if byte == *b"\n" { file.set_len(last) } else { Ok(()) }
 }
 
-/// Whether all of it is UTF-8, looked at block by block.
+/// True if all of it is UTF-8. It is read block by block.
 fn is_utf8(mut reader: impl Read) -> io::Result<bool> {
     let mut block = vec![0; 128 * 1024];
     let mut kept = 0;
@@ -80,7 +80,7 @@ fn is_json(path: &Path) -> io::Result<bool> {
     Ok(serde_json::from_reader::<_, IgnoredAny>(reader).is_ok())
 }
 
-/// Whether it begins like an object or an array; a bare number or word stays text.
+/// True if it begins like an object or an array; a bare number or word stays text.
 fn opens_json(text: &[u8]) -> bool {
     matches!(text.first(), Some(b'{' | b'['))
 }

@@ -30,7 +30,7 @@ pub const ALLOWED: &[&str] = &[
 /// Tasks up to this size are a variable too. One of 128 KiB would keep any program from starting.
 pub const TASK_VARIABLE_BYTES: usize = 32 * 1024;
 
-/// What of our own environment a program inherits.
+/// Returns the part of our own environment that a program inherits.
 pub(crate) fn inherited(all: Vec<Variable>, more: &[String]) -> Vec<Variable> {
     let patterns: Vec<&str> =
         ALLOWED.iter().copied().chain(more.iter().map(String::as_str)).collect();
@@ -45,7 +45,7 @@ pub(crate) fn chosen(inherited: &[Variable]) -> Vec<String> {
     chosen.filter_map(|(_, value)| value.to_str().map(str::to_owned)).collect()
 }
 
-/// What a program is told of itself. It informs; it grants nothing but the ticket.
+/// Returns the variables that tell a program of itself. They inform, and grant nothing but the ticket.
 pub(crate) fn own(launch: &Launch, task_file: &Path, offshoot: Option<&PathBuf>) -> Vec<Variable> {
     let mut variables: Vec<Variable> = vec![
         ("OFFSHOOT_SESSION_KEY".into(), launch.key.as_str().into()),

@@ -1,4 +1,4 @@
-//! What was found out for the last run is true for the next one too, as long as both were given the same thing.
+//! A cache of one entry: a fact about the last run holds for the next one, as long as both got the same input.
 
 use std::sync::{Arc, Mutex};
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::meter::Tokens;
 
-/// What one event says.
+/// The content of one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Chunk {
     /// A further bit of the answer.
@@ -24,9 +24,9 @@ pub struct Delta {
     pub text: String,
     /// Bits of calls of tools.
     pub calls: Vec<CallDelta>,
-    /// Why the answer ends here.
+    /// The reason why the answer ends here.
     pub finish: Option<String>,
-    /// What the call used.
+    /// The usage of the call.
     pub usage: Option<Tokens>,
     /// The service's words about the usage, where they cannot be right.
     pub odd_usage: Option<String>,
@@ -35,7 +35,7 @@ pub struct Delta {
 /// A bit of one call of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallDelta {
-    /// Which call of the answer. Some endpoints do not say, and some say 0 of each.
+    /// The index of the call within the answer. Some endpoints do not say, and some say 0 of each.
     pub index: Option<u64>,
     /// The call's name for its result; only in its first bit.
     pub id: Option<String>,
@@ -50,7 +50,7 @@ pub struct CallDelta {
 pub struct ServiceError {
     /// For people.
     pub message: String,
-    /// Its kind, in whatever words the service has for it: `insufficient_quota`, `model_not_found`.
+    /// The kinds of the error, in the words of the service: `insufficient_quota`, `model_not_found`.
     pub kinds: Vec<String>,
     /// The status, where the error carries one.
     pub status: Option<u16>,

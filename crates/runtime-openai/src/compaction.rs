@@ -1,4 +1,4 @@
-//! When a conversation is summed up, and how the model is asked to. Pure.
+//! The summaries of long conversations: when they are due, and how the model is asked for them. Pure.
 
 use serde::Deserialize;
 
@@ -15,11 +15,11 @@ pub struct Compaction {
     /// Past so many tokens a conversation is summed up before the model is asked again. None: never, unless the service
     /// says that it is too long.
     pub at_tokens: Option<u64>,
-    /// What the model is told beside the usual, when it is asked for a summary.
+    /// Further instructions for the model when it is asked for a summary.
     pub instructions: Option<String>,
 }
 
-/// When the next summary is due.
+/// The moment at which the next summary is due.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Due {
     limit: Option<u64>,
@@ -32,7 +32,7 @@ has been done and found out, every identifier, number and decision that still ma
 to do. Everything that you leave out is gone. Answer with these notes alone, and call no tools.";
 
 impl Compaction {
-    /// Whether conversations are summed up at all.
+    /// True if conversations are summed up at all.
     pub(crate) fn is_on(&self) -> bool {
         self.mode.as_deref() != Some("off")
     }
@@ -61,7 +61,7 @@ impl Due {
         Self { limit, next: limit.unwrap_or_default() }
     }
 
-    /// Whether a conversation of so many tokens is to be summed up.
+    /// True if a conversation of so many tokens is to be summed up.
     pub(crate) fn is_past(&self, tokens: u64) -> bool {
         self.limit.is_some() && tokens > self.next
     }

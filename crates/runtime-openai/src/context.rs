@@ -1,5 +1,5 @@
-//! What a run is given to read: in its prompt where it is short, else in parts, by a tool. Reads files; blocks, for as
-//! long as a short read takes.
+//! The input of a run: in its prompt where it is short, else in parts, by a tool. Reads files; blocks, for as long as a short
+//! read takes.
 
 use std::fmt::Write as _;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Where the service is, and the key to it. Pure.
+//! The endpoint of the service, and the key to it. Pure.
 
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -9,12 +9,12 @@ use reqwest::header::HeaderValue;
 
 use crate::OpenAiOptions;
 
-/// Where calls go.
+/// The address to which calls go.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint {
     /// For `POST`.
     pub(crate) chat: Url,
-    /// Whether it is on this machine.
+    /// True if it is on this machine.
     pub(crate) loopback: bool,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Key {
     text: String,
 }
 
-/// Why an endpoint cannot be called with these options.
+/// The reason why an endpoint cannot be called with these options.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
     /// The address is none.
@@ -33,10 +33,10 @@ pub enum EndpointError {
     Address {
         /// As it was given.
         url: String,
-        /// What is wrong with it.
+        /// The fault.
         message: String,
     },
-    /// Everybody on the way could read along.
+    /// The connection is not encrypted, so that others could read it.
     #[error("`{url}` is beyond this machine and not encrypted")]
     Plain {
         /// As it was given.
@@ -45,13 +45,13 @@ pub enum EndpointError {
     /// The key is not where it should be.
     #[error("the variable {variable}, which holds the key, is not set")]
     NoKey {
-        /// Where it should be.
+        /// The variable that should hold it.
         variable: String,
     },
-    /// What is there cannot be a key.
+    /// The value cannot be a key.
     #[error("what the variable {variable} holds cannot be a key")]
     BadKey {
-        /// Where it is.
+        /// The variable that holds it.
         variable: String,
     },
     /// The file of further certificates cannot be read.
@@ -59,19 +59,19 @@ pub enum EndpointError {
     Certificates {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         message: String,
     },
     /// The certificates of the system, for example, are not there.
     #[error("a connection cannot be prepared: {message}")]
     Client {
-        /// What is wrong.
+        /// The fault.
         message: String,
     },
 }
 
 impl EndpointError {
-    /// What can be done about it.
+    /// Returns advice on what to do next.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Address { .. } => "set baseUrl to something like http://127.0.0.1:11434/v1",
@@ -85,7 +85,7 @@ impl EndpointError {
 }
 
 impl Endpoint {
-    /// Where these options point to.
+    /// Returns the endpoint of these options.
     pub(crate) fn of(options: &OpenAiOptions) -> Result<Self, EndpointError> {
         let url = options.base_url.clone();
         let wrong = |message: String| EndpointError::Address { url: url.clone(), message };

@@ -11,17 +11,17 @@ use crate::reply::{Call, Reply};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
 pub enum Message {
-    /// What it is told of where it stands.
+    /// The system prompt.
     System {
         /// The text.
         content: Arc<str>,
     },
-    /// What it is asked.
+    /// A prompt.
     User {
         /// The text.
         content: Arc<str>,
     },
-    /// What it said, and which tools it called.
+    /// An answer of the model, and its calls of tools.
     Assistant {
         /// The text; null where it said nothing.
         content: Option<Arc<str>>,
@@ -29,7 +29,7 @@ pub enum Message {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<ToolCall>,
     },
-    /// What a tool answered.
+    /// The answer of a tool.
     Tool {
         /// Of which call.
         tool_call_id: Arc<str>,
@@ -56,11 +56,11 @@ struct Function {
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     messages: Vec<Message>,
-    /// Where the prompt of the turn that is under way stands.
+    /// The position of the prompt of the current turn.
     turn: usize,
-    /// That prompt, as it was before a summary was put behind it.
+    /// The text of that prompt, before a summary was put behind it.
     prompt: Arc<str>,
-    /// What the first so many messages take up, from the last answer that said so.
+    /// The tokens of the first so many messages, from the last answer that said so.
     counted: Option<(u64, usize)>,
 }
 
@@ -96,7 +96,7 @@ impl History {
         self.messages.push(Message::User { content: letter });
     }
 
-    /// What the model answered to all this.
+    /// Adds the answer of the model.
     pub(crate) fn answered(&mut self, reply: &Reply) {
         let content = (!reply.text.is_empty()).then(|| reply.text.as_str().into());
         let tool_calls = reply.calls.iter().map(ToolCall::of).collect();
@@ -105,21 +105,21 @@ impl History {
             reply.usage.map(|usage| (usage.context(), self.messages.len())).or(self.counted);
     }
 
-    /// What a tool answered.
+    /// Adds the answer of a tool.
     pub(crate) fn tool_answered(&mut self, call: &Call, answer: String) {
         let tool_call_id = call.id.as_str().into();
         self.messages.push(Message::Tool { tool_call_id, content: answer.into() });
     }
 
-    /// How many tokens it takes up: counted as far as the service did, else estimated.
+    /// Returns the number of tokens: counted as far as the service did, else estimated.
     pub(crate) fn tokens(&self) -> u64 {
         let (tokens, counted) = self.counted.unwrap_or_default();
         let bytes: u64 = self.messages[counted..].iter().map(Message::bytes).sum();
         tokens.saturating_add(bytes.div_ceil(BYTES_PER_TOKEN))
     }
 
-    /// What a summary would stand for: all that was said before the prompt that is still to be answered. Empty where
-    /// nothing was.
+    /// Returns the messages that a summary would replace: all before the prompt that is still to be answered. Empty where there
+    /// are none.
     pub(crate) fn to_sum_up(&self) -> &[Message] {
         let end = if self.is_unanswered() { self.turn } else { self.messages.len() };
         let past = &self.messages[..end];

@@ -1,4 +1,4 @@
-//! What a run used, from what the endpoint says of each call. Pure.
+//! The usage of a run, from the answers of the endpoint. Pure.
 
 use offshoot_model::{Cost, MicroUsd, TokenCount, Usage};
 use serde::Deserialize;
@@ -15,7 +15,7 @@ pub struct Tokens {
     pub cache_read: u64,
 }
 
-/// What tokens of a model cost.
+/// The price of a model's tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Price {
@@ -28,14 +28,14 @@ pub struct Price {
     pub cache_read_per_million: Option<MicroUsd>,
 }
 
-/// What is known of the price of a run's calls.
+/// The knowledge of the price of a run's calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pricing {
-    /// They cost nothing.
+    /// Calls cost nothing.
     Free,
     /// So much.
     Known(Price),
-    /// Nobody said.
+    /// The price is not known.
     Unknown,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Meter {
     pricing: Pricing,
     usage: Usage,
     cost: Cost,
-    /// Whether a call has been asked for and not been accounted for.
+    /// True if a call has been asked for and not been accounted for.
     open: bool,
 }
 
@@ -62,7 +62,7 @@ impl Tokens {
         })
     }
 
-    /// What the conversation takes up after this call.
+    /// Returns the tokens of the conversation after this call.
     pub(crate) fn context(self) -> u64 {
         self.input.saturating_add(self.cache_read).saturating_add(self.output)
     }
@@ -133,7 +133,7 @@ impl Meter {
         self.open = true;
     }
 
-    /// It was refused before the model saw it.
+    /// The call was refused before the model saw it.
     pub(crate) fn call_refused(&mut self) {
         self.open = false;
     }
@@ -162,7 +162,7 @@ impl Meter {
     }
 }
 
-/// What two calls of one run cost: it is one run that nobody can price, however many calls of it.
+/// Adds the costs of two calls of one run: unknown costs count as one run, however many calls they are of.
 fn plus(one: Cost, other: Cost) -> Cost {
     let both = one + other;
     Cost { unknown_runs: both.unknown_runs.min(1), ..both }

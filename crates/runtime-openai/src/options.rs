@@ -1,4 +1,4 @@
-//! How an endpoint is called: what holds for all its runs.
+//! The options of an endpoint: those that hold for all its runs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::meter::Pricing;
 use crate::{Compaction, Price, Pruning, Retries};
 
-/// What holds for all runs. From configuration: `runtimes.openai.options`.
+/// The options that hold for all runs. From configuration: `runtimes.openai.options`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct OpenAiOptions {
@@ -24,13 +24,13 @@ pub struct OpenAiOptions {
     pub fallback_models: Vec<String>,
     /// Further fields of each request, such as `temperature` or `max_tokens`.
     pub request: Map<String, Value>,
-    /// Whether the endpoint may be asked to say what was used; some refuse a request that does.
+    /// True if the endpoint may be asked for the usage; some refuse a request that does.
     pub ask_usage: bool,
-    /// Whether an endpoint beyond this machine may be called without encryption.
+    /// True if an endpoint beyond this machine may be called without encryption.
     pub plain_http: bool,
     /// A file of certificates in PEM that are trusted beside those of the system.
     pub certificates: Option<PathBuf>,
-    /// How often and when a call is tried again.
+    /// The number and times of repeated calls.
     pub retries: Retries,
     /// To connect, in seconds.
     pub connect_seconds: u64,
@@ -43,19 +43,19 @@ pub struct OpenAiOptions {
     pub inline_bytes: u64,
     /// Of the result of a child, at most so many bytes are told to the model: its beginning and its end.
     pub result_bytes: usize,
-    /// Whether its runs cost anything.
+    /// The cost of its runs.
     pub cost: CostOption,
     /// Prices by model, for estimates.
     pub prices: BTreeMap<String, Price>,
-    /// When and how a long conversation is summed up.
+    /// The settings by which long conversations are summed up.
     pub compaction: Compaction,
-    /// What is left out of old results of tools.
+    /// The part of old tool results that is left out.
     pub context_pruning: Pruning,
     /// Agents with other settings than these, by id.
     pub agents: BTreeMap<String, AgentOptions>,
 }
 
-/// What one agent has of its own.
+/// The options of one agent.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct AgentOptions {
@@ -67,13 +67,13 @@ pub struct AgentOptions {
     pub context_pruning: Option<Pruning>,
 }
 
-/// Whether runs cost anything.
+/// The cost of runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CostOption {
     /// No: a model on a machine of one's own.
     None,
-    /// What the prices say, and nobody knows where they say nothing.
+    /// The cost follows from the prices, and is unknown where there is none.
     #[default]
     Unknown,
 }
@@ -112,7 +112,7 @@ impl OpenAiOptions {
         own.unwrap_or(&self.fallback_models)
     }
 
-    /// What is known of the price of a model.
+    /// Returns the price of a model.
     pub(crate) fn pricing(&self, model: &str) -> Pricing {
         match (self.cost, self.prices.get(model)) {
             (CostOption::None, _) => Pricing::Free,
@@ -121,13 +121,13 @@ impl OpenAiOptions {
         }
     }
 
-    /// How an agent's conversation is summed up.
+    /// Returns the settings by which an agent's conversation is summed up.
     pub(crate) fn compaction(&self, agent: &AgentId) -> &Compaction {
         let own = self.agents.get(agent.as_str()).and_then(|agent| agent.compaction.as_ref());
         own.unwrap_or(&self.compaction)
     }
 
-    /// What is left out of an agent's conversation.
+    /// Returns the part that is left out of an agent's conversation.
     pub(crate) fn pruning(&self, agent: &AgentId) -> &Pruning {
         let own = self.agents.get(agent.as_str()).and_then(|agent| agent.context_pruning.as_ref());
         own.unwrap_or(&self.context_pruning)

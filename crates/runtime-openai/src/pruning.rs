@@ -16,11 +16,11 @@ pub struct Pruning {
     pub mode: Option<String>,
     /// Results behind the last so many answers of the model stay whole.
     pub keep_last_assistants: usize,
-    /// What is cut out of the middle.
+    /// The part that is cut out of the middle.
     pub soft_trim: SoftTrim,
 }
 
-/// Which results are cut, and what stays of them, in characters.
+/// The results that are cut, and the part of them that stays, in characters.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SoftTrim {

@@ -7,13 +7,13 @@ use crate::meter::Tokens;
 /// An answer, as far as it has come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
-    /// What it says.
+    /// The text of the answer.
     pub text: String,
     /// Tools that it calls, in its order.
     pub calls: Vec<Call>,
-    /// Why it ended, in the endpoint's words; none while it goes on.
+    /// The reason why it ended, in the endpoint's words; none while it continues.
     pub finish: Option<String>,
-    /// What the call used, where the endpoint says so.
+    /// The usage of the call, where the endpoint reports it.
     pub usage: Option<Tokens>,
 }
 
@@ -192,7 +192,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever an endpoint sends: no bit of it is lost, and none of it is a bug here.
+        /// Property: whatever an endpoint sends, no part of it is lost, and none of it makes the parser panic.
         #[test]
         fn bits_in_any_order_are_put_together(
             bits in prop::collection::vec(

@@ -1,11 +1,11 @@
-//! When to call again. Pure.
+//! The times at which a call is repeated. Pure.
 
 use std::time::Duration;
 
 use jiff::fmt::rfc2822;
 use serde::Deserialize;
 
-/// How often a call is tried again that may end otherwise, and when.
+/// The number of repetitions of a call that may end otherwise, and their times.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Retries {
@@ -25,8 +25,8 @@ impl Default for Retries {
 }
 
 impl Retries {
-    /// How long to wait before the attempt after the `failed`-th, which failed and may end otherwise; none where it was
-    /// the last. `after` is what the service asked for, `chance` a number from 0 to 1.
+    /// Returns the wait before the attempt after the `failed`-th, which failed and may end otherwise; none where it was the last.
+    /// `after` is the wait that the service asked for, `chance` a number from 0 to 1.
     ///
     /// Up to a fifth is added by chance, so that runs that were refused together do not come back together.
     pub fn wait(&self, failed: u32, after: Option<Duration>, chance: f64) -> Option<Duration> {
@@ -40,7 +40,7 @@ impl Retries {
     }
 }
 
-/// What a service says about coming again: `header` looks one up by its name.
+/// Returns the wait that a service asks for: `header` looks one up by its name.
 ///
 /// A date is read against the service's own clock, which stands in the same answer.
 pub fn after<'h>(header: impl Fn(&str) -> Option<&'h str>) -> Option<Duration> {

@@ -32,7 +32,7 @@ pub struct OpenAiRuntime {
 struct Inner {
     name: String,
     options: OpenAiOptions,
-    /// What is wrong with the options is told by each run, and before by whoever checks.
+    /// The service, or the fault in the options, which each run reports, and each check before.
     service: Result<Service, EndpointError>,
     pressure: Pressure,
 }
@@ -126,7 +126,7 @@ impl Runtime for OpenAiRuntime {
     }
 }
 
-/// What does not change from one request of a run to the next.
+/// Returns the fields that do not change from one request of a run to the next.
 fn fields(options: &OpenAiOptions, model: &str, thinking: Option<&str>) -> Map<String, Value> {
     let mut fields = options.request.clone();
     fields.insert("model".to_owned(), model.into());

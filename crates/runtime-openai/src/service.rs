@@ -38,7 +38,7 @@ pub(crate) struct Answer<'s> {
     /// None once the answer is over.
     events: Option<Events>,
     ready: VecDeque<String>,
-    /// Whether it comes as events; otherwise it is one value.
+    /// True if the answer comes as events; otherwise it is one value.
     streams: bool,
     /// Of what does not call itself a stream and has no event so far: its beginning.
     strange: Option<Vec<u8>>,

@@ -45,7 +45,7 @@ impl Events {
         Ok(events)
     }
 
-    /// What stands there when the stream is over: an event without its empty line. It may be cut.
+    /// Returns the rest when the stream is over: an event without its empty line. It may be cut.
     pub fn finish(mut self) -> Option<String> {
         if !self.line.is_empty() {
             self.end_line();

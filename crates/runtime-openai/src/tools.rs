@@ -7,13 +7,13 @@ use offshoot_runtime::{WaitAnswer, WaitFor, WaitMode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// What a call asks for.
+/// The call of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Tool {
     /// A child.
     Spawn {
         request: Box<SpawnRequest>,
-        /// Whether its result is the answer.
+        /// True if its result is the answer.
         wait: bool,
     },
     /// Results of children.
@@ -51,7 +51,7 @@ struct Wait {
     timeout_seconds: Option<u64>,
 }
 
-/// What children came to, as the model is told.
+/// The results of children, as the model reads them.
 #[derive(Serialize)]
 struct Waited {
     status: &'static str,
@@ -59,7 +59,7 @@ struct Waited {
     pending: Vec<RunId>,
 }
 
-/// What became of one child so far.
+/// The state of one child so far.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Spawned {
@@ -115,7 +115,7 @@ pub(crate) fn offer(may_spawn: bool, may_read: bool) -> Vec<Value> {
     tools
 }
 
-/// What a call asks for; a refusal where it is wrong in itself.
+/// Parses a call; refuses one that is wrong in itself.
 pub(crate) fn parse(name: &str, arguments: &str) -> Result<Tool, Refusal> {
     match name {
         "sessions_spawn" => {

@@ -20,20 +20,20 @@ use crate::{
 /// A broken promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which promise.
+    /// The rule that was broken.
     pub rule: &'static str,
-    /// What happened instead.
+    /// The behaviour that was found instead.
     pub found: String,
 }
 
-/// How a check goes on.
+/// The course of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
     /// A trial begins that can break this rule first. A runtime that ends the process has broken it.
     Trying(&'static str),
     /// The rule holds.
     Kept(&'static str),
-    /// It does not.
+    /// The rule is broken.
     Broken(Violation),
 }
 
@@ -74,7 +74,7 @@ pub async fn check_each(
 
 /// Enough for a slow machine and a slow model.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long a run has for hearing a request before a firmer one, and for what it was just telling when it was dropped.
+/// The time that a run has for hearing a request before a firmer one, and for what it was just telling when it was dropped.
 const MOMENT: Duration = Duration::from_millis(50);
 /// Between a soft request to stop and the end by force.
 const GRACE: Duration = Duration::from_millis(200);
@@ -247,7 +247,7 @@ fn shrank(events: &[RunEvent], finished: Option<&Finished>) -> Option<String> {
     None
 }
 
-/// What is told of the rules.
+/// The listener for the results of the rules.
 struct Notes<'a> {
     /// No run takes longer to start, to answer, to end once it was asked to, or to let go of its host.
     patience: Duration,
@@ -297,12 +297,12 @@ impl Attempt {
     }
 }
 
-/// What became known of a run.
+/// The observations of a run.
 #[derive(Default)]
 struct Observed {
     told: Mutex<Reports>,
     started: Notify,
-    /// It holds its host no longer, so nothing more can be told.
+    /// The run holds its host no longer, so nothing more can be told.
     gone: Notify,
 }
 
@@ -322,7 +322,7 @@ impl Observed {
 /// The host of the run.
 struct ContractHost {
     heard: Arc<Observed>,
-    /// Where the letter is put; none where the run is not told to go on.
+    /// The box in which the message is put; none where the run is not told to go on.
     letters: Option<LetterBox>,
 }
 

@@ -13,7 +13,7 @@ type Source = Arc<dyn Fn() -> Duration + Send + Sync>;
 
 #[derive(Clone, Default)]
 struct Sources {
-    /// What earlier processes have used.
+    /// The time that earlier processes have used.
     earlier: Duration,
     now: Option<Source>,
 }
@@ -27,14 +27,14 @@ impl CpuMeter {
         *sources = Sources { earlier, now: Some(Arc::new(process)) };
     }
 
-    /// What was used until now; none where there is nothing to measure. It may block for some milliseconds.
+    /// Returns the time used until now; none where there is nothing to measure. It may block for some milliseconds.
     pub fn read(&self) -> Option<Duration> {
         // Not under the lock: it reads files.
         let Sources { earlier, now } = self.sources();
         Some(earlier + now?())
     }
 
-    /// Whether there is anything to measure.
+    /// True if there is nothing to measure.
     pub fn is_empty(&self) -> bool {
         self.sources().now.is_none()
     }

@@ -1,4 +1,4 @@
-//! How a run came back from its runtime, before its output is stored.
+//! The end of a run as its runtime returns it, before its output is stored.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,22 +9,22 @@ use offshoot_model::{Cost, JsonText, Reason, Usage, ValueKind};
 /// The one result of a run. By now everything it started is gone.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// Why it is over.
+    /// The reason of the end.
     pub reason: Reason,
-    /// What it answered or printed.
+    /// The answer or output of the run.
     pub output: Output,
     /// The last lines of what it said beside its answer.
     pub diagnostics: Option<String>,
-    /// What it used in all. Where this is none, what the run told last holds: exactly where it completed, and as a lower
+    /// The usage of the whole run. Where this is none, what the run told last holds: exactly where it completed, and as a lower
     /// bound where it was cut off. What was never told is unknown, unless the runtime costs nothing.
     pub usage: Option<Usage>,
-    /// What it cost in all; none as above.
+    /// The cost of the whole run; none as above.
     pub cost: Option<Cost>,
-    /// When whoever refused it wants to be asked again, counted from now. An attempt after a fault waits as long.
+    /// The time after which a service that refused wants to be asked again, from now. An attempt after a fault waits as long.
     pub retry_after: Option<Duration>,
 }
 
-/// What an agent answered, as its runtime has it.
+/// The answer of an agent, as its runtime has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Nothing at all.
@@ -39,7 +39,7 @@ pub enum Output {
     File {
         /// In the data folder's spool.
         path: PathBuf,
-        /// What it holds: text, JSON that answers, or bytes.
+        /// The kind of the content: text, JSON that answers, or bytes.
         kind: ValueKind,
     },
 }

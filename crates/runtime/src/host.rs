@@ -12,27 +12,27 @@ use crate::Ruling;
 /// One thing a run tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunEvent {
-    /// It runs; with the process, where there is one.
+    /// The run has started; with the process, where there is one.
     Started(Option<ProcessIdentity>),
     /// A line for people. May be dropped where nobody keeps up.
     Progress(Arc<str>),
     /// A process that had left its run was ended, because this run was the last that lived.
     StrayEnded {
-        /// Its number.
+        /// The process id.
         pid: u32,
-        /// Its name.
+        /// The name of the process.
         name: Arc<str>,
     },
-    /// What it has used so far. Cumulative.
+    /// The usage so far. Cumulative.
     Used {
-        /// Tokens.
+        /// The tokens used.
         usage: Usage,
-        /// Money.
+        /// The money spent.
         cost: Cost,
     },
 }
 
-/// Which runs to wait for.
+/// The runs to wait for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WaitFor {
     /// Runs of the caller's own subtree; empty means all its children so far.
@@ -53,16 +53,16 @@ pub enum WaitMode {
     Any,
 }
 
-/// What a wait brings. Asking again brings the same.
+/// The answer of a wait. Asking again brings the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WaitAnswer {
-    /// Those that have ended, in the order asked.
+    /// The runs that have ended, in the order asked.
     pub ended: Vec<Envelope>,
-    /// Those that have not.
+    /// The runs that have not ended.
     pub pending: Vec<RunId>,
 }
 
-/// What the engine does for a running agent. The caller is known from the host itself: one per run.
+/// The services of the engine for a running agent. The caller is known from the host itself: one per run.
 pub trait Host: Send + Sync {
     /// One event, in order. Called in the run's own task: it must not block.
     fn hear(&self, event: RunEvent);
@@ -144,7 +144,8 @@ impl RunHost {
         self.0.wait(wait).await
     }
 
-    /// What [`Turns::ended`](crate::Turns::ended) asks, which keeps the count; for whoever carries a run elsewhere.
+    /// The request of [`Turns::ended`](crate::Turns::ended), which keeps the count; for code that passes on the requests of a
+    /// run.
     pub async fn turn_ended(&self, answer: Option<Arc<str>>, letters_taken: u32) -> Ruling {
         self.0.turn_ended(answer, letters_taken).await
     }

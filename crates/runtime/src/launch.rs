@@ -11,33 +11,33 @@ use offshoot_model::{AgentId, Grant, InputRange, RootId, RunId, SessionKey, Vari
 pub struct Launch {
     /// The run.
     pub run: RunId,
-    /// Its tree.
+    /// The tree of the run.
     pub root: RootId,
-    /// Its address.
+    /// The session key.
     pub key: SessionKey,
     /// The agent.
     pub agent: AgentId,
     /// Levels below the root.
     pub depth: u32,
-    /// What it is to do.
+    /// The task of the run.
     pub task: Arc<str>,
     /// Values it may read.
     pub context: Vec<ContextFile>,
     /// A JSON file that lists these values, name → path, size, type; none where there are none.
     pub context_manifest: Option<PathBuf>,
-    /// What a command gets on standard input.
+    /// The standard input of a command.
     pub input: Input,
     /// For runtimes that start a program of somebody's choosing: first the program.
     pub command: Option<Arc<[String]>>,
     /// Exit codes that mean success; empty means 0 alone.
     pub ok_exit: Arc<[i32]>,
-    /// How standard output is to be read.
+    /// The format of standard output.
     pub output: OutputFormat,
-    /// Where it works.
+    /// The folder in which the run works.
     pub working_folder: Arc<PathBuf>,
     /// A folder of its own, for its task file and context. Made by whoever first writes into it.
     pub run_folder: PathBuf,
-    /// Where output goes that does not fit in memory.
+    /// The folder for output that does not fit in memory.
     pub spool_folder: Arc<PathBuf>,
     /// The model, where one was chosen.
     pub model: Option<Arc<str>>,
@@ -47,7 +47,7 @@ pub struct Launch {
     pub system_prompt: Option<Arc<str>>,
     /// The terms.
     pub grant: Arc<Grant>,
-    /// Whether the run was interrupted and goes on where it was, for a runtime that can.
+    /// True if the run was interrupted and continues, for a runtime that can.
     pub continues: bool,
     /// The way to its supervisor; none where nothing listens.
     pub pass: Option<Pass>,
@@ -84,7 +84,7 @@ impl Launch {
         }
     }
 
-    /// Whether the terms leave any room for a child. Admission has the last word: this says whether to offer the means.
+    /// True if the terms allow a child. Admission has the last word: this says whether to offer the means.
     pub fn may_spawn(&self) -> bool {
         let Grant { may_spawn, max_depth, tools, .. } = &*self.grant;
         *may_spawn && self.depth < *max_depth && tools.permits("spawn")
@@ -102,7 +102,7 @@ pub struct ContextFile {
     pub value: VariableRef,
 }
 
-/// What comes in on standard input.
+/// The source of standard input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
     /// The task, byte for byte, then the context blocks.
@@ -110,11 +110,11 @@ pub enum Input {
     /// A piece of a file. The task travels in the environment. The path is for opening and no name for people: the engine holds
     /// the file open until the run is over, and names its descriptor below `/proc`, so that no agent can replace it.
     Piece(InputRange),
-    /// Nothing.
+    /// No input.
     Empty,
 }
 
-/// How a command's output is to be read.
+/// The format of a command's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OutputFormat {
     /// As text.

@@ -66,24 +66,24 @@ use std::collections::BTreeSet;
 
 use futures_util::future::BoxFuture;
 
-/// Whatever runs an agent. Object safe: the engine holds `Arc<dyn Runtime>` and knows no vendor.
+/// A way to run agents. Object safe: the engine holds `Arc<dyn Runtime>` and knows no vendor.
 pub trait Runtime: Send + Sync + 'static {
     /// The name by which configuration and records know it.
     fn name(&self) -> &str;
 
-    /// What it can and cannot do; asked at admission, so it must not change during a tree.
+    /// Returns the abilities of the runtime; asked at admission, so they must not change during a tree.
     fn abilities(&self) -> Abilities;
 
     /// Starts one run. Returns at once; the work happens in the future.
     fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished>;
 }
 
-/// What a running agent is given besides its launch.
+/// The context of a running agent, besides its launch.
 #[derive(Debug)]
 pub struct RunContext {
-    /// Whom it tells how it goes, and asks for children.
+    /// The host, which takes reports and requests for children.
     pub host: RunHost,
-    /// Where requests to stop come from.
+    /// The source of requests to stop.
     pub stop: StopSignal,
     /// Letters to it, and its turns after the first.
     pub turns: Turns,
@@ -102,20 +102,20 @@ impl RunContext {
     }
 }
 
-/// What a runtime can do.
+/// The abilities of a runtime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Abilities {
-    /// What is known of a run's cost.
+    /// The knowledge of a run's cost.
     pub cost: CostKnowledge,
-    /// Whether it can take a further turn after it has answered.
+    /// True if it can take a further turn after it has answered.
     pub turns: bool,
-    /// Whether an interrupted run can be continued rather than run again.
+    /// True if an interrupted run can be continued rather than run again.
     pub resumes: bool,
     /// The rights it can take away; `None` where it can take away any.
     pub enforces: Option<BTreeSet<String>>,
 }
 
-/// What is known of the cost of a run.
+/// The knowledge of the cost of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostKnowledge {
     /// Costs nothing: an operator's command.
@@ -124,12 +124,12 @@ pub enum CostKnowledge {
     Reported,
     /// Not reported, but the runtime holds it under a bound we give.
     Bounded,
-    /// Nobody knows.
+    /// The cost is not known.
     Unknown,
 }
 
 impl Abilities {
-    /// Those of an ordinary command: costs nothing, one turn, no rights it could be denied.
+    /// The abilities of an ordinary command: costs nothing, one turn, no rights it could be denied.
     pub fn of_a_command() -> Self {
         Self {
             cost: CostKnowledge::None,

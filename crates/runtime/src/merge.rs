@@ -47,36 +47,36 @@ pub trait MergeJob: Send {
 pub struct MergeInput {
     /// The name of the piece.
     pub key: Arc<str>,
-    /// How its run ended. Where it did not complete, the value is its envelope.
+    /// The status in which the run ended. Where it did not complete, the value is its envelope.
     pub status: RunStatus,
-    /// What it answered.
+    /// The answer of the run.
     pub value: MergeValue,
 }
 
-/// What a piece answered.
+/// The answer of a piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MergeValue {
-    /// Text.
+    /// A text.
     Text(Arc<str>),
-    /// JSON.
+    /// A JSON value.
     Json(JsonText),
     /// In a file, for reading only: too large to be handed over, or no text.
     File {
-        /// Absolute.
+        /// The absolute path.
         path: PathBuf,
-        /// What it holds.
+        /// The kind of the content.
         kind: ValueKind,
         /// In bytes.
         size: u64,
     },
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergeFault {
     /// Lower case, names the thing, without a stop.
     pub message: String,
-    /// Whether it panicked, which says that it is broken and not that the results are wrong.
+    /// True if the merge panicked, which says that it is broken and not that the results are wrong.
     pub panicked: bool,
 }
 

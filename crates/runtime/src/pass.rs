@@ -1,4 +1,4 @@
-//! What lets a running agent ask its supervisor for something.
+//! The pass with which a running agent asks its supervisor.
 
 use std::fmt;
 use std::path::PathBuf;

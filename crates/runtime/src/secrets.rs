@@ -1,4 +1,4 @@
-//! What must not stand in what is recorded about a run.
+//! Values that must not be recorded.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 #[derive(Clone, Default)]
 pub struct Secrets(Arc<[String]>);
 
-/// What stands in for them.
+/// The text that replaces a secret.
 const STAND_IN: &str = "[redacted]";
 
 /// A shorter text is no secret: it would be found in half of all words.
@@ -27,7 +27,7 @@ const SHORTEST: usize = 8;
 const PART: usize = 4;
 
 impl Secrets {
-    /// These, but for those that are too short to be any.
+    /// The secrets among these: those that are not too short.
     pub fn new(texts: impl IntoIterator<Item = String>) -> Self {
         let mut secrets: Vec<String> =
             texts.into_iter().filter(|text| text.len() >= SHORTEST).collect();
@@ -60,7 +60,7 @@ impl Secrets {
     }
 }
 
-/// How long a part of a secret may be, the longest first.
+/// Returns the lengths of the parts of a secret that are looked for, the longest first.
 fn parts(secret: &str) -> impl Iterator<Item = usize> {
     (PART..secret.len()).rev().filter(|at| secret.is_char_boundary(*at))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-/// How to stop.
+/// The ways to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stop {
     /// Ask, wait for so long, then kill.
@@ -26,7 +26,7 @@ pub struct StopHandle(Arc<Request>);
 #[derive(Clone, Debug)]
 pub struct StopSignal {
     request: Arc<Request>,
-    /// What this clone has heard last.
+    /// The last request that this clone has heard.
     heard: u64,
 }
 

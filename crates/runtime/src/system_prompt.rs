@@ -1,4 +1,4 @@
-//! What an agent is told of where it stands. Pure.
+//! The system prompt that tells an agent its position in the tree. Pure.
 
 use std::fmt::Write;
 
@@ -104,7 +104,7 @@ mod tests {
         }
     }
 
-    /// What is said behind the words for every child.
+    /// Checks the text behind the words for every child.
     fn check(depth: u32, may_spawn: bool, budget: BudgetGrant, expected: Option<&str>) {
         let text = system_prompt(&launch(depth, budget), may_spawn);
         let text = text.map(|text| text.replace(CHILD, "CHILD").replace("\n\n", "\n"));

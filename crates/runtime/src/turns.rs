@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 use crate::RunHost;
 
-/// How a run goes on after a turn.
+/// The continuation of a run after a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NextTurn {
     /// Not at all: its last answer is the answer of the run.
@@ -16,10 +16,10 @@ pub enum NextTurn {
     Go(String),
 }
 
-/// What the engine rules when a turn is over.
+/// The ruling of the engine when a turn is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ruling {
-    /// Nobody has more to say.
+    /// No further turn follows.
     End,
     /// The results that came of its children, if any. Letters may have come as well.
     Go(Option<String>),
@@ -30,11 +30,11 @@ pub enum Ruling {
 pub struct Turns {
     host: RunHost,
     letters: LetterBox,
-    /// How many letters were taken, which tells the engine whether one is still on its way.
+    /// The number of messages that were taken, which tells the engine whether one is still on its way.
     taken: u32,
 }
 
-/// Where letters to a run are put. Cheap to clone.
+/// The box for messages to a run. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct LetterBox(Arc<Letters>);
 

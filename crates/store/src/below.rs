@@ -269,7 +269,7 @@ impl Below {
 }
 
 impl NewFile {
-    /// Its content.
+    /// Returns the open file.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
@@ -313,7 +313,7 @@ impl There {
         FileType::from_raw_mode(self.0.st_mode) == FileType::Directory
     }
 
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     pub(crate) fn length(&self) -> u64 {
         self.0.st_size.try_into().unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with a record, and what to do about it.
+//! The errors of a record, with advice on what to do next.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,22 +21,22 @@ pub enum StoreError {
     /// A file or folder could not be read, written or made.
     #[error("cannot {doing} `{}`", path.display())]
     Io {
-        /// What was tried: a verb.
+        /// The verb of what was tried.
         doing: &'static str,
         /// On what.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: Arc<io::Error>,
     },
     /// The database answered with an error; what was to be written was rolled back.
     #[error("cannot {doing} the record `{}`", path.display())]
     Database {
-        /// What was tried: a verb.
+        /// The verb of what was tried.
         doing: &'static str,
         /// The database file.
         path: PathBuf,
-        /// What SQLite said.
+        /// The error of SQLite.
         #[source]
         source: Arc<rusqlite::Error>,
     },
@@ -45,9 +45,9 @@ pub enum StoreError {
     NewerVersion {
         /// The database file.
         path: PathBuf,
-        /// Its version.
+        /// The version that was found.
         found: u32,
-        /// Ours.
+        /// The newest version that this program knows.
         known: u32,
     },
     /// The file of the record is empty, and what stands beside it shows that it was not: it was cut off.
@@ -61,7 +61,7 @@ pub enum StoreError {
     Removed {
         /// The database file.
         path: PathBuf,
-        /// What was written after it.
+        /// The file that was written after it.
         witness: PathBuf,
     },
     /// The database is not the one that was here.
@@ -88,7 +88,7 @@ pub enum StoreError {
     /// the same tree. Nothing of the call was recorded.
     #[error("the record of tree {root} ends at event {last}, and event {seq} cannot follow it")]
     Broken {
-        /// Whose record.
+        /// The tree of the record.
         root: RootId,
         /// The last recorded event; 0 where there is none.
         last: u64,
@@ -98,29 +98,29 @@ pub enum StoreError {
     /// An event has no JSON form.
     #[error("event {seq} of tree {root} cannot be written down")]
     Unrecordable {
-        /// Whose.
+        /// The tree of the record.
         root: RootId,
-        /// Which.
+        /// The number of the event.
         seq: u64,
-        /// Why.
+        /// The cause.
         #[source]
         source: Arc<serde_json::Error>,
     },
-    /// What is recorded is no event this program knows.
+    /// The recorded event is none that this program knows.
     #[error("event {seq} of tree {root} cannot be read")]
     Unreadable {
-        /// Whose.
+        /// The tree of the record.
         root: RootId,
-        /// Which.
+        /// The number of the event.
         seq: u64,
-        /// Why.
+        /// The cause.
         #[source]
         source: Arc<dyn std::error::Error + Send + Sync>,
     },
     /// The hash chain of a tree's record does not hold.
     #[error("event {seq} of tree {root} is not what was recorded")]
     Tampered {
-        /// Whose.
+        /// The tree of the record.
         root: RootId,
         /// The first event that does not fit.
         seq: u64,
@@ -128,16 +128,16 @@ pub enum StoreError {
     /// More events wait for the disk than memory should hold.
     #[error("{waiting} events wait to be written, and no more are taken")]
     Overloaded {
-        /// How many wait.
+        /// The number of requests that wait.
         waiting: usize,
     },
     /// The store is being closed, or its writer has died.
     #[error("the record is closed")]
     Closed,
-    /// Somebody holds this tree.
+    /// Another process holds this tree.
     #[error("tree {root} is held by {}", holder(*pid))]
     Held {
-        /// Which tree.
+        /// The tree that is held.
         root: RootId,
         /// By which process, where it has said so already.
         pid: Option<u32>,
@@ -165,7 +165,7 @@ pub enum StoreError {
     /// A name of a context variable that is longer than a name may be.
     #[error("a variable's name of {length} characters is too long")]
     NameTooLong {
-        /// Its length in characters.
+        /// The length in characters.
         length: usize,
     },
     /// A path that has to be written into JSON is no UTF-8.
@@ -177,7 +177,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// What somebody can do about it.
+    /// Returns advice on what to do next.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             _ if self.is_full() => {
@@ -214,7 +214,7 @@ impl StoreError {
         }
     }
 
-    /// Whether the disk, or a quota on it, is full.
+    /// True if the disk, or a quota on it, is full.
     pub fn is_full(&self) -> bool {
         match self {
             Self::Io { source, .. } => {
@@ -230,7 +230,7 @@ impl StoreError {
         }
     }
 
-    /// Whether we may not write there.
+    /// True if this process may not write there.
     pub fn is_read_only(&self) -> bool {
         match self {
             Self::Io { source, .. } => matches!(
@@ -252,7 +252,7 @@ impl StoreError {
         of_the_disk && !self.is_damaged()
     }
 
-    /// Whether what is stored is not what was written.
+    /// True if the stored bytes are not those that were written.
     pub fn is_damaged(&self) -> bool {
         match self {
             Self::Database { source, .. } => matches!(

@@ -72,7 +72,7 @@ const LOCKS: &str = "locks";
 #[derive(Clone)]
 pub struct DataFolder {
     below: Below,
-    /// Whether files can share their blocks here, as far as has been tried.
+    /// True if files can share their blocks here, as far as has been tried.
     clones: Arc<AtomicBool>,
     /// True if other users can read what is recorded here.
     is_exposed: Arc<AtomicBool>,
@@ -210,7 +210,7 @@ impl DataFolder {
         }
     }
 
-    /// Where output goes that does not fit in memory.
+    /// Returns the folder for output that does not fit in memory.
     pub fn spool_folder(&self) -> PathBuf {
         self.path().join(SPOOL)
     }
@@ -275,7 +275,7 @@ impl DataFolder {
         Watch::new(self.path().to_owned(), lock)
     }
 
-    /// Whether nothing can be written here: by its mode, or because the whole file system is mounted that way.
+    /// True if nothing can be written here: by its mode, or because the whole file system is mounted that way.
     pub(crate) fn is_read_only(&self) -> bool {
         use rustix::io::Errno;
         let may = rustix::fs::access(self.path(), rustix::fs::Access::WRITE_OK);

@@ -41,7 +41,7 @@ struct Record {
     runs: BTreeMap<(RunId, RootId), Milestones>,
 }
 
-/// Where the events stand that say most about a run: positions in its tree's list.
+/// The positions, in its tree's list, of the events that say most about a run.
 #[derive(Debug, Default)]
 struct Milestones {
     admitted: Option<usize>,

@@ -18,10 +18,10 @@ use crate::StoreError;
 /// The longest name of a variable, in characters.
 pub const NAME_LIMIT: usize = 200;
 
-/// How long an encoded name may be before its end is replaced by a hash. With the extension it stays below 255 bytes,
-/// and leaves room for a suffix of whoever copies the file.
+/// The length of an encoded name beyond which its end is replaced by a hash. With the extension it stays below 255 bytes, and
+/// leaves room for a suffix when the file is copied.
 const WHOLE_LIMIT: usize = 200;
-/// How much of a longer name is kept for people.
+/// The part of a longer name that is kept for people.
 const KEPT: usize = 150;
 
 const EXTENSION: &str = ".json";
@@ -51,7 +51,7 @@ pub fn file_name(name: &str, kind: ValueKind) -> Result<String, StoreError> {
     Ok(encoded)
 }
 
-/// Whether a run sees a value of this kind wrapped as `{"ref": …, "value": …}`.
+/// True if a run sees a value of this kind wrapped as `{"ref": …, "value": …}`.
 pub(crate) fn is_wrapped(kind: ValueKind) -> bool {
     matches!(kind, ValueKind::Json | ValueKind::Result)
 }

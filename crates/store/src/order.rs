@@ -4,8 +4,8 @@ use offshoot_model::RootId;
 
 use crate::StoreError;
 
-/// Whether each event follows the last one of its tree: that of the record, which `last` tells, or one before it in the
-/// same call.
+/// Checks that each event follows the last one of its tree: that of the record, which `last` tells, or one before it in the same
+/// call.
 pub(crate) fn check_order(
     events: impl IntoIterator<Item = (RootId, u64)>,
     last: impl Fn(RootId) -> u64,

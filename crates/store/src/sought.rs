@@ -1,4 +1,4 @@
-//! What somebody may mean by a text that names runs.
+//! The meanings of a text that names runs.
 
 use std::ops::RangeInclusive;
 

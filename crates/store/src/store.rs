@@ -1,4 +1,4 @@
-//! What the engine and the command ask of a record, whoever keeps it.
+//! The questions of the engine and the command to a record, for each kind of store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -80,13 +80,13 @@ pub const FIND_LIMIT: usize = 20;
 /// A value to take in.
 #[derive(Clone, Debug)]
 pub struct NewValue {
-    /// What it is.
+    /// The kind of the value.
     pub kind: ValueKind,
-    /// Where it is.
+    /// The source of the value.
     pub source: Source,
 }
 
-/// Where a new value comes from.
+/// The source of a new value.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// From memory.
@@ -108,7 +108,7 @@ pub struct RootSummary {
     pub opened_at: Timestamp,
     /// The number of its last event.
     pub last_seq: u64,
-    /// Whether the root's own run has ended.
+    /// True if the root's own run has ended.
     pub ended: bool,
     /// The time of its last event.
     pub last_at: Timestamp,
@@ -119,9 +119,9 @@ pub struct RootSummary {
 pub struct FoundRun {
     /// The run.
     pub run: RunId,
-    /// Its tree.
+    /// The tree of the run.
     pub root: RootId,
-    /// Its address.
+    /// The session key.
     pub key: SessionKey,
 }
 

@@ -28,13 +28,13 @@ use crate::{DataFolder, SqliteStore, StoreError};
 /// is not held yet, or to one that is about to name it.
 const FRESH: Duration = Duration::from_secs(3600);
 
-/// Where tasks stand, beside the folders of the runs that share them.
+/// The folder of tasks, beside the folders of the runs that share them.
 const TASKS: &str = "tasks";
 
 /// The prefix of the names of files that hold what a run has printed; the id of the run follows.
 const OUTPUT: &str = "output-";
 
-/// What a sweep took away, or would.
+/// The files that a sweep removed, or would remove.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Values that no record names.
@@ -49,7 +49,7 @@ pub struct Swept {
     pub busy: bool,
 }
 
-/// What is done with what is found.
+/// The treatment of what is found.
 struct Sweep<'a> {
     folder: &'a DataFolder,
     now: Timestamp,

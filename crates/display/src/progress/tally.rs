@@ -10,9 +10,8 @@ use crate::line::why;
 use crate::style::Style;
 use crate::{name, number};
 
-/// How many runs are done, at work, waiting for a slot and not well. A root that only holds pieces is not counted.
-/// Remembers only runs that are not over. Shown as
-/// `12 of 100 done  4 running  84 queued  1 failed  3.2/s  27.1 s left`.
+/// The number of runs that are done, running, queued and failed. A root that only holds pieces is not counted. Remembers only
+/// runs that are not over. Shown as `12 of 100 done  4 running  84 queued  1 failed  3.2/s  27.1 s left`.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     expected: Option<u64>,
@@ -88,7 +87,7 @@ impl Tally {
         self.expected.unwrap_or(0).max(admitted)
     }
 
-    /// How much of the total is over; 0 of nothing.
+    /// Returns the part of the total that is over, in percent; 0 of nothing.
     pub fn percent(&self) -> u64 {
         (self.ended() * 100).checked_div(self.total()).unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! What is printed is what the schema describes.
+//! The printed JSON, checked against the schema.
 
 use jsonschema::Validator;
 use offshoot_display::json::write_event;

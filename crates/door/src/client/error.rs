@@ -1,4 +1,4 @@
-//! What can stand between a question and its answer.
+//! The errors of a client.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,16 +8,16 @@ use serde::Deserialize;
 use crate::lines::LineError;
 use crate::protocol::{ErrorCode, Malformed, RawError, WireRefusal};
 
-/// Why there is no answer. The text names what is the matter; [`ClientError::hint`] says what to do.
+/// The reason why there is no answer. The text names the fault; [`ClientError::hint`] says what to do next.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// Nobody listens there.
+    /// No process listens there.
     #[error("no supervisor at `{}`", path.display())]
     NoSupervisor {
         /// The socket.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
@@ -26,7 +26,7 @@ pub enum ClientError {
     Unreachable {
         /// The socket.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
@@ -41,11 +41,11 @@ pub enum ClientError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// It does not answer the greeting.
+    /// The supervisor does not answer the greeting.
     #[error("the supervisor at `{}` does not answer", path.display())]
     Silent {
         /// The socket.
@@ -57,19 +57,19 @@ pub enum ClientError {
     /// The supervisor answers with an error that is no refusal.
     #[error("the supervisor cannot answer `{method}`: {message}")]
     Failed {
-        /// What was asked.
+        /// The method of the request.
         method: &'static str,
-        /// What kind of error it is.
+        /// The code of the error.
         code: ErrorCode,
-        /// What it said.
+        /// The message of the supervisor.
         message: String,
-        /// What it says to do about it.
+        /// The advice of the supervisor.
         hint: Option<String>,
     },
     /// The question is longer than a line may be; it was not sent.
     #[error("the request has {bytes} bytes, and a line has at most {most}")]
     TooLarge {
-        /// Its size.
+        /// The size of the line.
         bytes: u64,
         /// The largest that the supervisor reads.
         most: u64,
@@ -77,16 +77,16 @@ pub enum ClientError {
     /// The connection is over.
     #[error("the supervisor closed the connection")]
     Closed,
-    /// What it said is not what this version understands.
+    /// The answer is not one that this version understands.
     #[error("the supervisor said something that is not understood here: {message}")]
     Protocol {
-        /// What is wrong with it.
+        /// The fault in the answer.
         message: String,
     },
 }
 
 impl ClientError {
-    /// What to do about it.
+    /// Returns advice on what to do next.
     pub fn hint(&self) -> Option<&str> {
         Some(match self {
             Self::NoSupervisor { .. } => {

@@ -16,7 +16,7 @@ use crate::protocol::{
 
 type Result = std::result::Result<Box<RawValue>, ClientError>;
 
-/// What a handle tells its connection.
+/// A command of a handle to its connection.
 #[derive(Debug)]
 pub(super) enum Command {
     Begin {
@@ -37,7 +37,7 @@ struct Call {
     progress: mpsc::Sender<Progress>,
 }
 
-/// Why a connection is over.
+/// The reason why a connection is over.
 enum Last {
     Closed,
     /// The supervisor gave a reason.

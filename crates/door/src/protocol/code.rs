@@ -1,6 +1,6 @@
 //! The numbers of errors.
 
-/// Why a request has no result. The first five are those of JSON-RPC 2.0, the others are ours.
+/// The reason why a request has no result. The first five are those of JSON-RPC 2.0, the others are ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorCode {

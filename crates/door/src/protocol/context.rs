@@ -13,7 +13,7 @@ pub struct ContextPut {
     pub name: String,
     /// The value.
     pub value: Value,
-    /// What it is: `text`, `json` or `bytes`. Where absent, what it looks like: a text is text, JSON is JSON, and a file
+    /// The kind: `text`, `json` or `bytes`. Where absent, it follows from the content: a text is text, JSON is JSON, and a file
     /// or bytes are text where they are UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<ValueKind>,
@@ -23,7 +23,7 @@ pub struct ContextPut {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextGet {
-    /// Its name.
+    /// The name of the value.
     pub name: String,
     /// From this byte; from the first where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ pub struct ContextGet {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextInfo {
-    /// Which; all that the caller may read where absent.
+    /// The name of the value; all values that the caller may read where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
@@ -52,11 +52,11 @@ pub struct ContextInfo {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Value {
-    /// Text.
+    /// The value as text.
     Text(String),
     /// One JSON value.
     Json(JsonText),
-    /// Bytes.
+    /// The value as bytes.
     Base64(String),
     /// To the supervisor only: the content of a file, whose descriptor is sent with the line. The text is what messages call it;
     /// it is never opened. The supervisor copies the file from its beginning.
@@ -71,13 +71,13 @@ pub enum Value {
 pub struct Variable {
     /// The name by which the caller knows it.
     pub name: String,
-    /// What it is.
+    /// The kind of the value.
     pub kind: Word<ValueKind>,
     /// In bytes.
     pub size: u64,
     /// Of its content.
     pub hash: ContentHash,
-    /// Where the caller can read it.
+    /// The path at which the caller can read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// Since when it exists, RFC 3339.
@@ -89,15 +89,15 @@ pub struct Variable {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextRead {
-    /// What it is.
+    /// The value.
     pub variable: Variable,
     /// The bytes asked for. Of a `grep` the lines as text, each behind its number: `7:` where it was found, `6-` around
     /// it, and `--` between lines that do not follow each other.
     pub value: Value,
-    /// Whether there are more behind them.
+    /// True if there are more after these.
     #[serde(default)]
     pub more: bool,
-    /// Where there are more: the `offset` that goes on.
+    /// The `offset` at which to continue, where there is more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
 }

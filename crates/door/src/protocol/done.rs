@@ -1,4 +1,4 @@
-//! What is done and needs no other answer than that it was.
+//! Requests that are answered with no more than that they were done.
 
 use offshoot_model::BudgetRequest;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub struct Send {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cancel {
-    /// Which.
+    /// The run.
     pub run: RunName,
     /// Spares what is below it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -38,7 +38,7 @@ pub struct Cancel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pause {
-    /// Whether nothing is to be admitted and started from now on.
+    /// True to stop admissions and starts from now on; false to allow them again.
     pub paused: bool,
 }
 
@@ -46,13 +46,13 @@ pub struct Pause {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RaiseBudget {
-    /// Which.
+    /// The run.
     pub run: RunName,
-    /// How much more.
+    /// The amount to add.
     pub add: BudgetRequest,
 }
 
-/// It was done, or taken on. An empty object.
+/// The answer to a request that was done or accepted. An empty object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Done {}

@@ -1,4 +1,4 @@
-//! What came of a run.
+//! The result of a run.
 
 use offshoot_model::{
     AgentId, Cost, Envelope, EnvelopeError, JsonText, Payload, RunId, RunStatus, SessionKey, Usage,
@@ -12,19 +12,19 @@ use super::Word;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WireEnvelope {
-    /// Where it stands. Nothing but `completed` is success.
+    /// The status of the run. Nothing but `completed` is success.
     pub status: Word<RunStatus>,
-    /// What it answered, whatever the ending: text as a JSON string, everything else as itself. Where it is large,
-    /// `{"ref": …, "path": …, "head": …, "tail": …}`: its beginning, its end, and the file that holds it.
+    /// The answer of the run, whatever the ending: text as a JSON string, everything else as itself. Where it is large, `{"ref":
+    /// …, "path": …, "head": …, "tail": …}`: its beginning, its end, and the file that holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<JsonText>,
-    /// Where `data` is not all of it: the name by which `context.get` has it.
+    /// The name by which `context.get` has the whole answer, where `data` is a part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Why it is not a success.
+    /// The reason why the run is not a success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<WireEnvelopeError>,
-    /// Whether `data` is only what there was when it failed.
+    /// True if `data` is only what there was when the run failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
     /// The session.
@@ -35,9 +35,9 @@ pub struct WireEnvelope {
     pub agent: AgentId,
     /// Levels below the root.
     pub depth: u32,
-    /// Its own usage.
+    /// The usage of the run itself.
     pub usage: Usage,
-    /// Its own cost.
+    /// The cost of the run itself.
     pub cost: Cost,
     /// From start to end.
     pub execution_time_ms: u64,
@@ -51,10 +51,10 @@ pub struct WireEnvelopeError {
     pub code: String,
     /// The reason in words.
     pub message: String,
-    /// What to do about it.
+    /// Advice on what to do next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery_suggestion: Option<String>,
-    /// Whether the same request may succeed if made again.
+    /// True if the same request may succeed if made again.
     #[serde(default)]
     pub parent_can_retry: bool,
 }

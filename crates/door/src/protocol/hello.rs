@@ -12,7 +12,7 @@ use crate::Ticket;
 /// methods and new fields are features instead.
 pub const PROTOCOL: u32 = 1;
 
-/// What a server of this version can do beside answering: notifications of a request's progress, and cancelling one.
+/// The features of a server of this version, besides answering: notifications of a request's progress, and cancelling one.
 pub const FEATURES: &[&str] = &["progress", "cancel_request"];
 
 /// `hello`, the first request of every connection.
@@ -27,7 +27,7 @@ pub struct Hello {
     /// Name and version of the client, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
-    /// What the client can do.
+    /// The features of the client.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub features: Vec<String>,
 }
@@ -38,7 +38,7 @@ pub struct Hello {
 pub struct Welcome {
     /// The version that is spoken from here on: the highest that both sides know.
     pub protocol: u32,
-    /// What the server can do.
+    /// The features of the server.
     #[serde(default)]
     pub features: Vec<String>,
     /// Name and version of the server, for people.

@@ -1,4 +1,4 @@
-//! What happened in a session.
+//! The history of a session.
 
 use offshoot_model::SessionKey;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use super::{EntryKind, RunName};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct History {
-    /// Whose.
+    /// The run.
     pub run: RunName,
     /// Only what came after this number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -25,7 +25,7 @@ pub struct History {
 pub struct HistoryPage {
     /// In order.
     pub entries: Vec<HistoryEntry>,
-    /// Whether there is more after the last of them.
+    /// True if there is more after the last of them.
     #[serde(default)]
     pub more: bool,
 }
@@ -34,15 +34,15 @@ pub struct HistoryPage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryEntry {
-    /// Its number; rising, not without gaps.
+    /// The number of the entry; rising, not without gaps.
     pub seq: u64,
-    /// When, RFC 3339.
+    /// The time, RFC 3339.
     pub at: String,
-    /// What it is.
+    /// The kind of the entry.
     pub kind: EntryKind,
-    /// Who said it, where that is another session.
+    /// The session that said it, where that is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<SessionKey>,
-    /// What was said, or what happened in words.
+    /// The text that was said, or the event in words.
     pub text: String,
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::RunName;
 
-/// How results become one.
+/// A merge of results, as a caller asks for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MergeOrder {
@@ -21,7 +21,7 @@ pub struct MergeOrder {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Merge {
-    /// How.
+    /// The merge.
     pub order: MergeOrder,
     /// Runs that have ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -45,7 +45,7 @@ pub struct KeyedResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Merged {
-    /// How it was merged.
+    /// The name of the merge.
     pub strategy: String,
     /// The answer: text as a JSON string, everything else as itself; `{"ref": …}` where it is large.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,7 +56,7 @@ pub struct Merged {
     /// Runs that did not complete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<RunId>,
-    /// Why this is not the answer to what was asked; `data` is then what there is of it.
+    /// The reason why this is not the answer to the request; `data` is then the part that there is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

@@ -9,7 +9,7 @@ use super::{ErrorCode, RequestId};
 
 const JSON_RPC: &str = "2.0";
 
-/// What came in.
+/// A message that came in.
 #[derive(Debug)]
 pub(crate) enum Incoming {
     /// Wants an answer.

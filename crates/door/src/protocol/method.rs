@@ -30,13 +30,13 @@ pub(crate) enum ParamsError {
 
 macro_rules! methods {
     ($( $(#[$doc:meta])* $name:literal $Request:ident => $Response:ident($Answer:ident); )*) => {
-        /// What can be asked. Closed: whoever answers meets every case.
+        /// A request. Closed: the service that answers handles every case.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Request {
             $( $(#[$doc])* $Request(Box<$Request>), )*
         }
 
-        /// What is answered: to each request, the variant beside it in the table.
+        /// An answer: to each request, the variant beside it in the table.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Response {
             $(
@@ -49,7 +49,7 @@ macro_rules! methods {
             /// The names of all methods.
             pub const METHODS: &[&str] = &[$($name),*];
 
-            /// Its method.
+            /// Returns the name of the method.
             pub const fn method(&self) -> &'static str {
                 match self {
                     $( Self::$Request(_) => $name, )*
@@ -141,9 +141,9 @@ methods! {
     "budget" RaiseBudget => BudgetRaised(Done);
     /// Runs with what is below them.
     "tree" Tree => Tree(Trees);
-    /// Runs.
+    /// A list of runs.
     "list" List => List(Runs);
-    /// What happened in a session.
+    /// The history of a session.
     "history" History => History(HistoryPage);
     /// Results as one answer.
     "merge" Merge => Merged(Merged);
@@ -151,7 +151,7 @@ methods! {
     "context.put" ContextPut => ContextPut(Variable);
     /// A value.
     "context.get" ContextGet => ContextGet(ContextRead);
-    /// What a value is.
+    /// Information about values.
     "context.info" ContextInfo => ContextInfo(Variables);
     /// The caller itself.
     "status" Status => Status(StatusAnswer);

@@ -1,4 +1,4 @@
-//! How a caller names a run.
+//! The name by which a caller names a run.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What is said without being asked.
+//! The messages that are sent without a request.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub(crate) struct CancelRequest {
 pub(crate) struct RequestProgress {
     /// The request that goes on.
     pub(crate) id: RequestId,
-    /// How.
+    /// The progress.
     pub(crate) progress: Progress,
 }
 

@@ -11,7 +11,8 @@ use super::*;
 
 const PAGE: &str = include_str!("../../../../docs/protocol.md");
 
-/// What is read and written again is what stood there: no field of the page is unknown here, or is called otherwise.
+/// Reads a value and writes it again, and checks that nothing changed: no field of the page is unknown here, or is called
+/// otherwise.
 #[track_caller]
 fn same<T: DeserializeOwned + Serialize>(text: &RawValue, line: &str) -> T {
     let read: T =

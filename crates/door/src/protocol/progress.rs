@@ -1,21 +1,21 @@
-//! How a wait goes.
+//! The progress of a wait.
 
 use serde::{Deserialize, Serialize};
 
 use super::Merged;
 
-/// What the notification `progress` tells about a request that is still open. May be thinned: only the last one counts.
+/// The content of the notification `progress` about a request that is still open. May be thinned: only the last one counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Progress {
-    /// How many of the runs waited for have ended.
+    /// The number of the runs waited for that have ended.
     pub ended: u64,
     /// Of how many.
     pub total: u64,
     /// The last sign of life, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// What there is so far of a merge.
+    /// The part of a merged answer that there is so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged: Option<Merged>,
 }

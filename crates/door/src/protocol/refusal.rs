@@ -11,12 +11,12 @@ pub struct WireRefusal {
     pub status: String,
     /// The rule, for programs.
     pub code: String,
-    /// Which field of the request is wrong.
+    /// The field of the request that is wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
     /// The rule, for people and models.
     pub message: String,
-    /// What to do about it.
+    /// Advice on what to do next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// The setting that decided: `{ key, agent, value, origin }`.

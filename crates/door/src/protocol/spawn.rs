@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spawn {
-    /// What it is to do.
+    /// The task.
     pub task: String,
-    /// Which agent; the caller's own where absent.
+    /// The agent; the caller's own where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
     /// A short name for people.
@@ -43,7 +43,7 @@ pub struct Spawn {
     /// False: refused `busy` where no slot is free, instead of queued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<bool>,
-    /// What becomes of its session afterwards.
+    /// The treatment of its session afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleanup: Option<Cleanup>,
 }
@@ -65,7 +65,7 @@ pub struct ContextGrant {
 pub struct Spawned {
     /// The child.
     pub run_id: RunId,
-    /// Its address.
+    /// The session key.
     pub session_key: SessionKey,
 }
 

@@ -39,22 +39,22 @@ pub struct Split {
 pub struct SpawnedMany {
     /// One for each child that was asked for.
     pub children: Vec<ChildAnswer>,
-    /// What came of the wait, where one was asked for.
+    /// The result of the wait, where one was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited: Option<Waited>,
 }
 
-/// What came of one child's request: `runId` and `sessionKey`, or `refusal`.
+/// The answer to one child's request: `runId` and `sessionKey`, or `refusal`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChildAnswer {
     /// The child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
-    /// Its address.
+    /// The session key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_key: Option<SessionKey>,
-    /// Why there is none.
+    /// The reason why there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Box<WireRefusal>>,
 }

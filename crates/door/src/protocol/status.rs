@@ -1,4 +1,4 @@
-//! What a caller may do.
+//! The rights and limits of a caller.
 
 use offshoot_model::{AgentId, MicroUsd, Rights, RunId, SessionKey};
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub struct StatusAnswer {
     /// The run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
-    /// Its address.
+    /// The session key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_key: Option<SessionKey>,
     /// The running agent.
@@ -29,27 +29,27 @@ pub struct StatusAnswer {
     pub depth: u32,
     /// The deepest level at which there may be a run.
     pub max_depth: u32,
-    /// Whether a spawn would be looked at. That it would be admitted, nobody can promise.
+    /// True if a spawn would be considered. It may be refused all the same.
     pub may_spawn: bool,
-    /// What is left of its budget.
+    /// The remaining budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetLeft>,
-    /// What it may use.
+    /// The rights of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Rights>,
-    /// Which agents it may spawn.
+    /// The agents that it may spawn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentSummary>,
 }
 
-/// What is left; absent where there is no such budget.
+/// The remaining amounts; absent where there is no such budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetLeft {
     /// Tokens of all four kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Dollars.
+    /// The amount in dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd: Option<MicroUsd>,
 }
@@ -58,9 +58,9 @@ pub struct BudgetLeft {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentSummary {
-    /// Its name.
+    /// The name of the agent.
     pub id: AgentId,
-    /// What it is for.
+    /// The purpose of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }

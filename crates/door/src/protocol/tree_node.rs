@@ -11,21 +11,21 @@ use super::Word;
 pub struct WireTreeNode {
     /// The run.
     pub run_id: RunId,
-    /// Its address.
+    /// The session key.
     pub session_key: SessionKey,
     /// The running agent.
     pub agent: AgentId,
     /// A short name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Where it stands.
+    /// The status of the run.
     pub status: Word<RunStatus>,
-    /// Why it ended.
+    /// The reason why it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<EndReason>,
     /// Levels below the root.
     pub depth: u32,
-    /// Who asked for it.
+    /// The run that asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<RunId>,
     /// RFC 3339.
@@ -37,27 +37,27 @@ pub struct WireTreeNode {
     /// From start to end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_time_ms: Option<u64>,
-    /// Its own usage.
+    /// The usage of the run itself.
     pub own_usage: Usage,
-    /// Its own cost. Absent from what earlier versions answer.
+    /// The cost of the run itself. Absent from the answers of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_cost: Option<Cost>,
     /// With everything below.
     pub subtree_usage: Usage,
     /// With everything below.
     pub cost: Cost,
-    /// Why its folder is still there although it was to go.
+    /// The reason why its folder is still there although it was to be removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_removed: Option<String>,
     /// In the order in which they were asked for.
     #[serde(default)]
     pub children: Vec<WireTreeNode>,
-    /// How many of its children are deleted and left out.
+    /// The number of its children that are deleted and left out.
     #[serde(default, skip_serializing_if = "none")]
     pub deleted: u32,
 }
 
-/// Why a run ended.
+/// The reason why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EndReason {

@@ -42,9 +42,9 @@ pub enum WaitMode {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Waited {
-    /// Those that have ended, in the order asked.
+    /// The runs that have ended, in the order asked.
     pub ended: Vec<WireEnvelope>,
-    /// Those that have not.
+    /// The runs that have not ended.
     #[serde(default)]
     pub pending: Vec<RunId>,
     /// The results of those that have ended, where a merge was asked for.

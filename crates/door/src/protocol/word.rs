@@ -16,21 +16,21 @@ pub enum Word<T> {
     Unknown,
 }
 
-/// What a line of a history is.
+/// The kind of an entry of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryKind {
-    /// What the session was asked to do.
+    /// The task of the session.
     Task,
-    /// What it reported on the way.
+    /// A report of the session.
     Report,
-    /// What was sent to it.
+    /// A message that was sent to it.
     Message,
-    /// What it asked for: a child, a wait, a merge.
+    /// A request of the session: a child, a wait, a merge.
     Request,
     /// A result that it was given.
     Result,
-    /// What it answered.
+    /// The answer of the session.
     Answer,
     /// Anything else that happened to it.
     Event,

@@ -13,11 +13,11 @@ use crate::protocol::{
 };
 use crate::{Caller, CallerKind, Peer, Tickets};
 
-/// How a greeting went.
+/// The outcome of a greeting.
 pub(super) enum Greeting {
     /// The connection may ask. With the line that says so.
     Welcome(Caller, Vec<u8>),
-    /// It may not. With the line that says why.
+    /// The client may not connect. With the line that says why.
     Refused(Vec<u8>),
     /// There was none.
     Gone,

@@ -29,15 +29,15 @@ use uuid::Uuid;
 /// Far longer than anything takes. It ends a test that would hang.
 const FAR: Duration = Duration::from_secs(60);
 
-/// What the engine behind the door was asked, and what became of it.
+/// The requests that the engine behind the door was asked, and their fates.
 #[derive(Debug, PartialEq)]
 enum Heard {
     Report(CallerKind, String),
     History,
     WaitBegan,
-    /// Its answer was made.
+    /// The answer was made.
     WaitAnswered,
-    /// Nobody wants its answer any more.
+    /// The request was dropped with its caller.
     WaitDropped,
 }
 

@@ -1,4 +1,4 @@
-//! Who is calling, with real processes: children of this one, which is the supervisor.
+//! The identification of callers, with real processes: children of this one, which is the supervisor.
 //!
 //! A child is this test program again, told by its environment to knock and to say how it was received.
 
@@ -13,7 +13,7 @@ use rustix::process::{Pid, getpid, set_child_subreaper};
 
 use super::{Heard, House, run};
 
-/// How a child calls, as a script that runs `$KNOCK`.
+/// A call of a child, as a script that runs `$KNOCK`.
 const DIRECTLY: &str = "exec $KNOCK";
 const BELOW: &str = "$KNOCK; true";
 const OWN_SESSION: &str = "setsid --wait $KNOCK; true";
@@ -112,7 +112,7 @@ async fn a_client_inside_is_the_run_that_lives_here_while_that_lives() {
     assert!(matches!(error, ClientError::Closed), "{error}");
 }
 
-/// How a child is received that calls like this. It is the process of the first run where `registered` says so.
+/// Returns the answer to a child that calls like this. It is the process of the first run where `registered` says so.
 async fn knock(
     house: &House,
     script: &str,

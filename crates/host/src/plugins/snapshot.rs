@@ -28,7 +28,7 @@ struct Seen {
     origin: PlaceOrigin,
     /// Of `plugin.toml` and the library; none where there was no library that could be used.
     digest: Option<ContentHash>,
-    /// What the user had trusted of it.
+    /// The digest that the user had trusted.
     trusted: Option<ContentHash>,
 }
 

@@ -39,7 +39,7 @@ impl VettedLibraries {
         Self { path, list: list.unwrap_or_else(new) }
     }
 
-    /// Whether this library was tried.
+    /// True if this library was vetted.
     pub(crate) fn contains(&self, library: &ContentHash) -> bool {
         self.list.libraries.contains(library)
     }

@@ -32,7 +32,7 @@ pub const CLAUDE: BuiltInRuntime = BuiltInRuntime {
 /// In seconds. We are the client, so a call may block for as long as the run may take.
 const PATIENCE: &str = "86400";
 
-/// `runtimes.claude.options`.
+/// The options of `runtimes.claude.options`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct More {
@@ -115,7 +115,7 @@ fn options(config: &Config, environment: &Environment) -> Result<ClaudeOptions, 
     })
 }
 
-/// What agents have of their own, or have from the defaults.
+/// Returns the options of each agent, its own or those of the defaults.
 fn agents(config: &Config) -> Result<BTreeMap<String, AgentOptions>, HostError> {
     let ids = config.agents().map(AgentDefinition::id).chain([config.default_agent()]);
     let own = |id: &AgentId| {

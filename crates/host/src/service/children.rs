@@ -160,7 +160,7 @@ impl TreeService {
         self.agents.store().put(value).await.map_err(|error| failed(&error))
     }
 
-    /// What the engine is asked for.
+    /// Spawns a child, as the engine is asked for it.
     async fn child(&self, caller: RunId, spawn: Spawn) -> Result<ChildRequest, CallError> {
         let mut context = Vec::with_capacity(spawn.context.len());
         for grant in spawn.context {

@@ -11,7 +11,7 @@ const LINE_BYTES: u64 = if cfg!(test) { 64 } else { 1 << 20 };
 /// As much of a line is shown.
 const SHOWN: usize = if cfg!(test) { 32 } else { 2000 };
 
-/// What is looked for.
+/// The search that a caller asks for.
 pub(super) struct Grep {
     pub(super) pattern: Regex,
     /// So many lines are shown before and behind each in which it is found.
@@ -20,12 +20,12 @@ pub(super) struct Grep {
     pub(super) bound: usize,
 }
 
-/// What was found.
+/// The lines that were found.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct GrepAnswer {
     /// The lines, numbered.
     pub(super) text: String,
-    /// Where to go on, where there was more than could be answered.
+    /// The offset at which to continue, where there was more than could be answered.
     pub(super) next: Option<u64>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct GrepAnswer {
 struct Line {
     number: u64,
     offset: u64,
-    /// Where the next one begins.
+    /// The offset of the next line.
     end: u64,
     bytes: Vec<u8>,
 }
@@ -125,9 +125,9 @@ impl Grep {
 struct Text {
     text: String,
     bound: usize,
-    /// Whether lines that do not follow each other are kept apart.
+    /// True if lines that do not follow each other are kept apart.
     gaps: bool,
-    /// Where the line after the last one that was added begins.
+    /// The offset after the last line that was added.
     shown_to: u64,
     /// In how many of them it was found.
     found: usize,

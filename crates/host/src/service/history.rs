@@ -1,4 +1,4 @@
-//! What happened in a session, from the record.
+//! The history of a session, from the record.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ const MOST_ENTRIES: u32 = 1000;
 /// As much of a text is shown.
 const SHOWN: u64 = 4096;
 
-/// What happened, in words.
+/// The text of one entry.
 struct Words {
     kind: EntryKind,
     from: Option<SessionKey>,
@@ -43,7 +43,7 @@ impl TreeService {
     }
 }
 
-/// What happened in a session after an event, from the record of its tree.
+/// Returns the history of a session after an event, from the record of its tree.
 pub fn history(
     store: &dyn Store,
     root: RootId,
@@ -64,7 +64,7 @@ pub fn history(
     Ok(HistoryPage { entries, more: false })
 }
 
-/// What an event means for a session; none where it is nothing to it.
+/// Returns the text of an event for a session; none where the event says nothing about it.
 fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, StoreError> {
     if event.run != run {
         return of_child(store, run, event);
@@ -101,7 +101,7 @@ fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, 
     })
 }
 
-/// What happens to a child is of interest where it was asked for, and where it has ended.
+/// Returns the text of a child's event: its admission and its end.
 fn of_child(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, StoreError> {
     match &event.kind {
         EventKind::Admitted(admitted) if admitted.parent == Some(run) => {
@@ -123,7 +123,7 @@ fn of_child(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words
     }
 }
 
-/// How a run ended, and with what.
+/// Returns the end of a run and its answer, in words.
 fn answer(store: &dyn Store, ending: &Ending) -> Result<String, StoreError> {
     let output = match &ending.output {
         Some(output) => text(store, output)?,

@@ -113,7 +113,7 @@ fn part(
     Ok(Part { value, next })
 }
 
-/// Where the whole characters among these bytes begin and end: at most `bound` bytes, but at least one character.
+/// Returns the range of the whole characters among these bytes: at most `bound` bytes, but at least one character.
 fn characters(bytes: &[u8], bound: usize, is_last: bool) -> (usize, usize) {
     let continues = |byte: &u8| byte & 0b1100_0000 == 0b1000_0000;
     let start =

@@ -7,7 +7,7 @@ use offshoot_spawner::SpawnAllowance;
 use super::TreeService;
 
 impl TreeService {
-    /// Where a session stands.
+    /// Returns the status of a session.
     pub(super) async fn status(&self, caller: RunId) -> Result<StatusAnswer, CallError> {
         let asking = self.agents.session(caller).await?;
         let SpawnAllowance { budget, agents } = self.agents.spawn_allowance(caller).await?;
@@ -30,7 +30,7 @@ impl TreeService {
     }
 }
 
-/// What is left of a budget; none where there is no budget at all.
+/// Returns the remaining budget; none where there is no budget at all.
 fn left(budget: BudgetGrant) -> Option<BudgetLeft> {
     let BudgetGrant { tokens, usd } = budget;
     (tokens.is_some() || usd.is_some()).then_some(BudgetLeft { tokens, usd })

@@ -59,7 +59,7 @@ impl TreeService {
         self.describe(caller, name, value, Some(at)).await
     }
 
-    /// What a value is; or all that the session has put or was given.
+    /// Describes a value; or all values that the session has put or was given.
     pub(super) async fn info(
         &self,
         caller: RunId,
@@ -106,7 +106,7 @@ impl TreeService {
         .ok_or_else(|| invalid(field, format!("there is no variable `{name}`")))
     }
 
-    /// What a run below a session has answered, as a value.
+    /// Returns the answer of a run below a session, as a value.
     async fn result(&self, caller: RunId, run: RunId) -> Result<Option<VariableRef>, CallError> {
         let agents = self.agents.clone();
         let output = blocking(move || {
@@ -134,7 +134,7 @@ impl TreeService {
         self.agents.store().put(new).await.map_err(|error| failed(&error))
     }
 
-    /// What a value is, and where this session can read it.
+    /// Describes a value, and where this session can read it.
     pub(super) async fn describe(
         &self,
         caller: RunId,

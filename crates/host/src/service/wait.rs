@@ -19,7 +19,7 @@ use super::merge::{RunResults, excerpt_json};
 use super::values::result_name;
 use super::{TreeService, blocking, failed};
 
-/// What is known of the runs of one wait while it is open.
+/// The state of the runs of one wait while it is open.
 struct Watched<'a> {
     open: HashSet<RunId>,
     total: u64,
@@ -53,7 +53,7 @@ impl TreeService {
         self.wait_for(caller, runs, &wait, order, progress).await
     }
 
-    /// How what is waited for becomes one, where that is asked.
+    /// Returns the merge that a wait asks for.
     pub(super) async fn order_of(
         &self,
         caller: RunId,
@@ -108,7 +108,7 @@ impl TreeService {
         Ok(waited)
     }
 
-    /// What a wait has brought, of each result as much as may travel with it.
+    /// Returns the answer of a wait, with as much of each result as may travel with it.
     async fn waited(&self, caller: RunId, answer: &WaitAnswer) -> Result<Waited, CallError> {
         let limit = self.agents.session(caller).await?.inline_bytes;
         let (store, envelopes) = (Arc::clone(self.agents.store()), answer.ended.clone());

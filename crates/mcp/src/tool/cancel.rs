@@ -1,4 +1,4 @@
-//! `sessions_cancel`.
+//! The tool `sessions_cancel`.
 
 use offshoot_door::{Cancel, Client, RunName};
 use offshoot_model::JsonText;

@@ -1,4 +1,4 @@
-//! What a child is asked to be: what `sessions_spawn` takes, and `sessions_spawn_many` for each.
+//! The description of a child, for `sessions_spawn` and for each child of `sessions_spawn_many`.
 
 use offshoot_door::{Cleanup, ContextGrant, Spawn};
 use offshoot_model::{AgentId, BudgetRequest, MicroUsd, Rights};
@@ -43,13 +43,13 @@ struct Grant {
     from: Option<String>,
 }
 
-/// What becomes of a session.
+/// The treatment of a session afterwards.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum CleanupWord {
-    /// It stays.
+    /// The session stays.
     Keep,
-    /// It is removed.
+    /// The session is removed.
     Delete,
 }
 
@@ -70,7 +70,7 @@ struct ToolRights {
 struct Reservation {
     /// (Tokens of all kinds together.)
     tokens: Option<u64>,
-    /// (Dollars.)
+    /// (In dollars.)
     usd: Option<f64>,
 }
 

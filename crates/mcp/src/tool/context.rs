@@ -36,7 +36,7 @@ pub(super) struct PutArguments {
     kind: Option<Kind>,
 }
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Kind {

@@ -1,4 +1,4 @@
-//! `sessions_history`.
+//! The tool `sessions_history`.
 
 use offshoot_door::{Client, History, RunName};
 use offshoot_model::JsonText;

@@ -1,4 +1,4 @@
-//! `sessions_list`.
+//! The tool `sessions_list`.
 
 use offshoot_door::{Client, List};
 use offshoot_model::JsonText;

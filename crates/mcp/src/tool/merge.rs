@@ -1,4 +1,4 @@
-//! `sessions_merge`.
+//! The tool `sessions_merge`.
 
 use offshoot_door::{Client, KeyedResult, Merge, RunName};
 use offshoot_model::JsonText;
@@ -34,7 +34,7 @@ pub(super) struct Arguments {
 struct Keyed {
     /// (Its name.)
     key: String,
-    /// JSON.
+    /// As JSON.
     #[schemars(with = "String")]
     value: JsonArgument,
 }

@@ -1,10 +1,10 @@
-//! How results become one, as tools take it.
+//! The merge of results, as tools take it.
 
 use offshoot_door::MergeOrder;
 use rmcp::schemars::{self, JsonSchema};
 use serde::Deserialize;
 
-/// How results become one.
+/// The merge of results.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Merging {
@@ -14,15 +14,15 @@ pub(super) struct Merging {
     pub(super) on_failure: Option<OnFailure>,
 }
 
-/// What becomes of those that did not complete.
+/// The treatment of results that did not complete.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum OnFailure {
-    /// They are named, and the other results are kept.
+    /// Failed results are named, and the other results are kept.
     Fail,
-    /// They are left out.
+    /// Failed results are left out.
     Skip,
-    /// What came of them is their value.
+    /// The envelope of a failed result is its value.
     Include,
 }
 

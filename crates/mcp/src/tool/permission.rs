@@ -23,7 +23,7 @@ pub type RightsOf = fn(&str) -> Vec<String>;
 pub(super) struct Arguments {
     /// The tool, by the program's own name.
     tool_name: String,
-    /// What it would be called with.
+    /// The arguments of the call.
     #[serde(default)]
     #[schemars(with = "serde_json::Map<String, Value>")]
     input: Value,

@@ -1,4 +1,4 @@
-//! `sessions_report`.
+//! The tool `sessions_report`.
 
 use offshoot_door::{Client, Report};
 use offshoot_model::JsonText;

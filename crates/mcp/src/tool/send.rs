@@ -1,4 +1,4 @@
-//! `sessions_send`.
+//! The tool `sessions_send`.
 
 use offshoot_door::{Client, RunName, Send};
 use offshoot_model::JsonText;

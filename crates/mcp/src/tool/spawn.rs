@@ -1,4 +1,4 @@
-//! `sessions_spawn`.
+//! The tool `sessions_spawn`.
 
 use offshoot_door::{Client, Wait, WireEnvelope};
 use offshoot_model::{JsonText, RunId, SessionKey};
@@ -25,7 +25,7 @@ pub(super) struct Arguments {
     wait: bool,
 }
 
-/// What became of the child so far.
+/// The state of the child so far.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer {

@@ -1,4 +1,4 @@
-//! `sessions_spawn_many`.
+//! The tool `sessions_spawn_many`.
 
 use offshoot_door::{
     ChildAnswer, Client, Merged, SpawnMany, Split, Wait, WaitMode, Waited, WireEnvelope,
@@ -41,7 +41,7 @@ struct Cut {
     by: String,
 }
 
-/// What became of the children so far, in the order asked.
+/// The states of the children so far, in the order asked.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer {

@@ -1,4 +1,4 @@
-//! `sessions_status`.
+//! The tool `sessions_status`.
 
 use offshoot_door::{Client, Status};
 use offshoot_model::JsonText;

@@ -1,4 +1,4 @@
-//! `sessions_wait`.
+//! The tool `sessions_wait`.
 
 use offshoot_door::{Client, Merged, RunName, Wait, WaitMode, Waited, WireEnvelope};
 use offshoot_model::{JsonText, RunId};
@@ -88,7 +88,7 @@ fn names(runs: &[RunId]) -> Vec<RunName> {
     runs.iter().map(|run| RunName(run.to_string())).collect()
 }
 
-/// Whether what was waited for has come.
+/// Returns `ended`, or whether the wait goes on.
 fn status(mode: Mode, waited: &Waited) -> &'static str {
     let come = waited.pending.is_empty() || mode == Mode::Any && !waited.ended.is_empty();
     if come { "ended" } else { "pending" }

@@ -1,4 +1,4 @@
-//! What a call asks the door, and what it answers.
+//! The request of each tool at the door, and its answer.
 
 use offshoot_door::{
     Cancel, ContextGet, ContextInfo, ContextPut, History, KeyedResult, List, Merge, MergeOrder,

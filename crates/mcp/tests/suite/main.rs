@@ -29,11 +29,11 @@ use uuid::Uuid;
 /// Far longer than anything takes. It ends a test that would hang.
 const FAR: Duration = Duration::from_secs(60);
 
-/// What the engine behind the door was asked, and what became of it.
+/// The requests that the engine behind the door was asked, and their fates.
 #[derive(Debug, PartialEq)]
 enum Heard {
     Asked(Request),
-    /// Nobody wants its answer any more.
+    /// The request was dropped with its caller.
     WaitDropped,
 }
 

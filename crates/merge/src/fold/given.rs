@@ -14,7 +14,7 @@ impl Given {
         (self.answer, self.early) = (Some(answer), early);
     }
 
-    /// Whether it was given before all results were in.
+    /// True if the answer was given before all results were in.
     pub(super) fn stands(&self) -> bool {
         self.early
     }

@@ -1,4 +1,4 @@
-//! What makes two values equal.
+//! The identity of a value: two values are equal if their identities are.
 //!
 //! Equal by JSON value: a text and a JSON string that says the same, objects whatever the order of their keys, numbers
 //! whatever their notation (`1`, `1.0` and `10e-1` are one number, and so are `0` and `-0`). Numbers are compared

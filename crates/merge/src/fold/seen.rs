@@ -1,4 +1,4 @@
-//! Which places of the request have been filled.
+//! The places of the request that have been filled.
 
 /// A bit for each place.
 #[derive(Clone, Debug, Default)]
@@ -8,7 +8,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Whether the place is new.
+    /// Marks a place as filled. Returns true if it was not filled before.
     pub(super) fn insert(&mut self, index: u32) -> bool {
         let (word, bit) = (index as usize / 64, 1_u64 << (index % 64));
         if word >= self.words.len() {

@@ -15,7 +15,7 @@ impl<T> Slots<T> {
         self.places[index] = Some(value);
     }
 
-    /// How many places there are, filled or not.
+    /// Returns the number of places, filled or not.
     pub(super) fn len(&self) -> usize {
         self.places.len()
     }

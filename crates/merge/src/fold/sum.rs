@@ -23,7 +23,7 @@ struct Offender {
     found: String,
 }
 
-/// How much of what is no number is shown.
+/// The number of bytes of a value that is no number that are shown.
 const SHOWN: usize = 60;
 
 impl Sum {

@@ -21,7 +21,7 @@ const BASE: i128 = 1_000_000_000_000_000_000;
 const EXTENT: i64 = 400;
 
 impl Total {
-    /// Whether the number is within reach; if not, it is left out.
+    /// Adds a number. Returns false if it is out of reach, in which case it is left out.
     pub(super) fn add(&mut self, number: &Decimal<'_>) -> bool {
         let (digits, power) = number.significant();
         if power.abs() > EXTENT && digits.clone().next().is_some() {

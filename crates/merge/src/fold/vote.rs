@@ -1,4 +1,4 @@
-//! How often each value was given.
+//! The number of times that each value was given.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-/// How JSON is laid out.
+/// The layout of JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spacing {
     /// None at all.
@@ -19,7 +19,7 @@ pub(super) struct Layout<'a> {
     at: Position,
 }
 
-/// Where in the JSON a block ended.
+/// The position in the JSON at which a block ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Position {
     level: usize,

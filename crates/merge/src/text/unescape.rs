@@ -1,4 +1,4 @@
-//! What a JSON string says.
+//! The decoding of a JSON string.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ pub(super) struct Unescape<'a> {
     pending: Pending,
 }
 
-/// What was read and cannot be written yet, between two blocks.
+/// Bytes that were read and cannot be written yet, between two blocks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pending {
     within: Within,

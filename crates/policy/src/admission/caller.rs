@@ -6,7 +6,7 @@ use super::Question;
 use crate::rights::SPAWN;
 use crate::term::governed_by;
 
-/// What a session does that gets no child.
+/// The hint for a session that gets no child.
 const DO_IT_YOURSELF: &str = "do the work in this session";
 
 pub(super) fn check_alive(question: &Question<'_>) -> Result<(), Refusal> {

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use offshoot_model::{Origin, Refusal, SpawnRequest};
 
-/// What people read in a list.
+/// The longest label, which people read in a list.
 const MAX_LABEL_CHARACTERS: usize = 100;
-/// What still fits, encoded, into a file name on every system.
+/// The longest name that still fits, encoded, into a file name on every system.
 const MAX_NAME_CHARACTERS: usize = 200;
 
 pub(super) fn check(request: &SpawnRequest, origin: Origin) -> Result<(), Refusal> {

@@ -1,4 +1,4 @@
-//! Which share of the budget?
+//! The share of the budget that a child gets.
 
 use offshoot_config::CostKind;
 use offshoot_model::{BudgetGrant, BudgetRequest, MicroUsd, Refusal, RefusalCode, SpawnRequest};
@@ -7,8 +7,8 @@ use super::Question;
 use crate::budget::Unit;
 use crate::{RuntimeFacts, Terms};
 
-/// What is reserved for the child and everything below it: the amount that was asked for, else a share of what the
-/// caller has left; never more than the child's own budget.
+/// Returns the reservation for the child and everything below it: the amount that was asked for, else a share of what the caller
+/// has left; never more than the child's own budget.
 pub(super) fn check(
     question: &Question<'_>,
     terms: &Terms,
@@ -42,7 +42,7 @@ pub(super) fn check(
     Ok(grant)
 }
 
-/// What a root and its whole tree may use: its budget, or less where less was asked for.
+/// Returns the budget of a root and its whole tree, or less where less was asked for.
 pub(super) fn of_root(
     terms: &Terms,
     request: &SpawnRequest,

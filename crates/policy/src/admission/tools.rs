@@ -1,4 +1,4 @@
-//! Which rights?
+//! The rights that a child gets.
 
 use offshoot_config::AgentDefinition;
 use offshoot_model::{Origin, Refusal, RefusalCode, Rights, SpawnRequest};
@@ -8,8 +8,8 @@ use crate::rights::{EXEC, ToolRule, grantable, missing, spelled_out, unenforceab
 use crate::term::governed_by as governed_by_term;
 use crate::{RuntimeFacts, Terms};
 
-/// What the child gets: what its caller holds, narrowed by the chain, by its depth, by its own definition and by the
-/// request.
+/// Returns the rights of the child: those that its caller holds, narrowed by the chain, by its depth, by its own definition and
+/// by the request.
 pub(super) fn check(question: &Question<'_>) -> Result<Rights, Refusal> {
     let Question { caller, request, origin, .. } = *question;
     let depth = caller.depth + 1;
@@ -40,7 +40,7 @@ pub(super) fn check(question: &Question<'_>) -> Result<Rights, Refusal> {
     Ok(rights)
 }
 
-/// What a root gets: what its definition lets it use, narrowed by the rules for depth 0 and by the request.
+/// Returns the rights of a root: those of its definition, narrowed by the rules for depth 0 and by the request.
 pub(super) fn of_root(
     terms: &Terms,
     definition: Option<&AgentDefinition>,

@@ -20,17 +20,17 @@ pub(super) struct Account {
 #[derive(Clone, Debug)]
 pub(super) struct Book {
     granted: Option<u64>,
-    /// What the run itself has reported.
+    /// The amount that the run itself has reported.
     own: u64,
-    /// Whether everything it used is in `own`.
+    /// True if everything it used is in `own`.
     is_known: bool,
     below: Passed,
-    /// What the parent has been told of this account.
+    /// The amounts of this account that the parent has counted.
     passed: Passed,
     level: Level,
 }
 
-/// What a parent knows of an account below it. In 128 bits, because a runtime may report anything.
+/// The amounts of an account that its parent counts. In 128 bits, because a runtime may report anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Passed {
     /// Used within its grant.
@@ -44,10 +44,10 @@ pub(super) struct Passed {
 /// The last mark that was told.
 pub(super) type Level = Option<Mark>;
 
-/// Where an account stands in one unit: tokens, or millionths of a dollar.
+/// The balance of an account in one unit: tokens, or millionths of a dollar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Balance {
-    /// What was reserved for it when it was opened; `None` bounds nothing.
+    /// The amount that was reserved when it was opened; `None` bounds nothing.
     pub granted: Option<u64>,
     /// Used by the run itself, and by everything below it within what was reserved there.
     pub used: u128,
@@ -57,7 +57,7 @@ pub struct Balance {
     pub reserved: u128,
     /// Left to use or to promise. `None` where nothing bounds it.
     pub free: Option<u128>,
-    /// What was used or promised beyond the grant.
+    /// The amount that was used or promised beyond the grant.
     pub deficit: u128,
 }
 
@@ -104,7 +104,7 @@ impl Account {
         }
     }
 
-    /// What the parent knows, and what it is to know now.
+    /// Returns the amounts that the parent has counted, and those that it is to count now.
     pub(super) fn changes(&mut self) -> [(Passed, Passed); 2] {
         let ended = self.ended;
         Unit::ALL.map(|unit| self.book_mut(unit).pass(ended))
@@ -188,7 +188,7 @@ impl Book {
         Some(u64::try_from(free).expect("what is free is a part of the grant"))
     }
 
-    /// How much the run and everything below it used beyond the grant.
+    /// Returns the amount that the run and everything below it used beyond the grant.
     pub(super) fn above_grant(&self) -> u64 {
         let above = self.granted.map_or(0, |granted| self.spent().saturating_sub(granted.into()));
         u64::try_from(above).unwrap_or(u64::MAX)
@@ -205,7 +205,7 @@ impl Book {
 }
 
 impl Balance {
-    /// Whether `used + overrun + reserved + free = granted + deficit`.
+    /// True if `used + overrun + reserved + free = granted + deficit`.
     pub fn adds_up(&self) -> bool {
         match (self.granted, self.free) {
             (None, None) => self.deficit == 0,

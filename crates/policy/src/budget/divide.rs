@@ -1,4 +1,4 @@
-//! What many children at once get.
+//! The division of a budget among many children at once.
 
 use offshoot_config::Fraction;
 use offshoot_model::{BudgetGrant, MicroUsd};

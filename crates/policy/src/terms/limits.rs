@@ -50,7 +50,7 @@ impl Limits {
         }))
     }
 
-    /// What is counted of these, as the record keeps it.
+    /// Returns these limits as the record keeps them.
     pub fn rules(&self) -> Rules {
         Rules {
             max_concurrent: self.max_concurrent(),
@@ -73,7 +73,7 @@ impl Limits {
         }
     }
 
-    /// What an agent and everything below it may use up.
+    /// Returns the budget of an agent and everything below it.
     pub fn budget(&self) -> BudgetGrant {
         BudgetGrant { tokens: self.budget.tokens(), usd: self.budget.usd() }
     }

@@ -1,4 +1,4 @@
-//! What holds for every configuration and every chain.
+//! Properties of every configuration and every chain.
 
 use std::collections::HashMap;
 
@@ -123,7 +123,7 @@ fn text() -> impl Strategy<Value = String> {
     })
 }
 
-/// What one session asks for.
+/// A request of one session.
 fn request() -> impl Strategy<Value = (usize, SpawnRequest)> {
     let tools = prop::option::weighted(0.2, subsequence(TOOLS.to_vec(), 0..=5));
     let amount = prop::option::weighted(0.2, 0..200_u64);
@@ -146,7 +146,7 @@ fn zero_is_endless(seconds: u64) -> u64 {
     if seconds == 0 { u64::MAX } else { seconds }
 }
 
-/// Whether a child got more than its caller holds or may give.
+/// Asserts that a child got no more than its caller holds and may give.
 fn assert_narrower(child: &Grant, caller: &Grant, terms: &Terms) {
     for right in TOOLS {
         assert!(!child.tools.permits(right) || caller.tools.permits(right), "{right} from nowhere");

@@ -13,7 +13,7 @@ const OPEN: &str =
     "[agents.defaults.subagents]\nallowRecursiveSpawn = true\nallowAgents = [\"*\"]\n";
 const AGENTS: &str = "[[agents.list]]\nid = \"a\"\n[[agents.list]]\nid = \"b\"\n";
 
-/// Anybody may spawn anybody, apart from these limits.
+/// A tree in which every agent may spawn every other, apart from these limits.
 fn open_with(limits: &str) -> Tree {
     Tree::new(&format!("{OPEN}{limits}{AGENTS}"))
 }

@@ -1,4 +1,4 @@
-//! Whom an agent may spawn.
+//! The agents that an agent may spawn.
 
 use offshoot_model::{Origin, RefusalCode, SpawnRequest};
 
@@ -6,7 +6,7 @@ use crate::tree::{Tree, ask};
 
 const AGENTS: &str = "[[agents.list]]\nid = \"a\"\n[[agents.list]]\nid = \"b\"\n";
 
-/// What `main` says about itself, whom it asks for, and the answer.
+/// Checks the answer to `main`, by its definition and the agent it asks for.
 #[track_caller]
 fn check(main: &str, target: &str, expected: Option<RefusalCode>) {
     let tree = Tree::new(&format!("{AGENTS}[[agents.list]]\nid = \"main\"\n{main}\n"));

@@ -1,4 +1,4 @@
-//! What a keeper is to end, should its supervisor go without a word: a file in memory that both have open.
+//! The list of groups that a keeper ends if its supervisor dies: a file in memory that both have open.
 //!
 //! ```text
 //!   the token, 32 bytes │ the control group, 480 bytes │ group │ blank │ group │ …
@@ -36,17 +36,17 @@ const BLANK: [u8; PLACE_BYTES] = [0; PLACE_BYTES];
 #[derive(Debug)]
 pub(super) struct Ledger {
     file: File,
-    /// Where each group stands.
+    /// The position of each group.
     places: HashMap<Identity, u64>,
     /// Places that were blanked.
     blank: Vec<u64>,
 }
 
-/// What the keeper finds.
+/// The groups that the keeper finds.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Left {
     pub(super) token: String,
-    /// Whatever is in it is left.
+    /// The control group whose remaining processes are left over.
     pub(super) cgroup: Option<PathBuf>,
     pub(super) groups: Vec<Identity>,
 }
@@ -99,7 +99,7 @@ impl Ledger {
 }
 
 impl Left {
-    /// What is left by a supervisor that has ended. None where it has ended in order.
+    /// Returns the groups that a supervisor has left. None where it has ended in order.
     pub(super) fn read(ledger: &File) -> io::Result<Option<Self>> {
         let length = ledger.metadata()?.len();
         if length == 0 {

@@ -16,14 +16,14 @@ use crate::cgroup::Cgroup;
 use crate::sys::{self, ProcessId};
 use crate::{Identity, KeeperError};
 
-/// How long a keeper may take to come up, or to end: it only has to be scheduled.
+/// The time in which a keeper has to come up, or to end: it only has to be scheduled.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// A keeper that holds.
 #[derive(Debug)]
 pub(crate) struct Link {
     ledger: Ledger,
-    /// When it closes, the keeper does its work. None once it has been let go.
+    /// The connection; when it closes, the keeper does its work. None once it has been let go.
     line: Option<OwnedFd>,
     process: ProcessId,
     descriptor: OwnedFd,
@@ -154,7 +154,7 @@ impl Drop for Link {
     }
 }
 
-/// Whether the keeper says what a keeper says, and nothing after it.
+/// True if the keeper says that it is ready, and nothing after it.
 fn is_ready(answer: &OwnedFd) -> bool {
     let mut said = Vec::new();
     let mut block = [0; 64];

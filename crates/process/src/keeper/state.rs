@@ -9,12 +9,12 @@ use super::LEDGER;
 pub enum KeeperState {
     /// A keeper is there, and nothing has stopped it.
     Holds {
-        /// Its number.
+        /// The process id.
         pid: u32,
     },
     /// A keeper is there, and it was stopped, by a signal or a debugger.
     Stopped {
-        /// Its number.
+        /// The process id.
         pid: u32,
     },
     /// No keeper is there, or this process may not see it.

@@ -1,4 +1,4 @@
-//! What the keeper does at the end: kill the groups that were left, then whoever carries the token.
+//! The work of the keeper at the end: kill the groups that were left, then the processes that carry the token.
 
 use std::collections::HashMap;
 use std::io;
@@ -8,14 +8,14 @@ use std::time::Duration;
 use crate::sys::{self, ProcessId, Stat, all_processes, environment_has, stat};
 use crate::{Identity, MARK_VARIABLE};
 
-/// How often it looks for carriers of the token. What forks faster than it is found would be found again for ever.
+/// The number of searches for carriers of the token. What forks faster than it is found would be found again for ever.
 const ROUNDS: u32 = 100;
 
-/// How long it waits for what it has killed before it looks again.
+/// The time for which it waits for killed processes before it looks again.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
-/// How often somebody without any environment is looked at again: a program that is just being executed has none for a
-/// moment. The pipe closes at the beginning of that moment, so it is met.
+/// The number of times that a process without any environment is looked at again: a program that is just being executed has none
+/// for a moment. The pipe closes at the beginning of that moment, so it is met.
 const SECOND_LOOKS: u32 = 10;
 
 /// The moment in question: loading a program, with room for a busy machine.

@@ -9,9 +9,9 @@ use crate::sys::{OpenFiles, ProcessId};
 use crate::{Adopted, Identity, KeeperError};
 
 impl Processes {
-    /// Somebody else is about to start a process. [`guest_started`](Self::guest_started) or
-    /// [`guest_not_started`](Self::guest_not_started) follows. Answers the value of [`MARK_VARIABLE`](crate::MARK_VARIABLE) for it, by which the
-    /// keeper finds it wherever it goes.
+    /// A guest is about to start a process. [`guest_started`](Self::guest_started) or
+    /// [`guest_not_started`](Self::guest_not_started) follows. Answers the value of [`MARK_VARIABLE`](crate::MARK_VARIABLE) for
+    /// it, by which the keeper finds it wherever it goes.
     pub fn guest_starting(&self) -> String {
         self.0.enter_cgroup();
         let mut state = self.0.state();
@@ -20,12 +20,12 @@ impl Processes {
         format!("{}{}.{};", self.0.inherited_mark, self.0.token, state.serial)
     }
 
-    /// It was not started.
+    /// The process was not started.
     pub fn guest_not_started(&self) {
         no_longer_starting(&mut self.0.state());
     }
 
-    /// It was, and leads a group of its own. When this answers, the keeper knows the group.
+    /// The process was started, and leads a group of its own. When this answers, the keeper knows the group.
     pub fn guest_started(&self, leader: Identity) -> Result<(), KeeperError> {
         let mut state = self.0.state();
         no_longer_starting(&mut state);
@@ -37,7 +37,7 @@ impl Processes {
         enter(&self.0, &mut state, leader)
     }
 
-    /// Its group is gone, and its leader is about to be reaped by whoever started it.
+    /// The group is gone, and its leader is about to be reaped by the guest that started it.
     pub fn guest_ended(&self, leader: Identity) {
         let mut state = self.0.state();
         if state.guests.get(&leader.pid) != Some(&leader.start_time) {
@@ -53,8 +53,8 @@ impl Processes {
 }
 
 impl Processes {
-    /// What has come to this process and is nobody's program, where orphans come to it: of a guest's programs too, which
-    /// knows them by its marks.
+    /// Returns the children of this process that belong to no program of the host, where orphans come to it: those of a guest's
+    /// programs too, which knows them by its marks.
     pub fn guest_orphans(&self) -> Option<Adopted> {
         let Orphans { pids, quiet } = self.0.children.as_ref().and(self.0.orphans().ok())?;
         Some(Adopted { pids, quiet })

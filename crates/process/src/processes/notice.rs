@@ -6,8 +6,8 @@ use crate::{Identity, KeeperError};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Notice {
-    /// This process has come to us, belongs to no child that could be named, and is ended with the last of them. Until
-    /// then it lives.
+    /// A process has come to us that belongs to no child that could be named. It is ended with the last of them; until then it
+    /// lives.
     Stray(Identity),
     /// The keeper did not hold the children any more.
     KeeperFailed {

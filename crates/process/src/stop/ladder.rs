@@ -6,11 +6,11 @@ use tokio::time::Instant;
 
 use super::{Rung, Stop};
 
-/// Where a child is on its way out.
+/// The state of a child that is being stopped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ladder {
     state: LadderState,
-    /// How long a killed child may take to end.
+    /// The time in which a killed child has to end.
     end_limit: Duration,
 }
 
@@ -21,7 +21,7 @@ enum LadderState {
     Killed { lost_at: Option<Instant> },
 }
 
-/// What is to be done now.
+/// The next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Move {
     Ask,
@@ -35,7 +35,7 @@ impl Ladder {
         Self { state: LadderState::Running, end_limit }
     }
 
-    /// Somebody asks. A request never makes an earlier one softer.
+    /// Takes a request to stop. A request never makes an earlier one softer.
     pub(crate) fn request(&mut self, stop: Stop, now: Instant) -> Option<Move> {
         match (self.state, stop) {
             (LadderState::Killed { .. }, _) => None,
@@ -55,8 +55,8 @@ impl Ladder {
         }
     }
 
-    /// When [`due`](Self::due) is to be called. None: only a request or the child's end can change anything, which is
-    /// also so for a grace that reaches beyond what an instant can say.
+    /// Returns the moment at which [`due`](Self::due) is to be called. None: only a request or the child's end can change
+    /// anything, which is also so for a grace that reaches beyond what an instant can say.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.state {
             LadderState::Running => None,
@@ -136,8 +136,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is asked and in whatever order, a rung is never left downwards and a deadline for killing never
-        /// moves away.
+        /// Property: a step is never taken back and a deadline for killing never moves away, for all requests in all orders.
         #[test]
         fn nothing_makes_a_stop_softer(requests in prop::collection::vec((0u64..100, 0u64..100, any::<bool>()), 1..20)) {
             let start = Instant::now();

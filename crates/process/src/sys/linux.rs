@@ -63,7 +63,7 @@ impl ProcessId {
         let _ = kill_process_group(self.0, Signal::KILL);
     }
 
-    /// Whether the group has any member, zombies included.
+    /// True if the group has any member, zombies included.
     pub(crate) fn group_exists(self) -> bool {
         test_kill_process_group(self.0) != Err(rustix::io::Errno::SRCH)
     }
@@ -92,8 +92,8 @@ impl ProcessId {
     }
 }
 
-/// Whether the child behind the descriptor has ended. It is left unreaped, so that its number, which is also its
-/// group's, cannot be used again.
+/// True if the child behind the descriptor has ended. It is left unreaped, so that its number, which is also its group's, cannot
+/// be used again.
 pub(crate) fn has_ended(process: impl AsFd) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     // An error means that somebody else took the status: that is an end, too.
@@ -130,7 +130,7 @@ pub(crate) fn memory_file(name: &str) -> io::Result<File> {
     Ok(File::from(memfd_create(name, MemfdFlags::CLOEXEC)?))
 }
 
-/// Whether this user may execute the file.
+/// True if this user may execute the file.
 pub(crate) fn is_executable(path: &Path) -> bool {
     access(path, Access::EXEC_OK).is_ok()
 }

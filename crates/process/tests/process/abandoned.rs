@@ -1,4 +1,4 @@
-//! What somebody finds who comes after a supervisor that was killed with its keeper.
+//! The processes that are found after a supervisor was killed with its keeper.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! How programs end.
+//! The ends of programs.
 
 use std::time::Duration;
 

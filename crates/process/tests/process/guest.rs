@@ -17,7 +17,7 @@ struct Between {
     host: Processes,
     said: Mutex<Vec<&'static str>>,
     more: Condvar,
-    /// Whether the host cannot hold another one.
+    /// True if the host cannot hold another one.
     full: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a program leaves behind.
+//! The processes that a program leaves behind.
 
 use std::io::{BufRead, BufReader, Lines};
 use std::path::Path;

@@ -61,7 +61,7 @@ async fn end(child: Child) -> Finished {
     finished
 }
 
-/// What never ends fails the test, rather than holding it.
+/// Fails the test if something never ends, rather than holding it.
 async fn within<T>(wait: impl Future<Output = T>) -> T {
     tokio::time::timeout(FAR, wait).await.expect("no wait hangs")
 }
@@ -69,7 +69,7 @@ async fn within<T>(wait: impl Future<Output = T>) -> T {
 /// Prints the numbers of its open descriptors, that of the listing among them.
 const LIST_DESCRIPTORS: &str = "ls /proc/self/fd | tr '\\n' ' '";
 
-/// What any child of this test prints then: whoever started the test may have handed down more than three.
+/// Returns the descriptors that any child of this test prints: the parent of the test may have handed down more than three.
 fn inherited() -> String {
     #[expect(clippy::disallowed_methods, reason = "the comparison")]
     let output = std::process::Command::new("/bin/sh")
@@ -80,7 +80,7 @@ fn inherited() -> String {
     String::from_utf8(output.stdout).expect("it prints numbers")
 }
 
-/// What was kept, as text.
+/// Returns the kept output as text.
 fn text(output: &offshoot_process::Output) -> String {
     match &output.kept {
         offshoot_process::Kept::Memory(bytes) => String::from_utf8_lossy(bytes).into_owned(),

@@ -1,4 +1,4 @@
-//! What goes in and comes out.
+//! The streams of a program.
 
 use std::fs;
 use std::io::ErrorKind;

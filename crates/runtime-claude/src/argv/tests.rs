@@ -22,7 +22,7 @@ fn launch() -> Launch {
     }
 }
 
-/// What comes before the tools, and behind them, where nothing was asked for.
+/// The arguments before the tools, and after them, where nothing was asked for.
 const BEFORE: [&str; 6] = [
     "--print",
     "--input-format=stream-json",

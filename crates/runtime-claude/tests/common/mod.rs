@@ -1,4 +1,4 @@
-//! What both test programs share: a place to run in, and somebody who listens.
+//! The parts that both test programs share: a place to run in, and a listener.
 
 use std::sync::Arc;
 

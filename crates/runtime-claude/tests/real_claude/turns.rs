@@ -34,7 +34,7 @@ struct State {
     watcher: Option<mpsc::UnboundedSender<Told>>,
 }
 
-/// What a run told.
+/// A report of a run.
 #[derive(Clone)]
 enum Told {
     Event(RunEvent),

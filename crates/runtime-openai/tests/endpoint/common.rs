@@ -1,4 +1,4 @@
-//! What the test programs share: a scripted endpoint, and somebody who listens and decides.
+//! The parts that the test programs share: a scripted endpoint, and a host that listens and decides.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -85,9 +85,10 @@ type At = Box<dyn Fn(&RunEvent) + Send + Sync>;
 pub(crate) struct Listener {
     pub(crate) heard: Arc<Mutex<Vec<RunEvent>>>,
     pub(crate) at: At,
-    /// What was asked for.
+    /// The requests for children.
     pub(crate) spawned: Arc<Mutex<Vec<SpawnRequest>>>,
-    /// Whether children are admitted. Each ends with its task in capitals, once as many live as are named here.
+    /// The number of children that are admitted at once; none where no child is. Each ends with its task in capitals, once so
+    /// many live.
     pub(crate) admits: Option<usize>,
     /// Rulings at the ends of turns, the last one first.
     pub(crate) rulings: Mutex<Vec<Ruling>>,
@@ -176,7 +177,7 @@ pub(crate) fn parent(task: &str) -> Launch {
     Launch { grant: Arc::new(grant), ..launch(task) }
 }
 
-/// What was answered, as text.
+/// Returns the answer as text.
 pub(crate) fn text(finished: &Finished) -> &str {
     match &finished.output {
         offshoot_runtime::Output::Text(text) => text,

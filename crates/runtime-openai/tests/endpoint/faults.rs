@@ -1,4 +1,4 @@
-//! What goes wrong at the other end, and what becomes of it.
+//! The faults of the other end, and their effects.
 
 use std::time::Duration;
 
@@ -201,7 +201,7 @@ async fn a_key_that_is_refused_is_not_repeated() {
     assert!(!format!("{events:?}{:?}", place.runtime).contains("sk-secret"));
 }
 
-/// Whether this is the moment.
+/// A test for the moment that is waited for.
 type Moment = fn(&RunEvent) -> bool;
 
 /// Moments at which a run is stopped: its task, and the event at which somebody asks.

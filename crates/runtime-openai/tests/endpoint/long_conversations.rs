@@ -6,7 +6,7 @@ use offshoot_model::Reason;
 use offshoot_runtime_openai::{AgentOptions, Compaction, OpenAiOptions, Pruning, SoftTrim};
 use serde_json::{Value, json};
 
-/// What asks for a summary.
+/// The text that makes the model ask for a summary.
 const ASKS: &str = "too long to go on with";
 
 fn at(tokens: u64) -> impl FnOnce(&mut OpenAiOptions) {

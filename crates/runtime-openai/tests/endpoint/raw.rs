@@ -6,7 +6,7 @@ use tokio::net::TcpListener;
 
 use crate::common::{Place, request, text};
 
-/// What came of one answer with these headers and this body, after which the connection ends.
+/// Returns the result of one answer with these headers and this body, after which the connection ends.
 async fn answered(headers: &str, body: &str) -> (Result<String, String>, Usage) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();

@@ -1,4 +1,4 @@
-//! What a run sees of its variables.
+//! The files in which a run sees its variables.
 //!
 //! A raw value is its own file, linked: whatever its size, nothing is copied. A JSON value is seen as
 //! `{"ref": …, "value": …}`; that file is written once, beside the value, and linked as well.

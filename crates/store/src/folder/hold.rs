@@ -1,4 +1,4 @@
-//! Who runs a tree.
+//! The lock by which one process runs a tree.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -128,7 +128,7 @@ impl Drop for RootLock {
     }
 }
 
-/// Whether nobody holds this file. Several may look at once.
+/// True if no process holds this file. Several may look at once.
 fn is_free(file: &File) -> io::Result<bool> {
     match flock(file, FlockOperation::NonBlockingLockShared) {
         Ok(()) => flock(file, FlockOperation::Unlock).map(|()| true).map_err(io::Error::from),
@@ -137,7 +137,7 @@ fn is_free(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Whether there is no such process any more. One that has ended and was not waited for is still there.
+/// True if there is no such process any more. One that has ended and was not waited for is still there.
 fn is_gone(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))

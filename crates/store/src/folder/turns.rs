@@ -1,4 +1,4 @@
-//! Whose turn it is, among processes.
+//! Turns among processes that write.
 
 use std::fs::File;
 

@@ -21,11 +21,11 @@ use tempfile::TempDir;
 use super::{identity, schema};
 use crate::{DataFolder, StoreError};
 
-/// Where readers find the database.
+/// The file of the database, for readers.
 #[derive(Debug)]
 pub(super) struct DatabaseFile {
     path: PathBuf,
-    /// Whether nobody can change it.
+    /// True if no process can change it.
     frozen: bool,
     /// The folder of a copy, which goes when this does.
     _copy: Option<TempDir>,
@@ -37,7 +37,7 @@ impl DatabaseFile {
         Self { path, frozen: false, _copy: None }
     }
 
-    /// That of a folder in which nothing can be written.
+    /// The database of a folder in which nothing can be written.
     pub(super) fn frozen(folder: &DataFolder) -> Result<Self, StoreError> {
         let path = folder.database();
         let frozen = fs::metadata(log(&path)).map_or(true, |there| there.len() == 0);

@@ -1,4 +1,4 @@
-//! Where the record of each tree ends, within one transaction.
+//! The ends of the records of all trees, within one transaction.
 //!
 //! Read from the tables each time: another process may have written since, and one look-up is nothing beside a flush.
 
@@ -19,7 +19,7 @@ pub(super) struct Heads<'a> {
     heads: HashMap<RootId, Head>,
 }
 
-/// Where one record ends.
+/// The end of one record.
 struct Head {
     /// The tree's number in the tables; none before its first event.
     number: Option<i64>,

@@ -1,4 +1,4 @@
-//! Whether the database in a folder is the one that was always there.
+//! The check that the database in a folder is the one that was always there.
 //!
 //! A database is born with an id of its own and counts its writes, and a small file beside it repeats both. So a folder whose
 //! database was removed, exchanged or put back to an older state says so, instead of going on in silence. The file is written
@@ -99,7 +99,7 @@ impl DataFolder {
         self.path().join(NAME)
     }
 
-    /// Whatever shows that there is, or was, a database here.
+    /// Returns a file that shows that there is, or was, a database here.
     pub(crate) fn witness(&self) -> Option<PathBuf> {
         match self.below().there(NAME) {
             Ok(_) => Some(self.database_id()),

@@ -32,7 +32,7 @@ const MILESTONE: &str = "SELECT seq FROM events
 pub(super) struct ReadPosition {
     /// The number of the last tree that was begun.
     tree: i64,
-    /// Its chain, until its end was reached.
+    /// The chain of that tree, until its end was reached.
     chain: Option<Chain>,
 }
 

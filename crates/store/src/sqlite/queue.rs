@@ -1,4 +1,4 @@
-//! What waits for the one thread that writes.
+//! The requests that wait for the one thread that writes.
 //!
 //! ```text
 //!  append ──────▶ │ … requests, in order … │ ──▶ all of them, as soon as one is in haste, there are many,
@@ -17,8 +17,8 @@ use tokio::sync::oneshot;
 use super::row::Row;
 use crate::StoreError;
 
-/// How long what is not in haste waits for company. As long as it takes a few programs to start: what they say of
-/// themselves goes to the disk together.
+/// The longest time for which a request that is not urgent waits for others. As long as it takes a few programs to start: their
+/// first events go to the disk together.
 pub(super) const COMMIT_DELAY: Duration = Duration::from_millis(5);
 
 /// So many events are company enough.
@@ -115,7 +115,7 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Nobody takes anything any more: whoever waits hears that it is closed.
+    /// Closes the queue: the requests in it are answered as closed.
     pub(super) fn abandon(&self) {
         let mut state = self.state();
         *state = QueueState { closed: true, ..QueueState::default() };
@@ -135,7 +135,7 @@ pub(super) fn now() -> Instant {
 }
 
 impl QueueState {
-    /// Whether what is there should be written, whatever comes; at this moment, where it is given.
+    /// True if the requests should be written, whatever follows; at this moment, where it is given.
     fn is_due(&self, now: Option<Instant>) -> bool {
         let Some(first) = self.requests.front() else { return false };
         let waited = now.zip(first.until).is_some_and(|(now, until)| until <= now);
@@ -160,7 +160,7 @@ mod tests {
         Request::new(rows, patience).0
     }
 
-    /// How many requests are due at once, of those with so many rows that are patient or not.
+    /// Checks that requests of so many rows, urgent or not, are due at once.
     #[track_caller]
     fn check(requests: &[(usize, bool)], due: bool) {
         let queue = Queue::default();

@@ -11,7 +11,7 @@ use crate::StoreError;
 use crate::pages::PAGE;
 use crate::sought::Sought;
 
-/// What a record names.
+/// The values and folders that a record names.
 #[derive(Debug, Default)]
 pub(crate) struct Named {
     pub(crate) values: HashSet<ContentHash>,
@@ -93,8 +93,8 @@ fn named(
     Ok(read == PAGE)
 }
 
-/// Whatever in a text has the form of a hash, wherever it stands: one that is taken for a name by mistake keeps a value,
-/// one that is missed loses it.
+/// Returns each part of a text that has the form of a hash: one that is taken for a name by mistake keeps a value, one that is
+/// missed loses it.
 fn hashes(text: &[u8]) -> impl Iterator<Item = ContentHash> {
     const DIGITS: usize = 64;
     text.chunk_by(|a, b| a.is_ascii_hexdigit() == b.is_ascii_hexdigit())

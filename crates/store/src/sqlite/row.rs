@@ -20,9 +20,9 @@ pub(super) struct Row {
     pub(super) kind: &'static str,
     /// The address of an admitted run.
     pub(super) key: Option<SessionKey>,
-    /// Whether this is the end of the tree's root.
+    /// True if this is the end of the tree's root.
     pub(super) ends: bool,
-    /// What happened, as JSON.
+    /// The event as JSON.
     pub(super) body: String,
     pub(super) digest: Digest,
 }
@@ -117,7 +117,7 @@ pub(super) fn event(
     })
 }
 
-/// What an event's stored text says.
+/// Parses the stored text of an event.
 fn kind(root: RootId, seq: u64, body: &str) -> Result<EventKind, StoreError> {
     serde_json::from_str(body).map_err(|error| StoreError::Unreadable {
         root,

@@ -17,8 +17,8 @@ use crate::{DataFolder, StoreError};
 /// The version of these tables, in `user_version`. 0 is a file that nobody has filled yet.
 const VERSION: u32 = MIGRATIONS.len() as u32 + 1;
 
-/// What leads from each version to the next, the first from version 1. A step that was released is never changed; the
-/// database of each earlier version is kept beside the tests, and is brought here by one of them.
+/// The steps from each version to the next, the first from version 1. A step that was released is never changed; the database of
+/// each earlier version is kept beside the tests, and is brought here by one of them.
 const MIGRATIONS: [&str; 3] = [
     // 2: when the last event of a tree was recorded, so that old trees are found without reading them.
     "ALTER TABLE roots ADD COLUMN last_at INTEGER NOT NULL DEFAULT 0;
@@ -30,7 +30,7 @@ const MIGRATIONS: [&str; 3] = [
     identity::SEQUENCE,
 ];
 
-/// Those of version 1; a new database goes the same way as an old one.
+/// The tables of version 1; a new database goes the same way as an old one.
 ///
 /// The index keeps two places for each run, that of its creation and that of its end. A query uses it if it repeats the
 /// condition literally.
@@ -59,8 +59,8 @@ CREATE INDEX milestones ON events (run, kind) WHERE kind IN ('admitted', 'ended'
 CREATE INDEX sessions ON events (key) WHERE key IS NOT NULL;
 ";
 
-/// How long to wait for a lock of the database itself. Writers of ours take turns before they come to it, so this is for
-/// the moments of opening and recovery, and for other programs.
+/// The time for which a lock of the database itself is waited for. Writers of ours take turns before they come to it, so this is
+/// for the moments of opening and recovery, and for other programs.
 const BUSY: Duration = Duration::from_secs(30);
 
 /// Pages in the log before they are carried over into the database, 16 MiB: four times the usual, because carrying over
@@ -134,7 +134,7 @@ fn connect(
     open().map_err(|error| StoreError::database("open", path, error))
 }
 
-/// Whether this program reads a database as it is: it does not where an older one wrote it.
+/// True if this program reads a database as it is: it does not where an older one wrote it.
 pub(super) fn is_current(connection: &Connection, path: &Path) -> Result<bool, StoreError> {
     version(connection, path).map(|found| found == VERSION)
 }

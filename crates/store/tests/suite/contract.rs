@@ -1,4 +1,4 @@
-//! What every store promises; each promise is checked of both.
+//! The promises of every store; each promise is checked of both.
 
 use std::sync::Arc;
 

@@ -33,7 +33,7 @@ fn record() -> (OnDisk, Vec<Tree>, Vec<u8>) {
     (disk, trees, bytes)
 }
 
-/// What can still be had from a damaged database.
+/// The data that can still be read from a damaged database.
 #[derive(Debug, Default)]
 struct Left {
     /// Trees whose chain holds.
@@ -80,7 +80,7 @@ fn read(database: &[u8], trees: &[Tree]) -> Left {
     left
 }
 
-/// Whether an error names the file or the event, and says what to do.
+/// True if an error names the file or the event, and says what to do.
 fn told(error: &StoreError, folder: &Path) -> bool {
     let text = error.to_string();
     let names_it = text.contains(folder.to_str().unwrap()) || text.contains("event ");

@@ -1,4 +1,4 @@
-//! What survives, and what others see of it.
+//! The durability of a record, and what other processes see of it.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;

@@ -100,7 +100,7 @@ fn a_folder_that_cannot_be_written_says_so() {
     assert!(error.is_read_only(), "{error:?}");
 }
 
-/// What a folder on a read-only disk holds beside the database itself.
+/// The files of a folder on a read-only disk, beside the database itself.
 #[derive(Clone, Copy, Debug)]
 enum Beside {
     /// Nothing: whoever had it open has closed it.

@@ -1,4 +1,4 @@
-//! Whatever is recorded is read back as it was, whatever it is.
+//! Round trips: any recorded event is read back as it was.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ fn usage() -> impl Strategy<Value = Usage> {
     })
 }
 
-/// Whatever was added up: they travel as JSON numbers in dollars.
+/// Sums of money: they travel as JSON numbers in dollars.
 fn usd() -> impl Strategy<Value = MicroUsd> {
     any::<u64>().prop_map(MicroUsd::from_micros)
 }

@@ -11,7 +11,7 @@ use rustix::event::PollFlags;
 /// The system's words about control groups, as text.
 #[derive(Debug)]
 pub(crate) struct ControlGroups {
-    /// `/proc/self/mountinfo`.
+    /// The content of `/proc/self/mountinfo`.
     mounts: String,
     /// The group of this process, as a path from the group that it sees as the first.
     own: Option<String>,

@@ -14,7 +14,7 @@ pub(crate) struct OpenFiles(Rlimit);
 static BEFORE: OnceLock<OpenFiles> = OnceLock::new();
 
 impl OpenFiles {
-    /// That of this process.
+    /// Returns the limit of this process.
     pub(crate) fn now() -> Self {
         Self(getrlimit(Resource::Nofile))
     }

@@ -1,4 +1,4 @@
-//! What `/proc` tells: who is whose child, in which group, since when, and with what environment.
+//! The facts of `/proc`: parent, group, start time and environment of a process.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,7 +11,7 @@ use rustix::fs::{Dir, Mode, OFlags, open, openat};
 
 use super::ProcessId;
 
-/// What is needed of `/proc/{pid}/stat`.
+/// The fields of `/proc/{pid}/stat` that are needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stat {
     /// Ended, and not yet reaped.
@@ -56,7 +56,7 @@ impl ProcessFolder {
         read_stat(self.file("stat")?)
     }
 
-    /// Its children. One that begins or ends meanwhile may be left out.
+    /// Returns the children. One that begins or ends meanwhile may be left out.
     pub(crate) fn children(&self) -> io::Result<Vec<u32>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let threads = Dir::new(openat(&self.0, "task", flags, Mode::empty())?)?;
@@ -113,9 +113,9 @@ fn parse_stat(line: &[u8]) -> Option<Stat> {
     Some(Stat { zombie, stopped, parent, group, session, ticks, start_time })
 }
 
-/// Whether one of the variables of a process is `name=` with `part` in its value. The environment is the one the
-/// program was started with. None where there is none to be read: of a zombie, of a process that was started with none,
-/// and for a moment of one that is just being executed.
+/// True if one of the variables of a process is `name=` with `part` in its value. The environment is the one the program was
+/// started with. None where there is none to be read: of a zombie, of a process that was started with none, and for a moment of
+/// one that is just being executed.
 pub(crate) fn environment_has(pid: u32, name: &str, part: &str) -> Option<bool> {
     let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
     let has = environment.split(|byte| *byte == 0).any(|variable| {
@@ -136,7 +136,7 @@ pub(crate) fn environment_value(pid: u32, name: &str) -> Option<String> {
     })
 }
 
-/// Whether a program that closes a pipe leaves the one who writes into it alive: whether `SIGPIPE` is ignored here.
+/// True if a program that closes a pipe leaves the writer alive: if `SIGPIPE` is ignored here.
 pub(crate) fn ignores_broken_pipes() -> io::Result<bool> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -164,7 +164,7 @@ pub(crate) fn has_open(pid: u32, descriptor: u32, name: &str) -> bool {
         .is_ok_and(|link| link.to_str() == Some(&format!("/memfd:{name} (deleted)")))
 }
 
-/// How many threads this process has.
+/// Returns the number of threads of this process.
 pub(crate) fn own_threads() -> io::Result<usize> {
     Ok(std::fs::read_dir("/proc/self/task")?.count())
 }

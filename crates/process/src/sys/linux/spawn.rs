@@ -17,14 +17,14 @@ use super::ProcessId;
 
 /// The program of a new process, with its arguments, environment, folder and streams.
 pub(crate) struct Image<'a> {
-    /// Absolute.
+    /// The absolute path of the program.
     pub(crate) path: &'a Path,
     /// Without the program itself.
     pub(crate) args: &'a [OsString],
     /// The whole environment. Of a name that is there twice the last value counts.
     pub(crate) env: &'a [(OsString, OsString)],
     pub(crate) cwd: &'a Path,
-    /// Its descriptors 0, 1 and 2.
+    /// The descriptors 0, 1 and 2.
     pub(crate) stdio: [BorrowedFd<'a>; 3],
 }
 
