@@ -16,7 +16,9 @@ mod apply;
 mod budget;
 mod busy;
 mod deadline;
+mod effect;
 mod end;
+mod input;
 mod mail;
 mod queue;
 mod recall;
@@ -36,22 +38,17 @@ mod wait;
 mod tests;
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use offshoot_config::Config;
-use offshoot_model::{
-    AgentId, BudgetGrant, CancelledBy, Cleanup, Ending, Envelope, Event, EventKind, Grant,
-    InputRange, JsonText, KeeperFault, MergeSummary, Origin, Payload, Reason, Refusal, RootId,
-    RunId, SessionKey, SpawnRequest, Timestamp, VariableRef,
-};
-use offshoot_policy::{Books, RuntimeFacts, Terms};
-use offshoot_runtime::{RunEvent, Stop};
-
-use crate::root_kind::RootKind;
+use offshoot_model::{AgentId, BudgetGrant, Cleanup, Event, EventKind, RootId, RunId, Timestamp};
+use offshoot_policy::{Books, Terms};
+use offshoot_runtime::RunEvent;
 
 pub(crate) use busy::Busy;
+pub(crate) use effect::{Effect, Session};
 pub(crate) use end::Outcome;
+pub(crate) use input::{Input, Opening, Reach, ReplyId, Spawn};
 pub(crate) use mail::{Letter, TurnEnd};
 pub use recall::Unknown;
 pub(crate) use recall::{EndedPiece, Library, Past, Recall, Recalled, Waiting};
@@ -65,163 +62,6 @@ use run::{Body, Live, Run, SlotState};
 use slots::{Caps, Position, Slots};
 use timer::{Due, Timers};
 use wait::Waits;
-
-/// Everything that can happen to a tree. Closed: one match sees it all.
-#[derive(Debug)]
-pub(crate) enum Input {
-    /// A session asks for a child.
-    Spawn(Box<Spawn>),
-    /// A run tells how it goes.
-    RunEvent { run: RunIndex, event: RunEvent },
-    /// A run says how it goes, for the record.
-    Reported { run: RunIndex, text: Arc<str> },
-    /// A run gave its last sign of life at this moment, as far as [`Machine::wants_signs`] asked for it.
-    Sign { run: RunIndex, at: Timestamp },
-    /// A run is over, and everything it started is gone.
-    Finished { run: RunIndex, outcome: Box<Outcome> },
-    /// The results of the root's pieces became one.
-    Merged { summary: Box<MergeSummary> },
-    /// The owner of a piece that was read back from the record has said what it takes to run it.
-    Claimed { run: RunIndex },
-    /// A run waits for others.
-    Wait(NewWait),
-    /// A turn of a run is over.
-    TurnEnded(TurnEnd),
-    /// A letter to a session, which [`Machine::may_write`] has allowed.
-    Letter(Letter),
-    /// A run gives a value a name.
-    Keep { run: RunIndex, name: Arc<str>, value: VariableRef },
-    /// A turn of this run did not bring the results of these children: they cannot be read at the moment.
-    NotBrought { run: RunIndex, children: Vec<RunId> },
-    /// The processes of a run used this while it waited.
-    Busy { run: RunIndex, busy: Busy },
-    /// The caller of this wait has the answer.
-    WaitTaken { id: WaitId },
-    /// The caller of this wait has gone, before the answer or when it came.
-    WaitDropped { id: WaitId },
-    /// A run and what is below it are to stop.
-    Cancel { run: RunIndex, reach: Reach, by: CancelledBy },
-    /// The operator stops the whole tree, softly or at once.
-    StopAll { firm: bool },
-    /// A root that runs nothing itself ends. Nothing where it is over, or where it runs something and ends by itself.
-    Close { ending: Box<Ending> },
-    /// No admission and no start until further notice; what runs goes on.
-    Pause(bool),
-    /// No start until further notice. What is admitted meanwhile stands in line.
-    Hold(bool),
-    /// The whole tree is to stop, for this reason.
-    Stop { reason: Reason },
-    /// The folder of a run was removed, or could not be.
-    Removed { run: RunId, error: Option<Arc<str>> },
-    /// The keeper of the supervisor did not hold any more.
-    KeeperFailed { pid: u32, found: KeeperFault, error: Option<Arc<str>> },
-    /// The operator adds to a budget that [`Machine::may_raise`] found.
-    Raise { run: RunIndex, more: BudgetGrant },
-    /// The moment that [`Machine::next_timer`] named has come.
-    Time,
-}
-
-/// A request for a child, with all that was resolved outside.
-#[derive(Debug)]
-pub(crate) struct Spawn {
-    /// The session that asks: known from the connection, never from the request.
-    pub(crate) caller: RunIndex,
-    /// Minted for the child.
-    pub(crate) run: RunId,
-    /// The request.
-    pub(crate) request: SpawnRequest,
-    /// The task as the record keeps it.
-    pub(crate) task: Payload,
-    /// For a piece of the operator's map.
-    pub(crate) input: Option<InputRange>,
-    /// For a piece: its place among all that the owner has asked for.
-    pub(crate) place: Option<u32>,
-    /// Another folder than the tree's.
-    pub(crate) folder: Option<Arc<PathBuf>>,
-    /// Operator's piece or agent's wish.
-    pub(crate) origin: Origin,
-    /// The runtime that would run it, as far as policy must know it.
-    pub(crate) facts: Arc<RuntimeFacts>,
-    /// The receiver of the answer.
-    pub(crate) reply: ReplyId,
-}
-
-/// A root to put into an empty tree.
-#[derive(Debug)]
-pub(crate) struct Opening {
-    pub(crate) kind: RootKind,
-    pub(crate) run: RunId,
-    pub(crate) agent: AgentId,
-    /// The request for the root, with the text of its task for the lineage of its children.
-    pub(crate) request: SpawnRequest,
-    /// The task as the record keeps it.
-    pub(crate) task: Payload,
-    /// Facts of the root's runtime; none for a root that only holds pieces.
-    pub(crate) facts: Option<Arc<RuntimeFacts>>,
-    pub(crate) plan: Option<JsonText>,
-}
-
-/// A run, as its launch describes it.
-#[derive(Debug)]
-pub(crate) struct Session {
-    pub(crate) key: SessionKey,
-    pub(crate) agent: AgentId,
-    pub(crate) depth: u32,
-    pub(crate) grant: Arc<Grant>,
-    /// The number of bytes of a child's result that travel with the answer to the run.
-    pub(crate) inline_bytes: u64,
-    /// True if another attempt may follow a fault of the runtime.
-    pub(crate) may_retry: bool,
-}
-
-/// The runs that a cancel stops.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// The run and everything below.
-    Subtree,
-    /// The run alone.
-    Only,
-    /// Everything below, not the run.
-    Below,
-}
-
-impl Reach {
-    /// The run alone, or with everything below.
-    pub(crate) const fn of(only: bool) -> Self {
-        if only { Self::Only } else { Self::Subtree }
-    }
-}
-
-/// Names the one who asked, for the answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct ReplyId(pub(crate) u64);
-
-/// Everything that the supervisor is to do. Closed: one match sees it all.
-#[derive(Debug)]
-pub(crate) enum Effect {
-    /// Keep this, in this order. Not boxed: most effects are this one, and are moved once.
-    Record(Event),
-    /// Show this event to those that follow the tree now.
-    Show(Box<Event>),
-    /// Start this run: ahead of the record of it where a loss of that would run nothing twice that must not be.
-    Start { run: RunIndex, ahead: bool },
-    /// Prepare this run for one more start.
-    Again { run: RunIndex, continues: bool },
-    /// Ask this run to stop.
-    Stop { run: RunIndex, how: Stop },
-    /// Tell the one who asked.
-    Reply { reply: ReplyId, answer: Result<(RunIndex, RunId), Box<Refusal>> },
-    /// Tell the one who waited, and of which results it may have heard before.
-    Resolve { wait: WaitId, ended: Vec<RunId>, repeated: Vec<RunId>, pending: Vec<RunId> },
-    /// Tell the one whose turn is over that none follows.
-    NoTurn { wait: WaitId },
-    /// Carry out the next letter, name or raised budget, in the order in which they came in: it is recorded with this time.
-    Recorded { at: Timestamp },
-    /// Tell the follower of this run that it is over.
-    Ended { run: RunIndex, envelope: Box<Envelope> },
-    /// Remove what this run has left in a folder of its own.
-    Remove { run: RunId },
-}
 
 /// The state of one tree.
 #[derive(Debug)]

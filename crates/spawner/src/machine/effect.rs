@@ -1,0 +1,48 @@
+//! The effects of a step, which the supervisor carries out.
+
+use std::sync::Arc;
+
+use offshoot_model::{AgentId, Envelope, Event, Grant, Refusal, RunId, SessionKey, Timestamp};
+use offshoot_runtime::Stop;
+
+use super::{ReplyId, RunIndex, WaitId};
+
+/// Everything that the supervisor is to do. Closed: one match sees it all.
+#[derive(Debug)]
+pub(crate) enum Effect {
+    /// Keep this, in this order. Not boxed: most effects are this one, and are moved once.
+    Record(Event),
+    /// Show this event to those that follow the tree now.
+    Show(Box<Event>),
+    /// Start this run: ahead of the record of it where a loss of that would run nothing twice that must not be.
+    Start { run: RunIndex, ahead: bool },
+    /// Prepare this run for one more start.
+    Again { run: RunIndex, continues: bool },
+    /// Ask this run to stop.
+    Stop { run: RunIndex, how: Stop },
+    /// Tell the one who asked.
+    Reply { reply: ReplyId, answer: Result<(RunIndex, RunId), Box<Refusal>> },
+    /// Tell the one who waited, and of which results it may have heard before.
+    Resolve { wait: WaitId, ended: Vec<RunId>, repeated: Vec<RunId>, pending: Vec<RunId> },
+    /// Tell the one whose turn is over that none follows.
+    NoTurn { wait: WaitId },
+    /// Carry out the next letter, name or raised budget, in the order in which they came in: it is recorded with this time.
+    Recorded { at: Timestamp },
+    /// Tell the follower of this run that it is over.
+    Ended { run: RunIndex, envelope: Box<Envelope> },
+    /// Remove what this run has left in a folder of its own.
+    Remove { run: RunId },
+}
+
+/// A run, as its launch describes it.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) key: SessionKey,
+    pub(crate) agent: AgentId,
+    pub(crate) depth: u32,
+    pub(crate) grant: Arc<Grant>,
+    /// The number of bytes of a child's result that travel with the answer to the run.
+    pub(crate) inline_bytes: u64,
+    /// True if another attempt may follow a fault of the runtime.
+    pub(crate) may_retry: bool,
+}
