@@ -249,7 +249,7 @@ impl Audit {
             let message = format!("is at depth {}, and its key is not", admitted.depth);
             broken.push((Rule::Lineage, message));
         }
-        // One that was not admitted before is nobody's parent: so no forged record goes round in circles.
+        // A run that was not admitted before is no parent: so no forged record goes round in circles.
         let parent = admitted.parent.filter(|parent| self.runs.contains_key(parent));
         let promised = self.books.open(event.run, parent, &admitted.grant.budget);
         broken.extend(promised.into_iter().map(|message| (Rule::Budget, message)));

@@ -132,7 +132,7 @@ impl Books {
         self.take_in(run, &ending.usage, &ending.cost);
         let Some(entry) = self.accounts.get_mut(&run) else { return Default::default() };
         for sum in &mut entry.sums {
-            // What nobody knows costs all that was left.
+            // Unknown use costs all that was left.
             if !sum.is_whole {
                 sum.own += sum.free().unwrap_or(0);
             }

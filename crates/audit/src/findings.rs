@@ -94,7 +94,7 @@ pub struct Account {
     pub unit: Unit,
     /// The amount that was reserved.
     pub granted: u64,
-    /// Used, within what was reserved for whoever used it.
+    /// Used, within what was reserved for the run that used it.
     pub used: u128,
     /// Used beyond what was reserved.
     pub overrun: u128,

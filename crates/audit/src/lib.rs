@@ -12,7 +12,7 @@
 //!
 //! Promise: a breach names the event after which it was seen, the run and the rule. What a record does not say, such as
 //! the limits in one that an older version wrote, is listed as not recorded and is no breach. The audit cannot see what
-//! was never recorded, nor that somebody wrote a whole other record with a chain of its own: for that, keep the last
+//! was never recorded, nor that the whole record was replaced by another one with a chain of its own: for that, keep the last
 //! link of the chain elsewhere.
 //!
 //! ```

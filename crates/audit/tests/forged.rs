@@ -51,7 +51,7 @@ fn insert(events: &mut Vec<Event>, at: usize, run: RunId, kind: EventKind) {
     events.insert(at, Event { run, kind, ..like });
 }
 
-/// As somebody numbers them who does not want it to show.
+/// Numbers the events anew, as a forger would.
 fn renumber(events: &mut [Event]) {
     for (seq, event) in (1..).zip(events) {
         event.seq = seq;

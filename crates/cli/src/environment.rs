@@ -8,10 +8,10 @@ use offshoot_host::{KeeperLog, value};
 
 use crate::failure::Failure;
 
-/// What the process was started with, beside its arguments.
+/// The environment of the process, beside its arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Environment {
-    /// Absolute.
+    /// The working folder, absolute.
     pub(crate) working_folder: PathBuf,
     /// The folder for configuration of this user; none where there is no home.
     pub(crate) config_home: Option<PathBuf>,
@@ -19,13 +19,13 @@ pub(crate) struct Environment {
     pub(crate) state_home: Option<PathBuf>,
     /// The folder for what the user's programs bring along; none where there is no home.
     pub(crate) data_home: Option<PathBuf>,
-    /// `XDG_RUNTIME_DIR`.
+    /// The variable `XDG_RUNTIME_DIR`.
     pub(crate) runtime_folder: Option<PathBuf>,
-    /// `OFFSHOOT_DATA_DIR`.
+    /// The variable `OFFSHOOT_DATA_DIR`.
     pub(crate) data_folder: Option<PathBuf>,
-    /// `OFFSHOOT_AUDIT_HEADS`.
+    /// The variable `OFFSHOOT_AUDIT_HEADS`.
     pub(crate) audit_heads: Option<PathBuf>,
-    /// `OFFSHOOT_LOG`.
+    /// The variable `OFFSHOOT_LOG`.
     pub(crate) log: Option<OsString>,
     /// The log of the keeper, where there is a log.
     pub(crate) keeper_log: Option<KeeperLog>,
@@ -35,10 +35,10 @@ pub(crate) struct Environment {
     pub(crate) executable: PathBuf,
 }
 
-/// Where the machine's administrator puts configuration.
+/// The folder in which the machine's administrator puts configuration.
 pub(crate) const SYSTEM_FOLDER: &str = "/etc/offshoot";
 
-/// Where plugins of the machine are: those of its administrator, and those of its packages.
+/// The folders of the machine's plugins: those of its administrator, and those of its packages.
 pub(crate) const SYSTEM_PLUGINS: [&str; 2] =
     ["/usr/local/lib/offshoot/plugins", "/usr/lib/offshoot/plugins"];
 

@@ -1,4 +1,4 @@
-//! How the command ends: the table of exit codes, and the one place that ends the process.
+//! The exit codes of the command, and the one place that ends the process.
 
 /// The exit codes. Scripts rely on them, so a meaning is never given to another number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,4 +1,4 @@
-//! What a command can fail with: what went wrong, what led to it, and what to do about it.
+//! The failures of a command: message, causes and advice.
 
 use std::error::Error;
 use std::fmt::{self, Display};
@@ -11,15 +11,15 @@ use offshoot_plugin_host::PluginError;
 use crate::exit::Exit;
 use crate::work::engine::broken;
 
-/// Why a command ends without what it was asked for. Printed by [`Output`](crate::output::Output), which also
-/// knows the form: `error: …`, `caused by: …`, `hint: …`.
+/// The reason why a command ends without its result. Printed by [`Output`](crate::output::Output), which also knows the form:
+/// `error: …`, `caused by: …`, `hint: …`.
 #[derive(Debug)]
 pub(crate) struct Failure {
     /// The way the process ends.
     pub(crate) exit: Exit,
     /// One for each thing that is wrong; empty where there is nobody to tell, as with a closed pipe.
     pub(crate) complaints: Vec<Complaint>,
-    /// What `--json` prints on standard output in place of a result.
+    /// The JSON that `--json` prints on standard output in place of a result.
     pub(crate) json: Option<serde_json::Value>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Complaint {
     pub(crate) message: String,
     /// The chain of causes, the nearest first.
     pub(crate) causes: Vec<String>,
-    /// What to do about it.
+    /// Advice on what to do next.
     pub(crate) hint: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl Failure {
         Self { exit, complaints: vec![complaint], json: None }
     }
 
-    /// What was asked for or handed in is wrong.
+    /// A failure for a wrong request or input.
     pub(crate) fn input(message: impl Display) -> Self {
         Self::new(Exit::BadInput, message)
     }
@@ -56,7 +56,7 @@ impl Failure {
         Self::new(exit, error).caused_by(error.source())
     }
 
-    /// Nobody reads what we print: not worth a word, as with any program before `head`.
+    /// A failure without a message: the reader of the output has closed it, as with any program before `head`.
     pub(crate) const fn nobody_reads() -> Self {
         Self { exit: Exit::Done, complaints: Vec::new(), json: None }
     }

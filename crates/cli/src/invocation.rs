@@ -1,4 +1,4 @@
-//! What every command is handed besides its own arguments.
+//! The data that every command gets besides its own arguments.
 
 use std::path::{Path, PathBuf};
 
@@ -11,9 +11,9 @@ use crate::output::Output;
 pub(crate) struct Invocation {
     /// Flags that every command takes.
     pub(crate) global: Global,
-    /// What it was started with, beside its arguments.
+    /// The environment of the process, beside its arguments.
     pub(crate) environment: Environment,
-    /// Where it speaks.
+    /// The output of the command.
     pub(crate) output: Output,
 }
 
@@ -27,7 +27,7 @@ impl Invocation {
         Self { global, environment, output }
     }
 
-    /// Where data is kept: the flag, the environment, the working directory. Absolute; need not exist.
+    /// Returns the data folder: the flag, the environment, the working directory. Absolute; need not exist.
     pub(crate) fn data_folder(&self) -> PathBuf {
         let named = self.global.data_dir.as_ref().or(self.environment.data_folder.as_ref());
         let folder = named.map_or_else(|| PathBuf::from(DATA_FOLDER), PathBuf::clone);

@@ -17,7 +17,7 @@ use crate::failure::{Complaint, Failure};
 use offshoot_host::{Level, Reporter};
 use offshoot_model::plain;
 
-/// How much is said on standard error.
+/// The amount of text on standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Loudness {
     /// Errors alone.
@@ -38,7 +38,7 @@ pub(crate) struct Output {
 /// The lines on the terminal that the progress of this process redraws.
 static REDRAWN: Mutex<Option<Redrawn>> = Mutex::new(None);
 
-/// Where a terminal does not say how high it is.
+/// The number of rows where a terminal does not report its height.
 const USUAL_ROWS: usize = 23;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -52,17 +52,17 @@ impl Output {
         Self { loudness, json }
     }
 
-    /// Whether results are wanted as JSON.
+    /// True if results are wanted as JSON.
     pub(crate) const fn wants_json(self) -> bool {
         self.json
     }
 
-    /// Whether what leads to something is wanted.
+    /// True if details are wanted.
     pub(crate) fn wants_details(self) -> bool {
         self.loudness >= Loudness::Verbose
     }
 
-    /// Whether what fails is named while it fails, by progress or by details.
+    /// True if failures are named while they happen, by progress or by details.
     pub(crate) fn names_failures(self, expected: u32) -> bool {
         match self.loudness {
             Loudness::Quiet => false,
@@ -71,7 +71,7 @@ impl Output {
         }
     }
 
-    /// Whether somebody sits at a terminal who can be asked.
+    /// True if a user at a terminal can be asked.
     pub(crate) fn can_ask(self) -> bool {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }

@@ -19,12 +19,12 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::work::engine::block_on;
 
-/// What becomes of trees that have been over for long.
+/// The treatment of trees that have been over for long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Archived {
-    /// They are counted.
+    /// Archived trees are counted.
     Hidden,
-    /// They are there like all others.
+    /// Archived trees are listed like all others.
     Shown,
 }
 
@@ -182,8 +182,8 @@ impl Record {
         Ok(exit)
     }
 
-    /// Whether a tree has been over for longer than its root's `archiveAfterMinutes`. One without an end is not: it
-    /// wants to be seen.
+    /// True if a tree has been over for longer than its root's `archiveAfterMinutes`. A tree without an end is never archived:
+    /// the operator should see it.
     fn is_archived(&self, summary: &RootSummary, now: Timestamp) -> bool {
         let minutes =
             || self.store.admitted(summary.root, summary.root.run()).ok()??.archive_after_minutes;
@@ -193,8 +193,8 @@ impl Record {
             && self.is_abandoned(summary.root).unwrap_or(false)
     }
 
-    /// Whether no supervisor holds this tree. To be asked before its events are read: one that ends meanwhile has
-    /// written them all.
+    /// True if no supervisor holds this tree. To be asked before its events are read: one that ends meanwhile has written them
+    /// all.
     pub(crate) fn is_abandoned(&self, root: RootId) -> Result<bool, Failure> {
         self.folder.is_held(root).map(|held| !held).map_err(|error| failed(&error))
     }

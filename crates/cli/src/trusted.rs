@@ -20,7 +20,7 @@ pub(crate) struct Trusted {
     list: List,
 }
 
-/// What is to be thought of a project.
+/// The trust in a project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Trust {
@@ -127,7 +127,7 @@ impl Trusted {
         Ok(was_there)
     }
 
-    /// What was trusted of the plugin in this folder.
+    /// Returns the digest that was trusted of the plugin in this folder.
     pub(crate) fn plugin(&self, folder: &Path) -> Option<ContentHash> {
         self.list.plugins.get(folder).copied()
     }

@@ -1,4 +1,4 @@
-//! What `run`, `map` and `fanout` have in common.
+//! The parts that `run`, `map` and `fanout` have in common.
 //!
 //! ```text
 //!  preflight ─▶ input, context ─▶ plan ─▶ engine ─▶ report

@@ -6,7 +6,7 @@ use offshoot_model::{AgentId, Node, RunId};
 
 use crate::neutral;
 
-/// `agent`, or `agent: label` where somebody gave it a label.
+/// `agent`, or `agent: label` where it has a label.
 pub(crate) fn name(agent: &AgentId, label: Option<&str>) -> String {
     match label.map(neutral::line) {
         Some(label) if !label.is_empty() => format!("{agent}: {label}"),

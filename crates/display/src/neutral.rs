@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-/// More than this of one text helps nobody in one line.
+/// The most characters of one text that are shown in one line.
 const LONGEST: usize = 200;
 
 /// The text in one line, at most 200 characters: white space of all kinds is a space, control characters are their

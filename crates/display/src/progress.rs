@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  events ──▶ Tally ──▶ on a terminal   one line with a bar, redrawn; failures in lines above it
-//!             (pure)    │               or the tree as it grows, where nobody knows how many runs it will have
+//!             (pure)    │               or the tree as it grows, where the number of runs is not known
 //!                       elsewhere       a line whenever the percentage grows, and one per failure
 //! ```
 //!
@@ -21,7 +21,7 @@ use crate::style::Style;
 use crate::tree::TreeText;
 pub use tally::Tally;
 
-/// Shows a tally to somebody. Whoever started it also [`finish`](Progress::finish)es it, so that the bar is gone
+/// Shows a tally. Its owner also [`finish`](Progress::finish)es it, so that the bar is gone
 /// before results are printed. It moves with events alone: there is no thread that makes it tick.
 pub struct Progress {
     tally: Tally,

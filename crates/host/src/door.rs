@@ -19,7 +19,7 @@ const FOLDER: &str = "doors";
 /// The number of doors that this process has bound.
 static BOUND: AtomicU32 = AtomicU32::new(0);
 
-/// A socket that is bound, and tickets for it. Until it is opened, whoever connects waits.
+/// A socket that is bound, and tickets for it. Until it is opened, connections wait.
 pub(crate) struct Door {
     socket: DoorSocket,
     registry: Registry,

@@ -1,7 +1,7 @@
 //! Processes that an earlier supervisor has left running in this data folder, although its keeper should have ended them.
 //!
 //! A supervisor that was killed leaves the file by which it held its tree. So in the ordinary case no process is looked
-//! at, and nobody waits for this.
+//! at, and no caller waits for this.
 
 use std::collections::HashSet;
 use std::time::Duration;

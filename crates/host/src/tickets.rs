@@ -29,7 +29,7 @@ impl Tickets {
 
 impl TicketIssuer for Tickets {
     fn issue(&self, _root: RootId, run: RunId) -> Option<Pass> {
-        // Without random numbers there is no ticket that nobody can guess, and so no way to ask.
+        // Without random numbers any ticket could be guessed, so there is none, and no way to ask.
         let ticket = Ticket::mint().ok()?;
         let text = ticket.expose().into();
         self.tickets.admit(run, ticket);

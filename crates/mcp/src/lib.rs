@@ -14,7 +14,7 @@
 //! - The answer no is a result with `isError`, which holds the refusal as the door gave it; so is a call with wrong
 //!   arguments. Protocol errors are for what is no call at all.
 //! - A wait ends before the model's program loses its patience, and then names what is still pending. Meanwhile it
-//!   shows signs of life to whoever asked for them.
+//!   shows signs of life to the client that asked for them.
 //! - A call that is cancelled drops its question at the door. A child that was admitted goes on.
 //!
 //! ```no_run

@@ -78,7 +78,7 @@ impl ServerHandler for SessionServer {
                 ToolKind::Permission => text(result),
                 _ => answer(result),
             }.into()),
-            // Nobody reads this answer.
+            // No client reads this answer.
             () = cx.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
         }
     }

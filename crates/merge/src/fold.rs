@@ -209,7 +209,7 @@ impl Fold {
     /// The answer to a request of `expected` results.
     ///
     /// # Errors
-    /// As [`Fold::check`] has it. Whoever wants to show what there is anyway checks first and then takes
+    /// As [`Fold::check`] has it. To show what there is anyway, check first and then take
     /// [`Fold::into_partial`].
     pub fn finish(self, expected: u32) -> Result<Answer, MergeError> {
         self.check(expected)?;

@@ -1,7 +1,7 @@
 //! Incremental folds that merge the results of many agents into one answer.
 //!
 //! ```text
-//!  results, as runs end, in any order          Values: whoever holds large results
+//!  results, as runs end, in any order          Values: the holder of large results
 //!        │ push(index, key, result)                  │ open(reference)
 //!        ▼                                           ▼
 //!      Fold ──────── partial / finish ────────▶ Answer ──write_to──▶ a file, a terminal, the store

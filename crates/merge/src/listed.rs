@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// The number of those that are listed. Nobody reads more one by one, and those of a million pieces would be gigabytes.
+/// The number of those that are listed. More are not read one by one, and those of a million pieces would be gigabytes.
 pub const LISTED: usize = 1000;
 
 /// Items that belong to places of a request: the first [`LISTED`] in its order, whatever order they came in, and the number of all.

@@ -20,7 +20,7 @@ pub struct Cost {
     pub known_usd: MicroUsd,
     /// Computed by us from token counts and the configured prices.
     pub estimated_usd: MicroUsd,
-    /// Runs that cost something nobody can name.
+    /// The number of runs whose cost is not known.
     pub unknown_runs: u32,
 }
 
@@ -75,7 +75,7 @@ impl Cost {
         Self { known_usd: amount, ..Self::NONE }
     }
 
-    /// One run that nobody can price.
+    /// One run of unknown cost.
     pub const fn unknown() -> Self {
         Self { unknown_runs: 1, ..Self::NONE }
     }

@@ -9,7 +9,7 @@ use crate::{Cost, Ending, Payload, RunId, RunStatus, Usage};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Envelope {
-    /// The run's state; terminal, or that of a run somebody stopped waiting for.
+    /// The run's state; terminal, or that of a run whose wait ended early.
     pub status: RunStatus,
     /// The answer: in JSON the string or the value itself; `{"ref": …}` where it stays in the store.
     #[serde(serialize_with = "plain", skip_serializing_if = "Option::is_none")]
@@ -36,7 +36,7 @@ pub struct Envelope {
     pub execution_time_ms: u64,
 }
 
-/// An ending that is no success, for whoever has to decide what to do next.
+/// An ending that is no success, with what a decision about the next step needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EnvelopeError {
@@ -52,7 +52,7 @@ pub struct EnvelopeError {
 }
 
 impl Envelope {
-    /// The envelope of an ending. The same record gives the same envelope, whoever asks and however often.
+    /// The envelope of an ending. The same record always gives the same envelope.
     pub fn of(
         ending: &Ending,
         session_key: SessionKey,

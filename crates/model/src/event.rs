@@ -102,7 +102,7 @@ pub enum EventKind {
         /// Millionths of a dollar above the reservation.
         micro_usd: u64,
     },
-    /// The operator has added to its budget, and to every budget above it, so that nobody has less for it.
+    /// The operator has added to its budget, and to every budget above it, so that no other run has less for it.
     BudgetRaised {
         /// So many tokens.
         tokens: u64,

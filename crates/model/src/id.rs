@@ -41,7 +41,7 @@ pub struct ParseIdError {
 }
 
 impl RunId {
-    /// Ids are minted by whoever owns the clock and the random source, and handed in.
+    /// Ids are minted by the owner of the clock and the random source, and handed in.
     pub const fn from_uuid(uuid: Uuid) -> Self {
         Self(uuid)
     }

@@ -60,7 +60,7 @@ pub enum RefusalCode {
     ToolsNotGrantable,
     /// The reservation does not fit.
     BudgetExhausted,
-    /// A budget in dollars, and a runtime whose cost nobody can bound.
+    /// A budget in dollars, and a runtime whose cost has no bound.
     CostUnbounded,
     /// Too many runtime faults in a row.
     BreakerOpen,

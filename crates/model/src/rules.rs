@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The limits that a session's spawns are held to. Recorded with each root, and with a run that lives under other rules
-/// than its parent, so that whoever reads the record later can count again.
+/// than its parent, so that a later reader of the record can count again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rules {

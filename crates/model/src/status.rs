@@ -24,7 +24,7 @@ pub enum RunStatus {
     Failed,
     /// Ended by us, because its time was over.
     TimedOut,
-    /// Ended by us, because somebody asked.
+    /// Ended by us, on request.
     Cancelled,
     /// The ending is not known.
     Lost,

@@ -134,7 +134,7 @@ impl Tree {
             return self.admit(event);
         }
         let Some(&at) = self.index.get(&event.run) else { return };
-        // Only at an end, for whoever looks up a hundred thousand runs waits for each look.
+        // Only at an end: a reader of a hundred thousand runs waits for each look.
         let is_followed = matches!(event.kind, EventKind::Ended(_)) && self.is_followed(at);
         let node = &mut self.nodes[at];
         match &event.kind {

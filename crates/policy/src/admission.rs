@@ -148,9 +148,9 @@ pub fn admit(
     })
 }
 
-/// The terms of a root, which nobody but the operator asks for. `runtime` is `None` for a root that only holds pieces.
+/// The terms of a root, which only the operator asks for. `runtime` is `None` for a root that only holds pieces.
 ///
-/// An agent that is not defined has the terms of the defaults. A root lives under its own values: nobody stands above
+/// An agent that is not defined has the terms of the defaults. A root lives under its own values: no run stands above
 /// it whose values could bind it.
 ///
 /// # Errors
@@ -189,7 +189,7 @@ fn may_spawn(terms: &Terms, depth: u32, rights: &Rights) -> bool {
     delegates && recursion && depth < terms.max_depth() && rights.permits(crate::rights::SPAWN)
 }
 
-/// The agents that a session may name. Where nobody said which, it can have only its own, and need not name that.
+/// The agents that a session may name. Where no list is set, it can have only its own, and need not name that.
 fn may_name(config: &Config, terms: &Terms, may_spawn: bool) -> Vec<AgentId> {
     if !may_spawn || terms.allow_agents.is_none() {
         return Vec::new();

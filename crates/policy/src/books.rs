@@ -7,7 +7,7 @@ use crate::breaker::Breakers;
 use crate::budget::Ledger;
 use crate::rate::Window;
 
-/// The books of one tree: counted for the whole of it, whoever asks. Admission reads them and the owner of the tree
+/// The books of one tree: counted for the whole of it. Admission reads them and the owner of the tree
 /// writes what was admitted into them in the same step, so that nothing is promised twice.
 #[derive(Clone, Debug, Default)]
 pub struct Books {

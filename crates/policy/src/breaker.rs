@@ -64,7 +64,7 @@ pub enum Gate {
 pub enum BreakerChange {
     /// The breaker opened, or opened again.
     Opened {
-        /// The end of the cool-down: somebody who waits can be looked at again then.
+        /// The end of the cool-down: runs that wait can be looked at again then.
         until: Timestamp,
     },
     /// The breaker closed.

@@ -8,14 +8,14 @@
 //! One account per run that has a budget. A grant is taken out of the parent's free part when the run is admitted, so
 //! children that are admitted together cannot promise the same money twice. What a run uses moves from *reserved* to
 //! *used* in every account above it, as it is reported. What it uses beyond its grant is its parent's *overrun*: paid
-//! from what the parent has free, and by whoever stands above where that is not enough. What a run leaves returns to
+//! from what the parent has free, and by the runs above where that is not enough. What a run leaves returns to
 //! its parent when it ends. At every moment, in integers, for tokens and for millionths of a dollar apart:
 //!
 //! ```text
 //!  used + overrun + reserved + free = granted + deficit
 //! ```
 //!
-//! where *free* is never below zero and *deficit* is what nobody had left to pay with. No budget is not a budget of
+//! where *free* is never below zero and *deficit* is what no account had left to pay with. No budget is not a budget of
 //! zero: an account without a grant in one unit bounds nothing there.
 
 mod account;
@@ -47,7 +47,7 @@ pub enum Unit {
     Usd,
 }
 
-/// Something that somebody has to hear, and that is said once.
+/// A message about a budget, sent once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// The run of the budget.
@@ -130,7 +130,7 @@ impl Ledger {
         self.carry_up(run, &mut Vec::new());
     }
 
-    /// Adds to the grant of a run and to every grant above it: money from outside of the tree, so that nobody has less
+    /// Adds to the grant of a run and to every grant above it: money from outside of the tree, so that no other run has less
     /// for it. A unit in which nothing bounds a run stays so.
     pub fn raise(&mut self, run: RunId, more: BudgetGrant) {
         let mut at = Some(run);

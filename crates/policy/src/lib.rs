@@ -42,7 +42,7 @@
 //! books.reserve(child_run, Some(root_run), &child, Timestamp::EPOCH);
 //! assert_eq!(child.depth, 1);
 //!
-//! // Recursion is off unless somebody switches it on.
+//! // Recursion is off unless a setting switches it on.
 //! let refusal = ask(&child, child_run, &books).unwrap_err();
 //! assert_eq!(refusal.code, RefusalCode::RecursionDisabled);
 //! # Ok::<(), offshoot_model::Refusal>(())

@@ -6,7 +6,7 @@ use offshoot_config::{AgentId, Origin, Valued};
 use offshoot_model::{GovernedBy, JsonText};
 use serde::Serialize;
 
-/// A value that somebody set. Cheap to clone: the chain of a deep session holds many of its ancestors' terms.
+/// A value that was set explicitly. Cheap to clone: the chain of a deep session holds many of its ancestors' terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Term<T> {
     /// The value that was set.

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The terms of a session bind its *children*: an agent that is being spawned lives under its caller's terms, and its
-//! own values join the chain only below it. Where nobody on the chain has said anything, the built-in value holds;
+//! own values join the chain only below it. Where the chain sets nothing, the built-in value holds;
 //! the first explicit value replaces that, whichever way, and from then on values only become stricter.
 
 mod limits;

@@ -33,7 +33,7 @@ const LINGER: Duration = Duration::from_millis(250);
 
 /// Reads one stream. A future of it may be dropped at any point and made again.
 pub(crate) struct Reader {
-    /// None once the stream has ended, or where nobody looks at it.
+    /// None once the stream has ended, or where it is not read.
     pipe: Option<AsyncFd<OwnedFd>>,
     keep: Keep,
     tap: Option<Tap>,
@@ -81,7 +81,7 @@ impl Reader {
     }
 
     /// Takes what is still in the pipe, after everybody of ours who could write is gone, and answers what was kept. It
-    /// takes no more than is there now: somebody who is not ours may hold the other side, and write for ever.
+    /// takes no more than is there now: a process that is not ours may hold the other side, and write for ever.
     pub(crate) async fn finish(mut self) -> Output {
         let mut left = None;
         while let Some(pipe) = &self.pipe {

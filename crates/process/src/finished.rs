@@ -10,7 +10,7 @@ use crate::Rung;
 pub struct Finished {
     /// The exit of the program itself.
     pub exit: Exit,
-    /// The furthest rung that was used; none when nobody asked, or the program was faster.
+    /// The furthest rung that was used; none without a request, or where the program was faster.
     pub stop: Option<Rung>,
     /// The standard output.
     pub stdout: Output,

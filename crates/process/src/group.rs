@@ -62,7 +62,7 @@ impl Group {
     /// Waits until the leader has ended. It is left unreaped.
     pub(crate) async fn leader_ended(&self) {
         let Some(exit) = &self.exit else { return };
-        // An error means that the runtime is shutting down, and with it whoever waits here.
+        // An error means that the runtime is shutting down, and with it the waiting task.
         while let Ok(mut ready) = exit.readable().await {
             if sys::has_ended(exit.get_ref()) {
                 return;
@@ -79,7 +79,7 @@ impl Group {
             Some(exit) if self.inner.adopts() || !self.process.group_exists() => Ended::alone(exit),
             settled => {
                 let ending = self.ending(None);
-                // The blocking thread goes on even when nobody waits here any more.
+                // The blocking thread goes on even when this wait is dropped.
                 let cleared = spawn_blocking(move || remains::clear(&ending, settled)).await;
                 cleared.unwrap_or_else(|_| Ended::alone(settled.unwrap_or(Exit::Lost)))
             }

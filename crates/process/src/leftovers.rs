@@ -59,7 +59,7 @@ pub fn leftovers(wanted: &Wanted) -> io::Result<Vec<Leftover>> {
         all_processes()?.filter(|process| !spared.contains(&process.get())).collect();
     let mut found: Vec<Leftover> =
         candidates.iter().filter_map(|process| wanted.look(*process)).collect();
-    // Below the same supervisor stood whoever carries its mark, also without the variable.
+    // A process that carries the supervisor's mark stood below it, also without the variable.
     let tokens: HashSet<String> = found.iter().filter_map(|left| token(left.process)).collect();
     // And whatever is in the control group that a supervisor has left.
     let groups: HashSet<String> =
@@ -76,7 +76,7 @@ pub fn leftovers(wanted: &Wanted) -> io::Result<Vec<Leftover>> {
     Ok(found)
 }
 
-/// Kills all of these and whatever more is wanted, until a look finds nobody. Answers how many were killed and how many
+/// Kills all of these and whatever more is wanted, until a search finds none. Returns how many were killed and how many
 /// did not end in this time.
 ///
 /// # Errors

@@ -13,11 +13,11 @@
 //! - When [`Child::wait`] answers, the group is gone. With [`Options::subreaper`] so is what left the group, as long as it
 //!   kept its session or its environment; and what kept neither is gone when the last child is, and named in
 //!   [`Finished::strays`].
-//! - Whoever drops a child, or a future that waits for one, kills it.
+//! - A child that is dropped, or a future that waits for one, is killed.
 //! - If this process is killed, a [keeper](KeeperCommand) kills its children; with [`Options::subreaper`], where this process may
 //!   make control groups of version 2, also those of which nothing tells whose they were.
 //! - Two copies of this crate in one process do not meddle with each other, if one has the other for its [`ProcessRegistrar`].
-//! - No wait hangs: not on a pipe that somebody holds open, not on a program that ignores everything, not on a process the
+//! - No wait hangs: not on a pipe that another process holds open, not on a program that ignores everything, not on a process the
 //!   kernel does not let go (it is declared lost).
 //! - A start for which the system lacks descriptors, processes or memory can wait until a child ends:
 //!   [`Processes::spawn_when_possible`].
@@ -46,7 +46,7 @@
 //! let finished = child.wait(stop).await;
 //! assert_eq!(finished.exit, Exit::Code(0));
 //! assert_eq!(finished.stdout.kept, Kept::Memory(b"HELLO".to_vec()));
-//! // Whoever has the handle could have asked at any time.
+//! // The holder of the handle could have asked at any time.
 //! handle.stop(Stop::Soft { grace: Duration::from_secs(5) });
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;

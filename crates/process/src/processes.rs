@@ -120,8 +120,8 @@ struct ProcessTable {
     serial: u64,
     /// CPU time of orphans that were reaped while the leader of their session lived, in ticks, by that leader.
     reaped: HashMap<u32, u64>,
-    /// Children that are nobody's program and were found to belong to no run. They are not looked at again. True for
-    /// those which nobody else will reap.
+    /// Children that are no program of ours and were found to belong to no run. They are not looked at again. True for
+    /// those which no other code will reap.
     strangers: HashMap<u32, bool>,
     /// Leaders that other code in this process has started, with their start times.
     guests: HashMap<u32, u64>,
@@ -219,7 +219,7 @@ impl Inner {
     }
 
     /// Ends the account of a leader that has ended, unless there are orphans to be looked at first. The leader is
-    /// reaped last: until then its number, which is its group's, belongs to nobody else.
+    /// reaped last: until then its number, which is its group's, belongs to no other process.
     pub(crate) fn settle(&self, leader: Identity) -> Option<Exit> {
         let mut state = self.state();
         let nothing_else = self.list(&mut state).is_ok_and(|orphans| orphans.pids.is_empty());
@@ -236,7 +236,7 @@ impl Inner {
     }
 
     fn reap(&self, state: &mut ProcessTable, leader: Identity) -> Exit {
-        // Somebody who was here before has taken the status with him.
+        // Other code has taken the status already.
         if state.live.get(&leader.pid) != Some(&leader.start_time) {
             return Exit::Lost;
         }

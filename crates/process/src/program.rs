@@ -82,7 +82,7 @@ pub enum Keep {
 }
 
 impl Capture {
-    /// Nothing is kept, and nobody looks.
+    /// Nothing is kept or read.
     pub fn nothing() -> Self {
         Keep::Nothing.into()
     }

@@ -19,7 +19,7 @@ pub trait ProcessRegistrar: fmt::Debug + Send + Sync {
     /// The process was started, and leads a group of its own.
     ///
     /// # Errors
-    /// Where nobody would end it if the host were killed. It is ended then.
+    /// Fails where nothing would end the process if the host were killed. It is ended then.
     fn started(&self, leader: Identity) -> io::Result<()>;
 
     /// The group is gone, and its leader is about to be reaped.
@@ -29,7 +29,7 @@ pub trait ProcessRegistrar: fmt::Debug + Send + Sync {
     fn orphans(&self) -> Option<Adopted>;
 }
 
-/// Children of this process that are nobody's program: what some program has left behind.
+/// Children of this process that it did not start: processes that some program has left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adopted {
     /// The process ids.

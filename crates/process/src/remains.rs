@@ -90,7 +90,7 @@ fn clear_orphans(group: &EndingGroup, ended: &mut Ended) {
                     let reaped = group.inner.reap_orphan(orphan);
                     ended.stragglers += u32::from(reaped && found.group == group.identity.pid);
                 }
-                // It may be a program that has just been started: whoever starts it will reap it.
+                // It may be a program that has just been started: the code that starts it will reap it.
                 ChildKind::Reap | ChildKind::Another => {}
                 ChildKind::Stray => {
                     let (pid, start_time) = (orphan.get(), found.start_time);
@@ -189,7 +189,7 @@ fn wait_for_all(group: &EndingGroup, killed: Vec<(ProcessId, OwnedFd)>, ended: &
     all
 }
 
-/// Orphans are somebody else's children: members of the group have been killed, and are waited for without being reaped.
+/// Orphans are children of other processes: members of the group have been killed, and are waited for without being reaped.
 fn clear_members(group: &EndingGroup, ended: &mut Ended) {
     for _ in 0..ROUNDS {
         if !group.process.group_exists() {

@@ -56,7 +56,7 @@ impl StopHandle {
         (Self(tx), StopReceiver(rx))
     }
 
-    /// Asks. Whoever listens sorts out which of several requests is the firmest.
+    /// Asks to stop. The listener takes the firmest of several requests.
     pub fn stop(&self, stop: Stop) {
         self.0.send_modify(|last| {
             // A listener that has not looked yet must not lose a firm request to a later soft one.

@@ -1,4 +1,4 @@
-//! The conformance tests: what every runtime must pass, whoever wrote it.
+//! The conformance tests: what every runtime must pass.
 //!
 //! Each run of a runtime is one trial, of which several rules are judged. No trial waits for ever: a run that does not start,
 //! end or let go of its host in time breaks the rule that says so.

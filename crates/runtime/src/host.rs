@@ -14,7 +14,7 @@ use crate::Ruling;
 pub enum RunEvent {
     /// The run has started; with the process, where there is one.
     Started(Option<ProcessIdentity>),
-    /// A line for people. May be dropped where nobody keeps up.
+    /// A line for people. May be dropped where the reader is too slow.
     Progress(Arc<str>),
     /// A process that had left its run was ended, because this run was the last that lived.
     StrayEnded {
@@ -101,7 +101,7 @@ impl RunHost {
         Self(Arc::new(host))
     }
 
-    /// Tells what somebody else has put into words, as a plugin does.
+    /// Passes on an event of another party, as a plugin's.
     pub fn tell(&self, event: RunEvent) {
         self.0.hear(event);
     }
@@ -151,7 +151,7 @@ impl RunHost {
     }
 }
 
-/// Of a host that somebody else holds too.
+/// A weak handle of a host.
 impl<H: Host + 'static> From<Arc<H>> for RunHost {
     fn from(host: Arc<H>) -> Self {
         Self(host)

@@ -27,7 +27,7 @@ pub struct Launch {
     pub context_manifest: Option<PathBuf>,
     /// The standard input of a command.
     pub input: Input,
-    /// For runtimes that start a program of somebody's choosing: first the program.
+    /// For runtimes that start any program: first the program.
     pub command: Option<Arc<[String]>>,
     /// Exit codes that mean success; empty means 0 alone.
     pub ok_exit: Arc<[i32]>,
@@ -35,7 +35,7 @@ pub struct Launch {
     pub output: OutputFormat,
     /// The folder in which the run works.
     pub working_folder: Arc<PathBuf>,
-    /// A folder of its own, for its task file and context. Made by whoever first writes into it.
+    /// A folder of its own, for its task file and context. Made by the first that writes into it.
     pub run_folder: PathBuf,
     /// The folder for output that does not fit in memory.
     pub spool_folder: Arc<PathBuf>,
@@ -54,7 +54,7 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// A launch with a task and nothing else, of a run that nobody has asked for: for tests.
+    /// A launch with a task and nothing else, of a run that does not exist: for tests.
     pub fn bare(task: impl Into<Arc<str>>) -> Self {
         let nobody = "00000000-0000-0000-0000-000000000000";
         let run: RunId = nobody.parse().expect("it is a UUID");

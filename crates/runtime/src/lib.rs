@@ -94,7 +94,7 @@ pub struct RunContext {
 }
 
 impl RunContext {
-    /// The context of a run to which nobody writes letters.
+    /// The context of a run that gets no letters.
     pub fn new(host: RunHost, stop: StopSignal) -> Self {
         let turns = Turns::new(host.clone(), LetterBox::default());
         let usage = UsageProbe::default().requests();

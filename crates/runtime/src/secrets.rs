@@ -86,7 +86,7 @@ mod tests {
         check("a correct-horse, twice: correct-horse", "a [redacted], twice: [redacted]");
         check("correct-horse-battery", "[redacted]");
         check("short of words", "short of words");
-        // Cut off by whoever kept the last, or the first, so many bytes.
+        // Cut off where only the last, or the first, so many bytes were kept.
         check("…: correct-ho", "…: [redacted]");
         check("se-battery was wrong", "[redacted] was wrong");
         check("a schlüs", "a [redacted]");

@@ -72,7 +72,7 @@ impl StopSignal {
         request_of(self.request.left.load(Ordering::Acquire))
     }
 
-    /// Waits for a request that this clone has not heard, and answers it. Never ends where nobody asks any more.
+    /// Waits for a request that this clone has not heard, and answers it. Never ends where no handle is left.
     pub async fn heard(&mut self) -> Stop {
         loop {
             // Listening first: a request may come between the look and the wait.

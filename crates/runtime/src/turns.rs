@@ -51,7 +51,7 @@ impl Turns {
         Self { host, letters, taken: 0 }
     }
 
-    /// The next letter, as the prompt it is. Never answers where nobody writes. Dropping the future loses nothing.
+    /// The next letter, as the prompt it is. Never answers where no letter comes. Dropping the future loses nothing.
     ///
     /// A runtime that can hand a letter to a turn that is under way listens here; another one need not: what was not
     /// taken comes with the next turn.

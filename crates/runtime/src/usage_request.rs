@@ -62,7 +62,7 @@ impl UsageRequests {
 }
 
 impl UsageListener {
-    /// The next request. Never answers where nobody asks any more. Dropping the future loses nothing.
+    /// The next request. Never answers where no handle is left. Dropping the future loses nothing.
     pub async fn asked(&mut self) -> UsageRequest {
         match self.0.recv().await {
             Some(request) => request,

@@ -30,7 +30,7 @@ use crate::value_reader::{FileHasher, GroupHasher, Groups, Known, ValueReader, h
 use crate::{NewValue, Source, StoreError};
 
 /// Values up to this size are read again before a second use; that costs a hundredth of a second. Larger ones are
-/// trusted by size, unless somebody asks.
+/// trusted by size, unless the caller asks.
 pub(crate) const VERIFIED_ON_REUSE: u64 = 16 << 20;
 
 /// Copied, and then hashed by a second thread, in portions of this size: large enough to be cheap, small enough that
@@ -44,7 +44,7 @@ pub(crate) fn put_on_thread(
 ) -> BoxFuture<'static, Result<VariableRef, StoreError>> {
     Box::pin(async move {
         let put = tokio::task::spawn_blocking(move || blobs.put(&value));
-        // Blocking work is not cancelled except by a runtime that shuts down, and nobody is told anything then.
+        // Blocking work is not cancelled except by a runtime that shuts down, and no caller gets an answer then.
         let put = put.await.unwrap_or(Err(StoreError::Closed));
         if let Ok(VariableRef { hash, size: bytes, .. }) = &put {
             tracing::debug!(%hash, bytes, "value stored");

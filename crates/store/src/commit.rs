@@ -37,7 +37,7 @@ impl Commit {
         Self(CommitState::Ready(Some(result)))
     }
 
-    /// An answer that somebody sends. One who hangs up without a word has kept nothing.
+    /// An answer that the writer sends. A writer that is gone without one has kept nothing.
     pub fn waiting(answer: oneshot::Receiver<Result<(), StoreError>>) -> Self {
         Self(CommitState::Waiting(answer))
     }

@@ -84,7 +84,7 @@ pub enum StoreError {
         /// The number of its writes when it was last opened.
         known: u64,
     },
-    /// Events that do not follow what is recorded of their tree: an earlier write was lost, or somebody else writes
+    /// Events that do not follow what is recorded of their tree: an earlier write was lost, or another process writes
     /// the same tree. Nothing of the call was recorded.
     #[error("the record of tree {root} ends at event {last}, and event {seq} cannot follow it")]
     Broken {

@@ -8,7 +8,7 @@
 //!    blobs/ab/cdef…         values by the hash of their content
 //!    runs/{run}/            what a run sees: context/…, and context.json that lists it
 //!    spool/                 output that did not fit in memory, until it is a value
-//!    locks/{root}           one for each tree that somebody runs right now
+//!    locks/{root}           one for each tree that is running
 //!    locks/values           held by all who run a tree, so that what they write is not taken for a remnant
 //!    locks/writing          whose turn it is to write to the database
 //! ```
@@ -47,7 +47,7 @@ pub use watch::Watch;
 /// The folder's usual name.
 pub const FOLDER_NAME: &str = ".offshoot";
 
-/// The record is nobody else's business; the configuration of a project, which stands in the same folder, is.
+/// The record is private to its user; the configuration of a project, which stands in the same folder, is.
 const IGNORE: &str = "*\n!config.toml\n!config.json5\n!agents/\n!agents/**\n";
 
 pub(crate) const DATABASE: &str = "offshoot.db";
@@ -102,7 +102,7 @@ impl DataFolder {
         let trouble = |error| StoreError::io("open", &path, error);
         let folder = Self::at(Below::open(&path).map_err(trouble)?);
         if folder.below.entries().map_err(trouble)?.is_empty() {
-            // Only into a folder that was empty: somebody's own project is not to disappear from version control.
+            // Only into a folder that was empty: a project is not to disappear from version control.
             let ignore = path.join(".gitignore");
             fs::write(&ignore, IGNORE).map_err(|error| StoreError::io("write", &ignore, error))?;
         }
@@ -240,7 +240,7 @@ impl DataFolder {
     }
 
     /// A new, empty file in the spool folder, mode 0600. It stays until it is removed or made a value with
-    /// [`NewValue::adopt`](crate::NewValue::adopt). Whoever does not hold a tree keeps it open until then: what nobody
+    /// [`NewValue::adopt`](crate::NewValue::adopt). A process that does not hold a tree keeps it open until then: what no process
     /// has open is removed when the next tree is opened here.
     pub fn spool_file(&self) -> Result<(File, PathBuf), StoreError> {
         let made = self.spool().and_then(|spool| spool.new_file("spool-")?.keep());
@@ -248,7 +248,7 @@ impl DataFolder {
     }
 
     /// Takes hold of every tree whose supervisor has died without a word: it has left the file by which it held the
-    /// tree. Whoever drops what this answers has seen to them.
+    /// tree. Dropping the returned value confirms that they were ended.
     pub fn abandoned(&self) -> Result<Vec<RootLock>, StoreError> {
         let trouble = |error| StoreError::io("look into", &self.locks_path(), error);
         let mut found = Vec::new();
@@ -265,7 +265,7 @@ impl DataFolder {
         Ok(found)
     }
 
-    /// Wakes whoever follows a tree that another process runs.
+    /// Wakes the followers of a tree that another process runs.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The record in memory, for tests and for trees that nobody will ask about tomorrow.
+//! The record in memory, for tests and for trees that need no record after their end.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -22,10 +22,10 @@ use crate::{
     ValueReader,
 };
 
-/// Values up to this size are hashed by whoever calls `put`: that takes some twenty microseconds.
+/// Values up to this size are hashed by the caller of `put`: that takes some twenty microseconds.
 const HASHED_AT_ONCE: usize = 64 << 10;
 
-/// A store that answers at once and dies with its process. Values from files, and values that somebody wants as a file,
+/// A store that answers at once and dies with its process. Values from files, and values that are asked for as a file,
 /// go to a temporary folder, which is made when it is needed and removed with the store.
 #[derive(Debug, Default)]
 pub struct MemoryStore {

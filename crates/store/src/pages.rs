@@ -8,7 +8,7 @@ use offshoot_model::Event;
 
 use crate::StoreError;
 
-/// Events in one page. Whoever turns a page holds up others for that long (in SQLite the log cannot be carried over
+/// Events in one page. Reading a page holds up others for that long (in SQLite the log cannot be carried over
 /// while it is looked at), so it is some milliseconds' worth.
 pub(crate) const PAGE: usize = 2048;
 
@@ -27,7 +27,7 @@ pub(crate) struct Page {
 
 /// Turns pages as they are wanted. `turn` knows where it is, and returns the next [`PAGE`] events.
 ///
-/// Whoever wants more than one page is read to by another thread, which is a page or two ahead: in a large record half
+/// A reader of more than one page is served by another thread, which is a page or two ahead: in a large record half
 /// of the time goes into reading it, and the other half into what is done with it.
 pub(crate) struct Pages<F> {
     source: Source<F>,
@@ -98,7 +98,7 @@ impl Ahead {
             loop {
                 let page = read(&mut turn);
                 let more = page.more;
-                // Nobody may want it any more.
+                // The reader may be gone.
                 if tx.send(page).is_err() || !more {
                     break;
                 }
@@ -119,7 +119,7 @@ impl Ahead {
         if page.is_none()
             && let Some(Err(panic)) = self.reader.take().map(JoinHandle::join)
         {
-            // Whoever reads must not take this for the end.
+            // The reader must not take this for the end.
             panic::resume_unwind(panic);
         }
         page
@@ -128,7 +128,7 @@ impl Ahead {
 
 impl Drop for Ahead {
     fn drop(&mut self) {
-        // First it hears that nobody listens, then it is waited for.
+        // First it hears that the reader is gone, then it is waited for.
         self.pages = None;
         if let Some(reader) = self.reader.take() {
             // What it read last is wanted no more, however that ended.

@@ -122,7 +122,7 @@ impl SqliteStore {
     }
 
     /// Recomputes the hash chain of a tree's record, and returns how many events it proves. What it cannot tell is
-    /// whether somebody recomputed the chain too: for that, keep its last link elsewhere.
+    /// whether the chain was recomputed too: for that, keep its last link elsewhere.
     pub fn verify_record(&self, root: RootId) -> Result<u64, StoreError> {
         self.prove(root).map(|proof| proof.events)
     }

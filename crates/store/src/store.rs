@@ -23,7 +23,7 @@ pub trait Store: Send + Sync + 'static {
     /// lost: see [`StoreError::Broken`]. Events that are not to be kept (progress) are passed over.
     fn append(&self, events: &[Event]) -> Commit;
 
-    /// As [`append`](Self::append), for what nobody waits for: it may be kept back for a few milliseconds, so that what comes
+    /// As [`append`](Self::append), for events for which no caller waits: they may be kept back for a few milliseconds, so that what comes
     /// meanwhile becomes durable with it. An append behind it that is in haste takes it along.
     fn append_soon(&self, events: &[Event]) -> Commit {
         self.append(events)
@@ -57,7 +57,7 @@ pub trait Store: Send + Sync + 'static {
     /// All trees, in the order in which they were opened.
     fn roots(&self) -> Result<Vec<RootSummary>, StoreError>;
 
-    /// The runs that somebody may mean, newest first, at most [`FIND_LIMIT`]: by the beginning of a run id, by a whole
+    /// The runs that a text may mean, newest first, at most [`FIND_LIMIT`]: by the beginning of a run id, by a whole
     /// session key, or, for the bare word `main`, the main sessions.
     fn find(&self, text: &str) -> Result<Vec<FoundRun>, StoreError>;
 
@@ -74,7 +74,7 @@ pub trait Store: Send + Sync + 'static {
 /// Events as they are read back.
 pub type Events = Box<dyn Iterator<Item = Result<Event, StoreError>> + Send>;
 
-/// More matches than this tell nobody more than "be more precise".
+/// The most matches: more would say no more than "be more precise".
 pub const FIND_LIMIT: usize = 20;
 
 /// A value to take in.
@@ -91,9 +91,9 @@ pub struct NewValue {
 pub enum Source {
     /// From memory.
     Bytes(Arc<[u8]>),
-    /// Copied from a file of somebody's; shares its blocks where the file system can.
+    /// Copied from a file of another owner; shares its blocks where the file system can.
     File(PathBuf),
-    /// Moved: a file of ours that nobody needs any more, such as spooled output.
+    /// Moved: a file of ours that is not needed any more, such as spooled output.
     Adopt(PathBuf),
 }
 
@@ -114,7 +114,7 @@ pub struct RootSummary {
     pub last_at: Timestamp,
 }
 
-/// A run that somebody may mean.
+/// A run that a text may mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundRun {
     /// The run.

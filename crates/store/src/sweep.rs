@@ -41,7 +41,7 @@ pub struct Swept {
     pub values: u64,
     /// Folders of runs that are not on record.
     pub folders: u64,
-    /// Files that somebody has left unfinished, and tasks.
+    /// Unfinished files, and tasks.
     pub files: u64,
     /// Bytes of all these.
     pub bytes: u64,

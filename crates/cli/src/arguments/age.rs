@@ -1,4 +1,4 @@
-//! How long ago.
+//! An age: the time since something happened.
 
 use std::str::FromStr;
 use std::time::Duration;

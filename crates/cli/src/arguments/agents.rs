@@ -15,7 +15,7 @@ pub(crate) struct AgentsArguments {
     pub(crate) command: AgentsCommand,
 }
 
-/// What to show.
+/// The subcommand.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentsCommand {
     /// List the agents, one a line

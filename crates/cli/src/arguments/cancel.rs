@@ -11,7 +11,7 @@ Examples:
   offshoot cancel 0198c7
     run=$(\"$OFFSHOOT\" spawn 'look for it' -- my-agent); \"$OFFSHOOT\" cancel $run")]
 pub(crate) struct CancelArguments {
-    /// Which
+    /// The run to cancel
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
 

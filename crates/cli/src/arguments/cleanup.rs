@@ -1,16 +1,16 @@
-//! What becomes of a session afterwards.
+//! The treatment of a session afterwards.
 
 use clap::ValueEnum;
 use offshoot_model::Cleanup;
 use serde::{Deserialize, Serialize};
 
-/// What becomes of a session once its answer was handed over.
+/// The treatment of a session once its answer was handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum CleanupArgument {
-    /// It stays
+    /// The session stays
     Keep,
-    /// Its folder is removed, and only --all shows it
+    /// The folder is removed, and only --all shows the session
     Delete,
 }
 

@@ -13,7 +13,7 @@ pub(crate) struct ConfigArguments {
     pub(crate) command: ConfigCommand,
 }
 
-/// What to look for.
+/// The subcommand.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Print every value that is set, and where

@@ -18,7 +18,7 @@ pub(crate) struct ContextArguments {
     pub(crate) command: ContextCommand,
 }
 
-/// What to do.
+/// The subcommand.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ContextCommand {
     /// Print a value, a part of it, or some of its lines
@@ -37,7 +37,7 @@ Examples:
     \"$OFFSHOOT\" context get log --offset 1000 --length 200
     \"$OFFSHOOT\" context get log --grep 'ERROR|WARN' --context-lines 2")]
 pub(crate) struct ContextGetArguments {
-    /// Its name
+    /// The name of the value
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 
@@ -74,7 +74,7 @@ pub(crate) struct ContextPutArguments {
     #[arg(value_name = "FILE", default_value = "-")]
     pub(crate) file: PathBuf,
 
-    /// What it is [default: text where it is UTF-8, else bytes]
+    /// The kind of the value [default: text where it is UTF-8, else bytes]
     #[arg(long, value_name = "KIND", value_enum)]
     pub(crate) kind: Option<KindArgument>,
 }
@@ -86,12 +86,12 @@ Examples:
     \"$OFFSHOOT\" context info
     \"$OFFSHOOT\" context info notes --json")]
 pub(crate) struct ContextInfoArguments {
-    /// Its name [default: all that the session has put or was given]
+    /// The name of the value [default: all that the session has put or was given]
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
 }
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KindArgument {
     /// UTF-8; the file is the value

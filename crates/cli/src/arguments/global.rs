@@ -36,7 +36,7 @@ pub(crate) struct Global {
 }
 
 impl Global {
-    /// What `-q` and `-v` come to.
+    /// Returns the result of `-q` and `-v`.
     pub(crate) const fn loudness(&self) -> Loudness {
         match (self.quiet, self.verbose) {
             (true, _) => Loudness::Quiet,

@@ -12,7 +12,7 @@ Examples:
   offshoot history 0198c7
   offshoot history 0198c7 --after 12 --limit 5 --json")]
 pub(crate) struct HistoryArguments {
-    /// Whose: a run id, its unique beginning, or a session key
+    /// The session: a run id, its unique beginning, or a session key
     #[arg(value_name = "KEY")]
     pub(crate) run: String,
 

@@ -9,7 +9,7 @@ pub(crate) struct KeyArguments {
     pub(crate) command: KeyCommand,
 }
 
-/// What to look for.
+/// The subcommand.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
     /// Say what a key is made of; a malformed key is an error that shows the place

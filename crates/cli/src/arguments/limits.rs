@@ -38,15 +38,15 @@ pub(crate) struct LimitArguments {
     #[arg(long, action = ArgAction::SetTrue)]
     pub(crate) allow_recursive_spawn: bool,
 
-    /// What becomes of sessions below the root once their answers were handed over, where nobody asks for something else;
-    /// keep holds whatever is asked for [default: as configured]
+    /// Keep or delete sessions below the root once their answers were handed over, where the request does not say; keep holds
+    /// whatever is requested [default: as configured]
     #[arg(long, value_name = "WHAT", value_enum)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cleanup: Option<CleanupArgument>,
 }
 
 impl LimitArguments {
-    /// Whether none was given.
+    /// True if none was given.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }

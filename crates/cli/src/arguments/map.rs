@@ -26,11 +26,11 @@ pub(crate) struct MapArguments {
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
 
-    /// How to cut: files, lines:N, chunks:N, bytes:N, bytes:N@lines, paragraphs:N, jsonl:N
+    /// The cut: files, lines:N, chunks:N, bytes:N, bytes:N@lines, paragraphs:N, jsonl:N
     #[arg(long, value_name = "SPLIT", default_value = "files")]
     pub(crate) split: String,
 
-    /// What to do with each piece; a command finds it in OFFSHOOT_TASK
+    /// The task of each piece; a command finds it in OFFSHOOT_TASK
     #[arg(long, value_name = "TEXT")]
     pub(crate) task: Option<String>,
 

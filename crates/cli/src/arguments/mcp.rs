@@ -31,7 +31,7 @@ pub(crate) struct McpArguments {
     #[arg(long)]
     pub(crate) list_tools: bool,
 
-    /// What becomes of its children when the client of a root of its own goes: `cascade` ends them [default: as
+    /// The treatment of the children when the client of a root of its own goes: `cascade` ends them [default: as
     /// subagents.onParentEnd says]
     #[arg(long, value_name = "WHAT")]
     pub(crate) on_client_gone: Option<OnClientGone>,
@@ -40,7 +40,7 @@ pub(crate) struct McpArguments {
     #[arg(long, value_name = "ID")]
     pub(crate) agent: Option<String>,
 
-    /// What runs its children, where their agent does not say
+    /// The runtime of its children, where their agent does not say
     #[arg(long, value_name = "NAME")]
     pub(crate) runtime: Option<String>,
 
@@ -56,10 +56,10 @@ pub(crate) struct McpArguments {
     pub(crate) command: Vec<String>,
 }
 
-/// What becomes of children whose client has gone.
+/// The treatment of children whose client has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum OnClientGone {
-    /// They end, softly first
+    /// The children end, softly first
     Cascade,
 }
 
@@ -75,7 +75,7 @@ impl McpArguments {
         }
     }
 
-    /// Whether something was given that only a root of its own has.
+    /// True if an argument was given that only a root of its own has.
     pub(crate) fn is_for_a_root(&self) -> bool {
         let Self {
             patience: _,

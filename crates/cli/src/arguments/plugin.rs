@@ -22,7 +22,7 @@ pub(crate) struct PluginArguments {
     pub(crate) command: PluginCommand,
 }
 
-/// What to do with plugins.
+/// The subcommand.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginCommand {
     /// List the plugins that there are, and which of them are shadowed or not trusted; nothing is loaded

@@ -1,10 +1,10 @@
-//! Where plugins are looked for first.
+//! The folders in which plugins are looked for first.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-/// Where plugins are looked for first.
+/// The folders in which plugins are looked for first.
 #[derive(Debug, Default, Args)]
 pub(crate) struct PluginPathArguments {
     /// Look for plugins in DIR first; may be given more than once

@@ -13,7 +13,7 @@ Examples:
   offshoot run 'summarize the plan' --context plan=plan.md -- my-agent
   offshoot run --timeout 60 --json 'hello' -- tr a-z A-Z")]
 pub(crate) struct RunArguments {
-    /// What to do
+    /// The task of the agent
     #[arg(value_name = "TASK")]
     pub(crate) task: String,
 

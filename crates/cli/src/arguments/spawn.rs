@@ -36,8 +36,8 @@ pub(crate) struct SpawnArguments {
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<u64>,
 
-    /// What becomes of its session once its answer was handed over: delete removes its folder and leaves it out of
-    /// `tree`; an explicit keep above it holds [default: as configured]
+    /// Keep or delete its session once its answer was handed over: delete removes its folder and leaves it out of `tree`; an
+    /// explicit keep above it holds [default: as configured]
     #[arg(long, value_name = "WHAT", value_enum)]
     pub(crate) cleanup: Option<CleanupArgument>,
 
@@ -45,7 +45,7 @@ pub(crate) struct SpawnArguments {
     #[arg(long)]
     pub(crate) wait: bool,
 
-    /// What it is to do
+    /// The task of the child
     #[arg(value_name = "TASK")]
     pub(crate) task: String,
 

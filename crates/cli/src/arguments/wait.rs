@@ -18,7 +18,7 @@ Examples:
   Their sum, by a jq program:
     \"$OFFSHOOT\" wait --merge 'plugin:merge-jq=map(.value | tonumber) | add'")]
 pub(crate) struct WaitArguments {
-    /// Which runs [default: the children that the session has not heard of yet, or all]
+    /// The runs to wait for [default: the children that the session has not heard of yet, or all]
     #[arg(value_name = "RUN")]
     pub(crate) runs: Vec<String>,
 

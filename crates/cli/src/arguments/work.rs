@@ -8,7 +8,7 @@ use offshoot_merge::OnFailure;
 
 use super::{LimitArguments, PluginPathArguments, strategies};
 
-/// How agents are run.
+/// The arguments by which agents are run.
 #[derive(Debug, Default, Args)]
 pub(crate) struct WorkArguments {
     /// The agent, by its id in the configuration [default: main]
@@ -31,7 +31,7 @@ pub(crate) struct WorkArguments {
     #[arg(long, value_name = "CODES", value_delimiter = ',', default_value = "0", value_parser = clap::value_parser!(i32).range(0..=255))]
     pub(crate) ok_exit: Vec<i32>,
 
-    /// How an answer is read: json where it is an object or an array, else text
+    /// The form of an answer: json where it is an object or an array, else text
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
     pub(crate) output: OutputArgument,
 
@@ -43,7 +43,7 @@ pub(crate) struct WorkArguments {
     #[arg(long)]
     pub(crate) auto_resume: bool,
 
-    /// Whether the command is one from the configuration, on record: not of the command line.
+    /// True if the command is one from the configuration, on record: not of the command line.
     #[arg(skip)]
     pub(crate) program_configured: bool,
 
@@ -67,7 +67,7 @@ pub(crate) struct PieceArguments {
     #[arg(long, value_name = "STRATEGY", default_value = "concatenate")]
     pub(crate) merge: String,
 
-    /// What a piece that did not complete means
+    /// The treatment of a piece that did not complete
     #[arg(long, value_name = "POLICY", value_enum, default_value = "fail")]
     pub(crate) on_failure: OnFailureArgument,
 
@@ -80,14 +80,14 @@ pub(crate) struct PieceArguments {
     pub(crate) yes: bool,
 }
 
-/// What a piece that did not complete means.
+/// The treatment of a piece that did not complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnFailureArgument {
-    /// It is named, the other results are kept, and the exit code is 1
+    /// The piece is named, the other results are kept, and the exit code is 1
     Fail,
-    /// It is left out
+    /// The piece is left out
     Skip,
-    /// What came of it, error included, is its value
+    /// The envelope of the piece, error included, is its value
     Include,
 }
 
@@ -101,7 +101,7 @@ impl From<OnFailureArgument> for OnFailure {
     }
 }
 
-/// How an answer is read.
+/// The form of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputArgument {
     /// As text
@@ -111,7 +111,7 @@ pub(crate) enum OutputArgument {
     Json,
 }
 
-/// `NAME=FILE`.
+/// A pair `NAME=FILE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ContextArgument {
     /// The name that agents know it by.

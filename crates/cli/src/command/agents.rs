@@ -20,7 +20,7 @@ struct Listed {
     description: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     runtime: Option<String>,
-    /// Where it was defined last.
+    /// The place where it was defined last.
     origin: String,
 }
 
@@ -28,7 +28,7 @@ struct Listed {
 #[derive(Serialize)]
 struct Shown {
     id: AgentId,
-    /// What it says itself.
+    /// The values of the definition itself.
     values: IndexMap<String, Valued<Value>>,
     /// The limits of a tree with this agent as its root.
     limits: IndexMap<String, Valued<Value>>,

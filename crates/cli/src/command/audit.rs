@@ -16,11 +16,11 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::{Record, failed};
 
-/// What came of an audit, as JSON.
+/// The result of an audit, as JSON.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Audited {
-    /// Whether the chain holds, every event could be read and there is no breach.
+    /// True if the chain holds, every event could be read and no rule was broken.
     holds: bool,
     chain: Chain,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -28,7 +28,7 @@ struct Audited {
     findings: Findings,
 }
 
-/// Whether the record is what was written.
+/// The proof of a record's chain.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Chain {

@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, 
     })
 }
 
-/// Those of the command line first, then those of the file.
+/// Returns the tasks of the command line, then those of the file.
 fn tasks(arguments: &FanoutArguments) -> Result<Vec<Task>, Failure> {
     let plain =
         |task: &String| Task { task: task.clone(), label: None, agent: None, timeout: None };

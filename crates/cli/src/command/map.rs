@@ -92,7 +92,7 @@ fn plan(
     }
 }
 
-/// What the pieces are to do; a task of its own, or what the command line says.
+/// Returns the task of the pieces; their own, or the one of the command line.
 fn task(arguments: &MapArguments, prepared: &Prepared) -> Result<Arc<str>, Failure> {
     match &arguments.task {
         Some(task) => Ok(task.as_str().into()),

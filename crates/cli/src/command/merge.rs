@@ -193,7 +193,7 @@ async fn of_runs(
     finish(gathering, u32::try_from(runs.len()).unwrap_or(u32::MAX)).await
 }
 
-/// What completed below a run. What did not is counted, not hidden.
+/// Merges the results that completed below a run. Those that did not are counted and reported.
 async fn of_children(
     record: &Record,
     text: &str,

@@ -132,7 +132,7 @@ pub(super) fn only_for_the_operator(command: &str, cx: &Invocation) -> Result<()
     if may_be_below(cx) { block_on(for_the_operator(command, cx)) } else { Ok(()) }
 }
 
-/// What can be asked of a supervisor: limits may be lower than those of the tree, and never others.
+/// Returns the request to a supervisor: limits may be lower than those of the tree, and never others.
 fn request(task: &str, work: &WorkArguments) -> Result<Spawn, Failure> {
     let agent = work.agent.as_deref().map(AgentId::parse).transpose();
     let agent = agent.map_err(|error| Failure::of(Exit::BadInput, &error).hint(error.hint()))?;

@@ -67,7 +67,7 @@ impl Meant {
         Ok(Self::Plugin(Box::new(candidate)))
     }
 
-    /// What the user has named by its place is the user's own choice.
+    /// Returns the plugin at a path, which the user trusts by naming it.
     fn at(path: &Path) -> Result<Self, Failure> {
         if path.is_dir() {
             return Ok(Self::Plugin(Box::new(folder(path)?)));

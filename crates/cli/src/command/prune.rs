@@ -14,7 +14,7 @@ use crate::record::{Record, failed};
 use crate::wording;
 use offshoot_host::end_orphans;
 
-/// What was deleted, or would be.
+/// The trees that were deleted, or would be.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Pruned {
@@ -37,7 +37,7 @@ struct PrunedTree {
     events: u64,
     #[serde(serialize_with = "wording::rfc3339")]
     last_at: Timestamp,
-    /// Whether it has come to an end, or was left by its supervisor.
+    /// True if the tree has ended; false if its supervisor left it.
     ended: bool,
 }
 

@@ -75,7 +75,7 @@ fn print(text: TreeText<'_>, arguments: &TreeArguments, cx: &Invocation) -> Resu
     cx.output.painted(|out| writeln!(out, "{text}"))
 }
 
-/// What the door shows, where there is one.
+/// Returns the tree that the door shows, where there is one.
 async fn inside(
     arguments: &TreeArguments,
     cx: &Invocation,

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::work::engine::block_on;
 
-/// How outcomes are printed.
+/// The form in which results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// The envelope of one run.

@@ -57,7 +57,7 @@ fn time(node: &WireTreeNode) -> Option<String> {
     node.execution_time_ms.map(milliseconds)
 }
 
-/// What agents have written stays on its line.
+/// Makes text of agents fit on one line.
 fn plain(text: &str) -> String {
     neutral::line(text).into_owned()
 }

@@ -29,7 +29,7 @@ pub(crate) async fn visit(cx: &Invocation) -> Result<Client, Failure> {
     })
 }
 
-/// Whether this process may run under a supervisor. Looks, and asks nobody.
+/// True if this process may run under a supervisor. Looks at the process alone.
 pub(crate) fn may_be_below(cx: &Invocation) -> bool {
     cx.environment.text(SOCKET_VARIABLE).is_some()
         || !supervisors(cx).is_empty()
@@ -149,8 +149,8 @@ pub(crate) async fn reach(name: &str, cx: &Invocation) -> Result<(Client, String
         .hint("`offshoot show` tells how it ended"))
 }
 
-/// What the supervisor said, as a failure of this command: a refusal is exit 3, a wrong request 2, a plugin
-/// that cannot be used 5.
+/// Converts the answer of the supervisor into a failure of this command: a refusal is exit 3, a wrong request 2, a plugin that
+/// cannot be used 5.
 pub(crate) fn refused(error: &ClientError) -> Failure {
     let exit = match error {
         ClientError::Refused(refusal) => match refusal.code.as_str() {

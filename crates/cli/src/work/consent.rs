@@ -33,7 +33,7 @@ pub(crate) fn ask(
         .hint("answer y, or say --yes"))
 }
 
-/// Whether the user is asked. A program that starts this one has decided already, and has nobody to answer.
+/// True if the user is asked. A program that starts this one has decided already, and cannot answer.
 const fn is_called_for(agents: usize, is_paid: bool, yes: bool, on_terminal: bool) -> bool {
     agents > UNASKED && is_paid && !yes && on_terminal
 }

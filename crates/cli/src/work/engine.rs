@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::{failed, telling};
 
-/// How long plugins may take to end what is left of their work. Their runs are over by then.
+/// The time in which plugins have to end the rest of their work. Their runs are over by then.
 const PLUGIN_GRACE: Duration = Duration::from_secs(2);
 
 /// All that a tree needs.

@@ -114,7 +114,7 @@ pub(crate) fn asked_for(files: &[InputFile], resolved: &Arc<PathBuf>) -> Arc<Pat
     Arc::clone(file.map_or(resolved, |file| &file.path))
 }
 
-/// Whether standard input is among the inputs. It can be read once only.
+/// True if standard input is among the inputs. It can be read once only.
 pub(crate) fn has_standard_input(inputs: &[PathBuf]) -> Result<bool, Failure> {
     match inputs.iter().filter(|input| is_standard_input(input)).count() {
         0 => Ok(false),

@@ -18,12 +18,12 @@ pub(crate) struct Interrupts {
     heard: u32,
 }
 
-/// Whether the user asked to stop.
+/// The requests of the user to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interrupted {
     /// By a signal.
     Yes,
-    /// It ran to its end.
+    /// No request: the tree ran to its end.
     No,
 }
 
@@ -78,7 +78,7 @@ impl Interrupts {
         }
     }
 
-    /// Whether anything was heard.
+    /// Returns the furthest request so far.
     pub(crate) const fn interrupted(&self) -> Interrupted {
         if self.heard > 0 { Interrupted::Yes } else { Interrupted::No }
     }

@@ -19,12 +19,12 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
-/// What becomes of many answers.
+/// The treatment of many answers.
 #[derive(Clone, Debug)]
 pub(crate) struct AnswerRules {
-    /// How they become one.
+    /// The merge.
     pub(crate) merging: Merging,
-    /// What a piece that did not complete means.
+    /// The treatment of a piece that did not complete.
     pub(crate) on_failure: OnFailure,
     /// After how many failures the rest is cancelled.
     pub(crate) max_fail: Option<u32>,
@@ -33,17 +33,17 @@ pub(crate) struct AnswerRules {
 /// Everything that is known before the tree is opened.
 #[derive(Debug)]
 pub(crate) struct PieceRun {
-    /// What runs.
+    /// The runtime and its settings.
     pub(crate) prepared: Prepared,
-    /// What the root is called.
+    /// The label of the root.
     pub(crate) label: Option<Arc<str>>,
-    /// What the root is to do, in words.
+    /// The task of the root, in words.
     pub(crate) task: Arc<str>,
-    /// What is recorded for a later start.
+    /// The plan that is recorded for a later start.
     pub(crate) plan: Plan,
-    /// What is run.
+    /// The pieces to run.
     pub(crate) pieces: Vec<Piece>,
-    /// What becomes of the answers.
+    /// The treatment of the answers.
     pub(crate) terms: AnswerRules,
     /// The plugin's merge, where a plugin merges.
     pub(crate) external: Option<ExternalMerge>,

@@ -1,4 +1,4 @@
-//! What is going to be run: recorded with the root, and printed by `--dry-run`.
+//! The plan of a tree: recorded with the root, and printed by `--dry-run`.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -33,52 +33,52 @@ pub(crate) struct Plan {
     pub(crate) command: Cow<'static, str>,
     /// The agent.
     pub(crate) agent: AgentId,
-    /// What runs it.
+    /// The name of the runtime.
     pub(crate) runtime: Arc<str>,
     /// The program and its arguments.
     pub(crate) program: Arc<[String]>,
-    /// Whether the runtime was given them; else they only say what runs.
+    /// True if the runtime was given them; else they only say what runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) program_given: bool,
     /// True if they came from the configuration, and not from the command line.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) program_configured: bool,
-    /// Where it works.
+    /// The folder in which it works.
     pub(crate) working_folder: Arc<PathBuf>,
-    /// Where the command was given, which decides about configuration and relative paths.
+    /// The folder in which the command was given, which decides about configuration and relative paths.
     pub(crate) opened_in: Arc<PathBuf>,
     /// The configuration file of the command line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) config: Option<PathBuf>,
-    /// Where plugins were looked for first.
+    /// The folders in which plugins were looked for first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) plugin_path: Vec<PathBuf>,
     /// Exit codes that mean success.
     pub(crate) ok_exit: Arc<[i32]>,
-    /// How an answer is read.
+    /// The form of an answer.
     pub(crate) output: Cow<'static, str>,
     /// The limits of the command line.
     #[serde(default, skip_serializing_if = "LimitArguments::is_empty")]
     pub(crate) limits: LimitArguments,
-    /// What else it was held to: all that somebody had set for its root.
+    /// The other settings of its root: all that were set explicitly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) held: Option<RecordedSettings>,
-    /// What pieces may read.
+    /// The values that pieces may read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) context: Vec<ContextEntry>,
     /// The tasks of a fanout.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) tasks: Vec<Task>,
-    /// How the input is cut.
+    /// The cut of the input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) split: Option<String>,
     /// The files, as they were when they were looked at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) inputs: Vec<InputFile>,
-    /// How answers become one.
+    /// The merge of the answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) merge: Option<String>,
-    /// What a piece that did not complete means.
+    /// The treatment of a piece that did not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) on_failure: Option<String>,
     /// After how many failures the rest is cancelled.
@@ -89,9 +89,9 @@ pub(crate) struct Plan {
 /// One agent of a dry run.
 #[derive(Debug, Serialize)]
 pub(crate) struct PlannedAgent {
-    /// Its name in the answer.
+    /// The name of the piece in the answer.
     pub(crate) label: Arc<str>,
-    /// What it reads on standard input.
+    /// The number of bytes that it reads on standard input.
     pub(crate) bytes: u64,
 }
 
@@ -104,7 +104,7 @@ struct DryRun<'a> {
     bytes: u64,
     pieces: &'a [PlannedAgent],
     limits: &'a IndexMap<String, Valued<Value>>,
-    /// What a model costs shows only while it runs, and commands of the operator cost nothing that we know of.
+    /// The cost, which is not known before a model runs; commands of the operator cost nothing that we know of.
     cost: Option<f64>,
 }
 
@@ -115,7 +115,7 @@ const JSON: &str = "json";
 const SHOWN: usize = 20;
 
 impl Plan {
-    /// What is to run, without what becomes of it.
+    /// Returns the plan without the treatment of the answers.
     pub(crate) fn of(
         command: &'static str,
         prepared: &Prepared,
@@ -195,7 +195,7 @@ impl Plan {
         }
     }
 
-    /// What becomes of many answers; none where there is one.
+    /// Returns the treatment of many answers; none where there is one.
     pub(crate) fn terms(&self) -> Result<Option<AnswerRules>, Failure> {
         let (Some(merge), Some(on_failure)) = (&self.merge, &self.on_failure) else {
             return Ok(None);
@@ -207,7 +207,7 @@ impl Plan {
         }))
     }
 
-    /// Whether this plan on record came from the same command line. What the tree is held to may have changed since.
+    /// True if this plan on record came from the same command line. The limits of the tree may have changed since.
     pub(crate) fn is_same(&self, recorded: &JsonText) -> bool {
         let bare = |plan: serde_json::Result<Value>| {
             let mut plan = plan.ok()?;

@@ -1,5 +1,5 @@
-//! What is certain before anything starts: the agent, its runtime, and that its program is there. A mistyped program
-//! is one error here, and a thousand failed pieces later.
+//! The checks before anything starts: the agent, its runtime, and that its program is there. A mistyped program is one error
+//! here, and a thousand failed pieces later.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,18 +24,18 @@ use crate::load;
 use crate::plugins;
 use crate::wording;
 
-/// What is to run.
+/// The runs that were checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Prepared {
-    /// Which agent.
+    /// The name of the agent.
     pub(crate) agent: AgentId,
-    /// How.
+    /// The settings of the runs.
     pub(crate) run_spec: RunSpec,
-    /// What runs it.
+    /// The name of the runtime.
     pub(crate) runtime: Arc<str>,
     /// The program and its arguments, for people and for the record.
     pub(crate) command: Arc<[String]>,
-    /// Whether what it does may cost money.
+    /// True if the runs may cost money.
     pub(crate) is_paid: bool,
     /// The plugins that can be found, and those that were loaded for it.
     pub(crate) plugins: Plugins,
@@ -44,7 +44,7 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// What runs, as one would type it.
+    /// Returns the command line of the runs, as a user would type it.
     pub(crate) fn command_line(&self) -> String {
         wording::command_line(&self.command)
     }

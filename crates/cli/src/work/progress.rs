@@ -1,4 +1,4 @@
-//! How the work goes, on standard error, while it goes.
+//! The progress of the runs on standard error.
 
 use offshoot_display::{Style, line};
 use offshoot_model::error_chain;

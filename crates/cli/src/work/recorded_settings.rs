@@ -1,4 +1,4 @@
-//! What a tree was held to, beside what it would be held to today: of two limits the stricter holds.
+//! The recorded settings of a tree, beside those of today: of two limits the stricter holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,27 +9,27 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::load;
 
-/// What somebody has set for a root of an agent, by key.
+/// The explicit settings for a root of an agent, by key.
 pub(crate) type RecordedSettings = BTreeMap<String, Value>;
 
-/// What is said where a setting is not what it was, and what becomes of it.
+/// A setting that is not what it was, and the value that holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// Its key within `subagents`.
+    /// The key within `subagents`.
     pub(crate) key: String,
     was: Option<Value>,
     is: Option<Value>,
-    /// What holds, where that is not what is set today.
+    /// The value that holds, where that is not the one of today.
     pub(crate) holds: Option<Value>,
 }
 
-/// Where settings of all agents stand.
+/// The section with the settings of all agents.
 const SECTION: &str = "agents.defaults.subagents";
 
 /// Names the agents that may be asked for.
 const ALLOW_AGENTS: &str = "allowAgents";
 
-/// What becomes of interrupted runs differs by their origin where nobody says it.
+/// The setting for interrupted runs, whose default differs by their origin.
 const ON_INTERRUPT: &str = "onInterrupt";
 
 /// The full name of a setting.
@@ -37,14 +37,14 @@ pub(crate) fn name(key: &str) -> String {
     format!("{SECTION}.{key}")
 }
 
-/// What somebody has set.
+/// Returns the explicit settings for an agent.
 pub(crate) fn recorded_settings(config: &Config, agent: &AgentId) -> RecordedSettings {
     let settings = config.resolve(agent);
     let set = settings.filter(|(_, set)| set.origin != Origin::BuiltIn && !set.value.is_null());
     set.map(|(key, set)| (key, set.value)).collect()
 }
 
-/// What differs today.
+/// Returns the settings that differ today.
 pub(crate) fn changes(
     was: &RecordedSettings,
     config: &Config,

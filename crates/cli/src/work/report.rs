@@ -1,4 +1,4 @@
-//! What came of a tree: the answer on standard output, what went wrong on standard error, and the exit code.
+//! The report of a tree: the answer on standard output, failures on standard error, and the exit code.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -187,7 +187,7 @@ pub(crate) fn run(
     })
 }
 
-/// What a run has printed, where there is anything or it completed.
+/// Prints the output of a run, where there is any or the run completed.
 fn answer(engine: &Engine, envelope: &Envelope, cx: &Invocation) -> Result<(), Failure> {
     let data = envelope.data.as_ref().filter(|data| !envelope.partial || data.size() > 0);
     data.map_or(Ok(()), |data| record::print(&*engine.store, data, cx))

@@ -136,8 +136,7 @@ fn unplanned(record: &Record, root: RootId) -> Result<Failure, Failure> {
         .hint("what it has done is kept: `offshoot show` and `offshoot merge --children` read it"))
 }
 
-/// Where it worked, and under whatever is stricter: what the record says it was held to, or what it would be held to
-/// today.
+/// Prepares the run in its folder, under the stricter limits: those on record, or those of today.
 fn as_it_was(
     config: Config,
     prepared: Prepared,

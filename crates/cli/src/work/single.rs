@@ -56,7 +56,7 @@ pub(crate) async fn run(
     exit
 }
 
-/// What the record says came of a root.
+/// Returns the recorded result of a root.
 pub(crate) fn recorded(engine: &Engine, root: RootId) -> Result<Option<Envelope>, Failure> {
     let run = root.run();
     let ending = engine.store.ending(root, run).map_err(|error| failed(&error))?;

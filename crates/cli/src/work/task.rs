@@ -23,7 +23,7 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// Its name in the answer; its place from 1, where it has none.
+    /// Returns the name in the answer; the place from 1, where it has none.
     pub(crate) fn name(&self, place: u32) -> String {
         self.label.clone().unwrap_or_else(|| place.to_string())
     }

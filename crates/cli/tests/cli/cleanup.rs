@@ -1,4 +1,4 @@
-//! What goes once its answer was handed over: who says so, and who sees it.
+//! The removal of sessions once their answers were handed over: who asks for it, and who sees it.
 
 use std::collections::BTreeMap;
 

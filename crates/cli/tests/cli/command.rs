@@ -25,7 +25,7 @@ pub(crate) struct Place {
     folder: tempfile::TempDir,
 }
 
-/// What came of one use.
+/// The result of one command.
 pub(crate) struct Outcome {
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: String,

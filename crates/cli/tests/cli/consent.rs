@@ -1,4 +1,4 @@
-//! Whether somebody at a terminal is asked before many paid agents start.
+//! The question to a user at a terminal before many paid agents start.
 
 use std::io::{Read, Write};
 use std::process::Stdio;
@@ -8,10 +8,10 @@ use offshoot_fake_model_api::{Reply, Rule};
 use crate::command::terminal;
 use crate::openai::stage;
 
-/// What came of a fanout of so many tasks, typed at a terminal by somebody who gives this answer where asked.
+/// The result of a fanout of so many tasks, typed at a terminal by a user who gives this answer where asked.
 struct Typed {
     code: i32,
-    /// What stood on the terminal.
+    /// The text on the terminal.
     said: String,
     runs: usize,
 }

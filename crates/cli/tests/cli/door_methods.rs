@@ -1,5 +1,5 @@
-//! What agents can ask for beside children: values, histories, merges, several children at once, and a view of their
-//! own tree.
+//! The other requests of agents, beside children: values, histories, merges, several children at once, and a view of their own
+//! tree.
 
 use std::io::{BufRead, BufReader};
 
@@ -328,7 +328,7 @@ def kid(label, more="true", **wish):
     return dict(task="x", label=label, command=["sh", "-c", script], context=[{"name": "plan"}], **wish)
 "#;
 
-/// Whether each of the children of an answer still has its folder.
+/// Returns, for each of the children of an answer, if it still has its folder.
 fn folders(place: &Place, many: &Value) -> Vec<bool> {
     let children = many["children"].as_array().expect("children");
     let run = |child: &Value| child["runId"].as_str().expect("an id").to_owned();

@@ -1,4 +1,4 @@
-//! What the end of a parent means for its children, and how a whole subtree is ended.
+//! The end of a parent: its meaning for the children, and the end of a whole subtree.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

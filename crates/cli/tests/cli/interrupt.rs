@@ -18,7 +18,7 @@ struct Running {
     child: Child,
     stderr: BufReader<std::process::ChildStderr>,
     said: String,
-    /// What the agent wrote when it began.
+    /// The word that the agent wrote when it began.
     word: String,
 }
 
@@ -62,7 +62,7 @@ impl Running {
         Pid::from_raw(id).expect("it is not zero")
     }
 
-    /// What a terminal does on Ctrl-C.
+    /// Sends the signal of a terminal's Ctrl-C.
     fn press_ctrl_c(&self) {
         kill_process_group(self.group(), Signal::INT).expect("it lives");
     }

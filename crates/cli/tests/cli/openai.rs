@@ -21,7 +21,7 @@ fn run(place: &Place, arguments: &[&str]) -> Outcome {
     place.run(&[RUN, arguments].concat())
 }
 
-/// What a model of this task does at its n-th step.
+/// A rule for the n-th step of a model with this task.
 fn at(task: &str, step: usize, reply: Reply) -> Rule {
     Rule::when(Condition::Prompt(task.into()), reply).and(Condition::Step(step))
 }

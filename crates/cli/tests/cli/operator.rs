@@ -1,4 +1,4 @@
-//! What the person who owns a tree can do to it while it runs, and nobody below it can.
+//! The actions of the operator on a running tree, which no agent below it can take.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};

@@ -27,7 +27,7 @@ pub(crate) fn plugin(place: &Place, folder: &str, name: &str, library: &str) -> 
     folder
 }
 
-/// What differs from one machine or build to another.
+/// Removes the parts that differ from one machine or build to another.
 fn plain(outcome: Outcome) -> Outcome {
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     outcome.calling(&target, "TARGET")

@@ -144,7 +144,7 @@ fn a_merge_that_panics_or_blocks_is_an_answer() {
     assert_eq!([well.trim(), blocked, alive], ["well", "1", "alive"]);
 }
 
-/// What an agent is answered that has changed this, in the words of its command.
+/// Returns the answer to an agent that has changed this, in the words of its command.
 fn after(place: &Place, more: &[&str], deed: &str) -> String {
     let script = format!(
         r#""$OFFSHOOT" spawn x -- echo short >/dev/null; "$OFFSHOOT" wait >/dev/null

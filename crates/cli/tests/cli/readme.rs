@@ -1,4 +1,4 @@
-//! What a newcomer does first works, to the letter.
+//! The first steps of a new user, which work to the letter.
 
 use std::fs;
 use std::path::{Path, PathBuf};

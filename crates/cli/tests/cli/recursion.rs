@@ -12,7 +12,7 @@ use crate::stage::Stage;
 const SPAWN: &str = "mcp__offshoot__sessions_spawn";
 const RUN: &[&str] = &["-q", "run", "--runtime", "claude", "--allow-recursive-spawn"];
 
-/// What a model of this task does at its n-th step.
+/// A rule for the n-th step of a model with this task.
 fn at(task: &str, step: usize, reply: Reply) -> Rule {
     Rule::when(Condition::Prompt(task.into()), reply).and(Condition::Step(step))
 }

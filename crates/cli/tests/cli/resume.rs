@@ -62,14 +62,14 @@ fn killed_map_of(place: Place, input: &str) -> Place {
     Doomed::start(place, &map).kill()
 }
 
-/// How often a line was worked on.
+/// Returns the number of times that a line was worked on.
 fn ran(place: &Place, line: u32) -> usize {
     let log = fs::read_to_string(place.path().join(format!("ran-{line}"))).unwrap_or_default();
     log.lines().count()
 }
 
-/// Whether the record says that the piece of this line has ended. One that was about to say so when the supervisor was
-/// killed has not.
+/// True if the record says that the piece of this line has ended. One that was about to say so when the supervisor was killed has
+/// not.
 fn had_ended(place: &Place, line: u32) -> bool {
     let runs = place.run(&["list", "--all", "--json"]).expect_code(0).json();
     let label = format!("in:{line}");

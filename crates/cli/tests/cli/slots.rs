@@ -14,11 +14,11 @@ const TWO_EACH: &str = r#"if [ $OFFSHOOT_DEPTH -lt 3 ]; then
 fi
 echo $OFFSHOOT_DEPTH"#;
 
-/// What the record of the only tree says about its slots.
+/// The slots of the only tree, from its record.
 struct Slots {
     /// The most runs that held one at once, because it was handed to them.
     peak: usize,
-    /// How many times a run went on without one, because its wait had ended without an answer.
+    /// The number of times that a run continued without a slot, because its wait had ended without an answer.
     debts: usize,
     runs: usize,
 }
@@ -170,7 +170,7 @@ fn a_client_that_disconnects_goes_on_in_debt() {
     assert_eq!((slots.peak, slots.runs), (1, 3));
 }
 
-/// It blocks on its child without saying so, as one that polls does. The engine waits 30 s for a word from it.
+/// A parent that blocks on its child without saying so, as one that polls does. The engine waits 30 s for a word from it.
 #[test]
 fn a_parent_that_does_not_wait_locks_nothing() {
     let place = Place::new();

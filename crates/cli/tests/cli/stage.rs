@@ -42,7 +42,7 @@ impl Stage {
         self.place.outcome(self.command(arguments), &[])
     }
 
-    /// How many processes are left that were started as an agent of this place.
+    /// Returns the number of processes that are left and were started as an agent of this place.
     pub(crate) fn agents(&self) -> usize {
         let home = format!("HOME={}", self.place.path().join("home").display());
         let of_this_place = |environ: Vec<u8>| {

@@ -12,7 +12,7 @@ fn wrapped(place: &Place, words: &[&str]) {
     place.file("c.toml", format!("[runtimes.exec]\nwrap = {words}\n"));
 }
 
-/// What only root may do here, and only where mounting is permitted; where it is not, the test says so.
+/// True if root may mount here; where that is not permitted, the test says so.
 fn may_shut_in() -> bool {
     Disk::of(64 * 1024).is_some()
 }

@@ -10,7 +10,7 @@ use offshoot_store::{Store, StoreError};
 use super::searches::Gone;
 use super::{TreeService, failed};
 
-/// As many entries come at once where nobody says how many, and never more than the second.
+/// The number of entries that come at once where the request names none, and the most.
 const ENTRIES: u32 = 100;
 const MOST_ENTRIES: u32 = 1000;
 

@@ -13,7 +13,7 @@ use super::searches::Gone;
 use super::{TreeService, failed, invalid};
 
 /// A whole value up to this size is read in one answer; a larger one is named by its file. As much of a part, where
-/// nobody says how much.
+/// the request does not say how much.
 const INLINE_BYTES: u64 = 64 * 1024;
 
 /// No part has more, whatever is asked for.
@@ -98,7 +98,7 @@ fn part(
     let is_text = value.kind != ValueKind::Bytes;
     file.seek(SeekFrom::Start(offset))?;
     let mut bytes = Vec::new();
-    // Where less than a character is asked for, a whole one comes: whoever reads on must get on.
+    // Where less than a character is asked for, a whole one comes, so that the next request gets further.
     file.take(if is_text { bound.max(CHARACTER) } else { bound }).read_to_end(&mut bytes)?;
     let is_last = offset + bytes.len() as u64 >= value.size;
     let (start, end) =
@@ -125,7 +125,7 @@ fn characters(bytes: &[u8], bound: usize, is_last: bool) -> (usize, usize) {
     if end == bytes.len() && is_last {
         return (start, end);
     }
-    // A character ends where the next one begins; of the last one that was read nobody knows whether it is whole.
+    // A character ends where the next one begins; whether the last one that was read is whole is not known.
     while end > start && (end == bytes.len() || continues(&bytes[end])) {
         if end == bytes.len() && std::str::from_utf8(&bytes[start..end]).is_ok() {
             return (start, end);

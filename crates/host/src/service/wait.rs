@@ -37,7 +37,7 @@ impl TreeService {
     ) -> Result<Waited, CallError> {
         let runs = if wait.runs.is_empty() {
             if wait.merge.is_none() && !wait.progress {
-                // Whoever holds the tree knows them without looking at its record.
+                // The engine that holds the tree knows them without looking at its record.
                 let answer = self.agents.wait(caller, wait_for(Vec::new(), &wait)).await?;
                 return self.waited(caller, &answer).await;
             }

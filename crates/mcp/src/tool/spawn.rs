@@ -53,7 +53,7 @@ pub(super) async fn call(
     Ok(json(&Answer { status, run_id, session_key, outcome }))
 }
 
-/// By hand, because a flattened field takes in what nobody knows, and a mistyped argument must not be passed over.
+/// By hand, because a flattened field accepts unknown arguments, and a mistyped argument must not be passed over.
 impl<'de> Deserialize<'de> for Arguments {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut fields = Map::deserialize(deserializer)?;

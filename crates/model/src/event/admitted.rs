@@ -53,7 +53,7 @@ pub struct Admitted {
     /// The treatment of the session once its result was handed over.
     #[serde(default, skip_serializing_if = "Cleanup::is_keep")]
     pub cleanup: Cleanup,
-    /// For a root: so many minutes after its last event it is shown only to whoever asks for everything. Never where
+    /// For a root: so many minutes after its last event it is shown only on request. Never where
     /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archive_after_minutes: Option<u64>,

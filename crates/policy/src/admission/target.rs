@@ -27,7 +27,7 @@ pub(super) fn check(question: &Question<'_>) -> Result<(), Refusal> {
         "name one of the allowed agents; the operator can add `{target}` to \
          subagents.allowAgents of `{caller}`"
     ));
-    // Where nobody has said anything, the built-in rule is the agent itself.
+    // Where no list is set, the built-in rule is the agent itself.
     let itself = AllowAgents::List(vec![caller.clone()]);
     refusal.governed_by =
         governed_by("subagents.allowAgents", terms.allow_agents.as_ref(), Some(&itself));

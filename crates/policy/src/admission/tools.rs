@@ -58,7 +58,7 @@ pub(super) fn of_root(
 }
 
 /// Names the first rule of the chain that denies this right at this depth. Where there is none, an earlier request has
-/// given it away, or nobody below a root ever has it.
+/// given it away, or no run below a root ever has it.
 pub(super) fn governed_by(terms: &Terms, depth: u32, mut refusal: Refusal, right: &str) -> Refusal {
     let denies = |rule: &&ToolRule| rule.holds_at(depth) && !rule.rights().permits(right);
     if let Some(rule) = terms.rules.iter().find(denies) {

@@ -26,7 +26,7 @@ fn completed(tokens: u64) -> Ending {
     Ending { usage: used(tokens), ..Ending::completed(Payload::text("done")) }
 }
 
-/// A task that nobody else has.
+/// A task that no other run has.
 fn part(number: usize) -> SpawnRequest {
     SpawnRequest { task: format!("part {number}").into(), ..ask("main") }
 }

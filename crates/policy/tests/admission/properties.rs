@@ -201,7 +201,7 @@ proptest! {
             assert_narrower(&session.admission.grant, &parent.admission.grant, terms);
             prop_assert!(parent.admission.grant.may_spawn, "it was told that it may");
         }
-        // Whoever has promised something has not promised more than there is.
+        // No run has promised more than there is.
         for (index, session) in tree.sessions.iter().enumerate() {
             let children = parents.iter().filter(|(_, parent)| **parent == index);
             let granted = |child: usize| tree.sessions[child].admission.grant.budget.tokens;

@@ -29,7 +29,7 @@ fn whom_an_agent_may_spawn() {
     check("subagents = { allowAgents = [\"*\"] }", "main", None);
     check("subagents = { allowAgents = [\"*\"] }", "nobody", unknown);
     check("subagents = { allowAgents = [] }", "main", not_allowed);
-    // Those it prefers join those it may spawn, and it stays among them where nobody has made a list.
+    // Those it prefers join those it may spawn, and it stays among them where there is no list.
     check("preferredSubagents = [{ a = \"finds things\" }]", "a", None);
     check("preferredSubagents = [{ a = \"finds things\" }]", "main", None);
     check("preferredSubagents = [{ a = \"finds things\" }]", "b", not_allowed);

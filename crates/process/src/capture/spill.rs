@@ -29,7 +29,7 @@ struct Written {
     result: io::Result<()>,
 }
 
-/// A file that was made here. It is removed unless somebody claims it, wherever it is by then.
+/// A file that was made here. It is removed unless it is claimed, wherever it is by then.
 struct Made {
     file: File,
     path: Option<PathBuf>,
@@ -90,7 +90,7 @@ impl Made {
 impl Drop for Made {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // Nobody is left to be told.
+            // No receiver is left.
             let _ = std::fs::remove_file(path);
         }
     }

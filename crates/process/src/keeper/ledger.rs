@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The supervisor writes a group into a blank place and blanks the place when the group is gone. The keeper reads all of
-//! it, once, when the supervisor has ended: so nobody is woken because a process starts or ends. A place is written by one
+//! it, once, when the supervisor has ended: so no process is woken because another one starts or ends. A place is written by one
 //! call and lies within one page, so that each group is there whole or not at all.
 
 use std::collections::HashMap;

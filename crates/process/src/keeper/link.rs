@@ -149,7 +149,7 @@ impl Drop for Link {
             sys::kill(&self.descriptor);
             sys::wait_readable(&self.descriptor, LIMIT);
         }
-        // An error means that it was reaped by somebody who reaps everything.
+        // An error means that it was reaped by code that reaps everything.
         let _ = self.process.reap();
     }
 }

@@ -62,7 +62,7 @@ fn below(leaders: &[Identity]) -> Vec<OwnedFd> {
     held
 }
 
-/// Kills whoever carries the token, until a look finds nobody.
+/// Kills the processes that carry the token, until a search finds none.
 pub(super) fn carriers(token: &str) -> io::Result<()> {
     // What was started before us is none of theirs.
     let since = stat(std::process::id())?.start_time;

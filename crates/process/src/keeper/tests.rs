@@ -53,7 +53,7 @@ async fn a_keeper_is_not_woken_by_what_starts_and_ends() {
         KeeperCommand { program: fake_agent().into(), args: vec!["keeper".into()], log: None };
     let mut link = Link::start(&command, TOKEN, None, [].into_iter()).expect("a keeper comes up");
     let before = times_it_slept(link.pid());
-    // Nobody has such a number: it is over what the kernel gives.
+    // No process has such a number: it is over what the kernel gives.
     let nobody = Identity { pid: (1 << 22) + 1, start_time: 1 };
     for _ in 0..1000 {
         link.add(nobody).expect("it lives");

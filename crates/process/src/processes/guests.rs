@@ -1,6 +1,6 @@
 //! Groups that other code in this process starts: a plugin has a copy of this crate of its own.
 //!
-//! What it starts are children of this process all the same. Here they are told to the keeper, and known as nobody's
+//! What it starts are children of this process all the same. Here they are told to the keeper, and known as no
 //! orphans, so that their starter alone signals and reaps them. What they leave behind is the starter's business too.
 
 use super::start::enter;
@@ -62,6 +62,6 @@ impl Processes {
 }
 
 fn no_longer_starting(state: &mut ProcessTable) {
-    // Whoever says it twice must not make somebody else's start look over.
+    // A guest that says it twice must not make another start look over.
     state.starting = state.starting.saturating_sub(1);
 }

@@ -87,7 +87,7 @@ impl ProcessId {
 
     /// Waits for a child that has been killed, and takes its status.
     pub(crate) fn reap_blocking(self) {
-        // Any other error means that there is nobody to wait for.
+        // Any other error means that there is no child to wait for.
         let _ = retry_on_intr(|| waitid(WaitId::Pid(self.0), WaitIdOptions::EXITED));
     }
 }
@@ -96,7 +96,7 @@ impl ProcessId {
 /// be used again.
 pub(crate) fn has_ended(process: impl AsFd) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    // An error means that somebody else took the status: that is an end, too.
+    // An error means that other code took the status: that is an end, too.
     !matches!(waitid(WaitId::PidFd(process.as_fd()), options), Ok(None))
 }
 

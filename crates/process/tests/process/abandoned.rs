@@ -31,7 +31,7 @@ async fn a_process_is_known_by_number_and_start_or_by_its_environment() {
     let stranger = others.spawn(shell("exec sleep 1000")).expect("it starts");
     let (id, other) = (named.identity(), stranger.identity());
 
-    // Whoever stood below the same supervisor is found with it, and nobody else.
+    // Processes that stood below the same supervisor are found with it, and no others.
     let mut both = vec![id.pid, unnamed.identity().pid];
     both.sort_unstable();
     assert_eq!(found(&wanted(&[], Some("a run of theirs"))), both);

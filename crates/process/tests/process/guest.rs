@@ -1,4 +1,4 @@
-//! A copy of the crate that is a guest in somebody else's process.
+//! A copy of the crate that is a guest in the process of another program.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex};

@@ -83,7 +83,7 @@ async fn a_stream_that_is_held_open_is_left() {
     let pid = lines.recv().await.expect("it prints the number");
     // Everything that was printed has arrived all the same.
     assert_eq!(finished.stdout.total, 1_000_000 + pid.len() as u64 + 1);
-    // Without the flag nobody is entitled to end it.
+    // Without the flag it must not be ended.
     let pid: u32 = pid.parse().expect("a number");
     assert!(!Watched::new(pid).is_gone());
     end_stranger(pid);
@@ -120,7 +120,7 @@ async fn a_flood_nobody_can_end_does_not_hold_us() {
     let (finished, stranger) = within(async { tokio::join!(child.wait(NeverStop), release) }).await;
     assert_eq!(finished.exit, Exit::Code(0));
     assert!(finished.stdout.held_open);
-    // Nobody reads any more, so writing ends it.
+    // No process reads any more, so writing ends it.
     assert!(stranger.is_gone_within(FAR));
 }
 

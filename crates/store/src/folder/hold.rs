@@ -68,7 +68,7 @@ impl DataFolder {
             let mut file = locks.open_or_make(&name).map_err(trouble)?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
-                // Somebody only looked, and is done by now.
+                // Another process only looked, and is done by now.
                 Err(Errno::WOULDBLOCK) if is_free(&file).map_err(trouble)? => continue,
                 Err(Errno::WOULDBLOCK) => {
                     let pid = written_pid(&mut file);
@@ -151,7 +151,7 @@ fn let_go_soon(file: &File) -> io::Result<bool> {
     // The kernel knows no lock with a limit of time. Left behind, this one ends with the holder, and holds nothing then.
     std::thread::Builder::new().name("offshoot-lock".to_owned()).spawn(move || {
         if retry_on_intr(|| flock(&same, FlockOperation::LockExclusive)).is_ok() {
-            // Where nobody waits any more the lock goes with its last descriptor, which is this one.
+            // Where the wait was dropped the lock goes with its last descriptor, which is this one.
             let _ = told.send(());
         }
     })?;

@@ -14,13 +14,13 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::StoreError;
 
-/// Wakes whoever follows a tree that another process runs. What happened before it was made wakes nobody: make it, then
+/// Wakes a follower of a tree that another process runs. What happened before it was made wakes no follower: make it, then
 /// read.
 #[derive(Debug)]
 pub struct Watch {
     folder: PathBuf,
     changes: OwnedFd,
-    /// Ends when nobody holds the tree any more.
+    /// Ends when no process holds the tree any more.
     held: OwnedFd,
 }
 
@@ -31,7 +31,7 @@ impl Watch {
         inotify::add_watch(&changes, &folder, WatchFlags::MODIFY | WatchFlags::CREATE)
             .map_err(|error| trouble(error.into()))?;
         let (held, holds) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| trouble(error.into()))?;
-        // Where the file is gone, so is whoever held it, and the pipe ends at once.
+        // Where the file is gone, so is its holder, and the pipe ends at once.
         if let Ok(file) = lock {
             std::thread::Builder::new()
                 .name("lock".to_owned())
@@ -41,7 +41,7 @@ impl Watch {
         Ok(Self { folder, changes, held })
     }
 
-    /// Waits until something was written since the last time, or nobody holds the tree any more.
+    /// Waits until something was written since the last time, or no process holds the tree any more.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl Watch {
             }
         }
         if both[0].revents().contains(PollFlags::IN) {
-            // What it says does not matter: whoever wakes up reads the record.
+            // What it says does not matter: the follower reads the record.
             let mut told = [MaybeUninit::uninit(); 4096];
             rustix::io::read(&self.changes, &mut told)
                 .map_err(|error| StoreError::io("watch", &self.folder, error.into()))?;
@@ -68,7 +68,7 @@ impl Watch {
     }
 }
 
-/// Waits for the lock to be free, and hangs up then. Whoever wants it meanwhile sees that somebody only looked.
+/// Waits for the lock to be free, and hangs up then. A process that wants it meanwhile sees that this one only looked.
 fn until_free(file: &File, holds: OwnedFd) {
     while let Err(Errno::INTR) = flock(file, FlockOperation::LockShared) {}
     let _ = flock(file, FlockOperation::Unlock);

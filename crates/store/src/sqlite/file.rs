@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  folder that can be written      offshoot.db, with its log and its index beside it
-//!  read-only, no log               offshoot.db alone: nobody has it open, and nothing changes
+//!  read-only, no log               offshoot.db alone: no process has it open, and nothing changes
 //!  read-only, log and index        offshoot.db, with what stands beside it
 //!  read-only, log without index    a copy of both
 //!  read-only, an older version     a copy, brought to this version

@@ -64,7 +64,7 @@ impl Request {
 }
 
 impl Queue {
-    /// Puts a request at the end. False where nobody writes any more.
+    /// Puts a request at the end. False where the writer has ended.
     pub(super) fn push(&self, request: Request) -> bool {
         let mut state = self.state();
         if state.closed {

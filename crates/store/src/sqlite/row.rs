@@ -9,7 +9,7 @@ use rusqlite::types::{FromSql, FromSqlResult, ToSqlOutput, ValueRef};
 use super::column::{RunColumn, TimeColumn};
 use crate::StoreError;
 
-/// An event, ready to be written. Made by whoever appends, so that the one writing thread has less to do.
+/// An event, ready to be written. Made by the caller that appends, so that the one writing thread has less to do.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) root: RootId,

@@ -14,7 +14,7 @@ use super::identity;
 use crate::folder::DATABASE;
 use crate::{DataFolder, StoreError};
 
-/// The version of these tables, in `user_version`. 0 is a file that nobody has filled yet.
+/// The version of these tables, in `user_version`. 0 is a file without tables.
 const VERSION: u32 = MIGRATIONS.len() as u32 + 1;
 
 /// The steps from each version to the next, the first from version 1. A step that was released is never changed; the database of
@@ -112,7 +112,7 @@ pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
     connect(path, |connection| connection.pragma_update(None, "query_only", true))
 }
 
-/// A connection to a database that nobody changes as long as it is open, and that needs no file beside it.
+/// A connection to a database that does not change as long as it is open, and that needs no file beside it.
 pub(super) fn frozen_reader(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
@@ -156,7 +156,7 @@ pub(super) fn create(path: &Path) -> Result<(), StoreError> {
     let mut create = || {
         connection.pragma_update(None, "journal_mode", "WAL")?;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        // Asked again: somebody else may have done it meanwhile.
+        // Asked again: another process may have done it meanwhile.
         let found: u32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
         if found == 0 {
             transaction.execute_batch(TABLES)?;

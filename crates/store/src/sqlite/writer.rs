@@ -3,7 +3,7 @@
 //! ```text
 //!  append ─┐
 //!  append ─┼─▶ queue ─▶ everything that waits ─▶ one transaction, one flush ─▶ every caller is answered
-//!  append ─┘              while it is flushed, or nobody is in haste, the next ones gather
+//!  append ─┘              while it is flushed, or none is urgent, the next ones gather
 //! ```
 //!
 //! A transaction that fails is rolled back, its callers are told why, and the thread goes on with the next: a disk that
@@ -34,7 +34,7 @@ use crate::{Commit, DataFolder, StoreError};
 /// failed.
 const QUEUE_EVENTS: usize = 1 << 20;
 
-/// Events in one transaction, unless a single append has more: by then the flush is paid for, and nobody should wait
+/// Events in one transaction, unless a single append has more: by then the flush is paid for, and no caller should wait
 /// longer for the rows of others.
 const TRANSACTION_EVENTS: usize = 16 << 10;
 
@@ -125,7 +125,7 @@ impl Drop for Writer {
     }
 }
 
-/// However the thread ends, nobody waits for it in vain.
+/// Answers all requests, however the thread ends.
 impl Drop for Record {
     fn drop(&mut self) {
         self.queue.abandon();

@@ -71,7 +71,7 @@ fn a_long_record_is_read_page_by_page(store: AnyStore) {
     store.append(&script.many(5000)).wait().unwrap();
     let mut reading = store.events(script.root, 0);
     let first = reading.next().unwrap().unwrap();
-    // What is recorded while somebody reads is read too.
+    // Events that are recorded during the reading are read too.
     store.append(&script.many(5000)).wait().unwrap();
     let seqs: Vec<u64> = reading.map(|event| event.unwrap().seq).collect();
     assert_eq!(first.seq, 1);

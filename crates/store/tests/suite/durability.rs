@@ -79,7 +79,7 @@ fn recorded_before_told() {
 fn a_record_outlives_its_store() {
     let disk = OnDisk::new();
     let mut script = Script::new();
-    // Nobody waits: closing does.
+    // No caller waits: closing does.
     drop(disk.store.append(&script.many(1000)));
     drop(disk.store);
     let store = SqliteStore::open(&disk.folder).unwrap();
@@ -89,7 +89,7 @@ fn a_record_outlives_its_store() {
 #[test]
 fn what_waits_together_is_committed_together() {
     let disk = OnDisk::new();
-    // While somebody else writes, ours gather.
+    // While another process writes, ours gather.
     let other = disk.database();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mut scripts: Vec<_> = (0..50).map(|_| Script::new()).collect();
@@ -114,7 +114,7 @@ fn what_nobody_waits_for_waits_for_company() {
     #[expect(clippy::disallowed_methods, reason = "the thread that writes waits for real time")]
     let now = Instant::now;
     let start = now();
-    // Nobody comes, and it is written all the same.
+    // No other request comes, and it is written all the same.
     disk.store.append_soon(&script.many(1)).wait().unwrap();
     assert!(now() - start >= Duration::from_millis(4), "it did not wait");
     let soon: Vec<_> = (0..20).map(|_| disk.store.append_soon(&script.many(1))).collect();
@@ -141,7 +141,7 @@ fn two_stores_in_one_folder_take_turns() {
     for (root, store) in roots.into_iter().zip([&other, &disk.store]) {
         assert_eq!(store.verify_record(root).unwrap(), 100);
     }
-    // Both about the same tree: whoever is behind is refused, and the record stays whole.
+    // Both about the same tree: the later one is refused, and the record stays whole.
     let mut script = Script::after(roots[0], 100);
     let event = script.many(1);
     disk.store.append(&event).wait().unwrap();

@@ -37,7 +37,7 @@ fn a_full_disk_loses_no_order_and_is_used_again_when_it_has_space() {
     // What was queued behind it is answered as well, and is not recorded in its place.
     let later = one.many(1);
     assert!(matches!(store.append(&later).wait(), Err(StoreError::Broken { last: 1, .. })));
-    // Whoever reads is not disturbed.
+    // Readers are not disturbed.
     assert_eq!(store.events(one.root, 0).count(), 1);
 
     std::fs::remove_file(ballast).unwrap();
@@ -103,9 +103,9 @@ fn a_folder_that_cannot_be_written_says_so() {
 /// The files of a folder on a read-only disk, beside the database itself.
 #[derive(Clone, Copy, Debug)]
 enum Beside {
-    /// Nothing: whoever had it open has closed it.
+    /// Nothing: the process that had it open has closed it.
     Nothing,
-    /// A log, as in a copy that somebody made.
+    /// A log, as in a copy of the folder.
     Log,
     /// A log and its index, as after a crash.
     LogAndIndex,

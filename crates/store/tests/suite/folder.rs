@@ -269,7 +269,7 @@ fn a_lock_outlives_its_holder_by_a_child_on_its_way_and_no_longer() {
     let mut gone = child_with_the_lock(Path::new("/dev/null"), "0");
     gone.wait().unwrap();
     std::fs::write(&path, format!("{}\n", gone.id())).unwrap();
-    // Long enough that whoever asks at once is too early.
+    // Long enough that a request at once is too early.
     let mut child = child_with_the_lock(&path, "0.3");
     let held = disk.folder.hold(root).expect("it waits for the child");
     assert!(matches!(disk.folder.hold(root), Err(StoreError::Held { .. })), "and has it then");
@@ -284,7 +284,7 @@ fn a_lock_outlives_its_holder_by_a_child_on_its_way_and_no_longer() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    // Nor is it waited for where somebody lives who may have it.
+    // Nor is it waited for where a process lives that may have it.
     std::fs::write(&path, format!("{}\n", std::process::id())).unwrap();
     let mut child = child_with_the_lock(&path, "0.3");
     assert!(matches!(disk.folder.hold(root), Err(StoreError::Held { .. })));
@@ -309,7 +309,7 @@ fn a_tree_is_held_once_and_two_trees_at_once() {
     assert!(!disk.folder.is_held(one).unwrap());
     let again = disk.folder.hold(one).unwrap();
     drop(again);
-    // Nothing is left of a tree that nobody holds.
+    // Nothing is left of a tree that no process holds.
     let locks = disk.folder.path().join("locks");
     assert!(!locks.join(one.to_string()).exists());
     assert!(locks.join(other.to_string()).exists());

@@ -1,4 +1,4 @@
-//! Old trees go, and with them what nobody names; nothing else does.
+//! Old trees are removed, and with them the values that no tree names; nothing else is.
 
 use std::path::PathBuf;
 

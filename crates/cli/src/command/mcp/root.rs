@@ -27,7 +27,7 @@ use crate::work::engine::{Engine, broken, data_folder};
 use crate::work::interrupt::Interrupts;
 use crate::work::preflight::{self, Prepared};
 
-/// What the root is to do, as far as we know.
+/// The task of the root, as far as this command knows.
 const TASK: &str = "whatever its client asks for";
 
 /// A tree that is open.
@@ -38,7 +38,7 @@ struct OwnTree {
     engine: Engine,
 }
 
-/// Where the answer to a first call goes.
+/// The receiver of the answer to a first call.
 type Reply = oneshot::Sender<Result<Client, ClientError>>;
 
 /// Serves until the client closes standard input, or a signal stops everything.
@@ -159,7 +159,7 @@ impl OwnTree {
     }
 }
 
-/// What went wrong here, as the client of a door hears it.
+/// Converts a failure here into an error for the client of a door.
 fn told(failure: &Failure) -> ClientError {
     let refusal =
         failure.json.clone().and_then(|json| serde_json::from_value::<WireRefusal>(json).ok());

@@ -47,7 +47,7 @@ pub(crate) fn suite(cx: &Invocation) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// What the plugin says that it offers is checked, with the settings of the configuration.
+/// Checks what the plugin says that it offers, with the settings of the configuration.
 fn order(
     arguments: &CheckPluginArguments,
     checked: &Checked,

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::output::harmless;
 
-/// What a plugin says of itself, and what it is.
+/// The description of a plugin, by itself and by its files.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Shown<'a> {

@@ -25,7 +25,7 @@ struct ListedPlugin {
     state: PluginState,
     #[serde(skip_serializing_if = "Option::is_none")]
     shadowed_by: Option<PathBuf>,
-    /// Why it cannot be used.
+    /// The reason why it cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }

@@ -200,7 +200,7 @@ impl Program {
 /// The SDK that the crate depends on.
 #[derive(Debug, PartialEq)]
 enum Sdk {
-    /// Its source folder.
+    /// The source folder.
     Folder(PathBuf),
     /// A version that cargo gets.
     Version(&'static str),

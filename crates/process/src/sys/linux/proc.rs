@@ -181,7 +181,7 @@ impl ChildList {
         File::open(format!("/proc/{pid}/task/{pid}/children")).map(Self)
     }
 
-    /// Calls for each child. The list is whole as long as nobody reaps meanwhile: the caller sees to that.
+    /// Calls for each child. The list is whole as long as no child is reaped meanwhile, which the caller prevents.
     pub(crate) fn for_each(&self, mut child: impl FnMut(u32)) -> io::Result<()> {
         let mut block = [0; 4096];
         let (mut offset, mut number) = (0, None);
