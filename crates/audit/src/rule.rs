@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// What the audit makes sure of.
+/// A rule that the audit checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
@@ -16,7 +16,7 @@ pub enum Rule {
     States,
     /// No run is deeper than its parent may spawn.
     Depth,
-    /// Nobody starts while as many run as may.
+    /// No run starts while as many run as are allowed.
     Concurrency,
     /// No more spawns than the tree may have.
     Spawns,
@@ -36,9 +36,9 @@ pub enum Rule {
     Retries,
     /// Rights only shrink.
     Rights,
-    /// What was promised was there, and who reached the limit was stopped.
+    /// Each promised amount was there, and a run that reached its limit was stopped.
     Budget,
-    /// What was used beyond a reservation is booked, to the last digit.
+    /// Use beyond a reservation is booked exactly.
     Overrun,
     /// A result goes to the parent that asked, after it was recorded, and is repeated only as a repetition.
     Delivery,

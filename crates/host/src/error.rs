@@ -46,7 +46,7 @@ pub enum HostError {
     /// A runtime of programs was given none.
     #[error("the runtime `{runtime}` has no command to run")]
     NoCommand {
-        /// Its name.
+        /// The name of the runtime.
         runtime: &'static str,
     },
     /// A plugin cannot be used.

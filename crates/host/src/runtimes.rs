@@ -40,7 +40,7 @@ pub struct BuiltInRuntime {
 /// A runtime, where it can be used and the configuration needs it.
 type Built = Option<Arc<dyn Runtime>>;
 
-/// What a tree is about to run.
+/// The run that a tree is about to start.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckRequest<'a> {
     /// The configuration of the tree.
@@ -57,16 +57,16 @@ pub struct CheckRequest<'a> {
     pub plain: bool,
 }
 
-/// What a runtime would start, and what is known of its cost.
+/// The command that a runtime would start, and its cost.
 #[derive(Clone, Debug)]
 pub struct CheckedRuntime {
     /// The program and its arguments, or the name of the runtime where it starts none.
     pub command: Arc<[String]>,
-    /// What is known of a run's cost.
+    /// The knowledge of a run's cost.
     pub cost: CostKnowledge,
 }
 
-/// What runtimes are built of.
+/// The parts of which runtimes are built.
 struct RuntimeParts<'a> {
     config: &'a Config,
     environment: &'a Environment,

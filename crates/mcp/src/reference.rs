@@ -112,7 +112,7 @@ mod tests {
             "| `budget.usd` | number |  |",
             "| `tools.allow` | list of string |  |",
             "| `tasks` | list of object, needed | Each with what sessions_spawn takes. |",
-            "| `results[].value` | string, needed | JSON. |",
+            "| `results[].value` | string, needed | As JSON. |",
             "| `mode` | `all` or `any` |  |",
             "Takes nothing.",
         ] {

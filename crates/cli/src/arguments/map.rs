@@ -26,7 +26,7 @@ pub(crate) struct MapArguments {
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
 
-    /// The cut: files, lines:N, chunks:N, bytes:N, bytes:N@lines, paragraphs:N, jsonl:N
+    /// Cuts into: files, lines:N, chunks:N, bytes:N, bytes:N@lines, paragraphs:N, jsonl:N
     #[arg(long, value_name = "SPLIT", default_value = "files")]
     pub(crate) split: String,
 

@@ -60,7 +60,7 @@ fn runtimes() -> String {
     format!("What runs the agent: {}, or a runtime of a plugin", names.join(", "))
 }
 
-/// What becomes of many answers.
+/// The arguments for many answers.
 #[derive(Debug, Args)]
 pub(crate) struct PieceArguments {
     #[arg(help = strategies("How the answers become one", "or a plugin's merge", ""))]

@@ -197,7 +197,7 @@ impl Outcome {
     }
 }
 
-/// What differs from run to run, as patterns and their names.
+/// The parts that differ from run to run, as patterns and their names.
 const FILTERS: [(&str, &str); 10] = [
     // How far it is when is nobody's promise.
     (r"(?m)^ *\d+ %  .*\n", ""),

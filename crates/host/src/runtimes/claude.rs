@@ -73,7 +73,7 @@ fn unusable(error: CheckError) -> RuntimeError {
     RuntimeError::new(error, hint)
 }
 
-/// How it is started, as `runtimes.claude` has it.
+/// Returns the options of the runtime, as `runtimes.claude` has them.
 fn options(config: &Config, environment: &Environment) -> Result<ClaudeOptions, HostError> {
     let own_server = OwnServer {
         command: environment.offshoot.clone(),

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use offshoot_model::{
-    AgentId, BudgetGrant, CancelledBy, Ending, InputRange, JsonText, KeeperFault, MergeSummary, Origin, Payload, Reason, RunId,
-    SpawnRequest, Timestamp, VariableRef,
+    AgentId, BudgetGrant, CancelledBy, Ending, InputRange, JsonText, KeeperFault, MergeSummary,
+    Origin, Payload, Reason, RunId, SpawnRequest, Timestamp, VariableRef,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::RunEvent;

@@ -23,7 +23,7 @@ const RUNTIME: (&str, &str) =
     (include_str!("template/runtime.rs.in"), include_str!("template/runtime.md.in"));
 const MERGE: (&str, &str) =
     (include_str!("template/merge.rs.in"), include_str!("template/merge.md.in"));
-/// What only a library has in its manifest.
+/// The part of the manifest that only a library has.
 const LIB: &str = "\
 [lib]
 name = \"{{library}}\"
