@@ -68,7 +68,7 @@ impl AgentDefinition {
         &self.valued_id().value
     }
 
-    /// Where it was defined: the last layer that has something to say about it.
+    /// Returns the origin of the definition: the last layer that sets something of it.
     pub fn origin(&self) -> &Origin {
         &self.valued_id().origin
     }

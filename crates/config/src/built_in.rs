@@ -1,4 +1,4 @@
-//! What holds where nobody has said anything, and why.
+//! The built-in values, and the reason of each.
 
 use std::num::{NonZeroU32, NonZeroU64};
 
@@ -10,7 +10,7 @@ use crate::{Cleanup, Fraction, MaxDepth, OnInterrupt, OnParentEnd};
 pub const ALLOW_RECURSIVE_SPAWN: bool = false;
 /// Three levels are a plan, its parts and their helpers; deeper trees are rarely meant.
 pub const MAX_DEPTH: MaxDepth = MaxDepth::new(3).expect("3 is between 1 and 10");
-/// What a laptop carries of processes that mostly wait for a network.
+/// The number of processes, mostly waiting for a network, that a laptop carries.
 pub const MAX_CONCURRENT: NonZeroU32 = NonZeroU32::new(8).expect("8 is not zero");
 /// Enough for an honest decomposition, small enough that a runaway is noticed by its bill and not by its ruin.
 pub const MAX_SPAWNS: NonZeroU32 = NonZeroU32::new(64).expect("64 is not zero");
@@ -22,7 +22,7 @@ pub const MAX_IDENTICAL_DELEGATIONS: NonZeroU32 = NonZeroU32::new(3).expect("3 i
 pub const RUN_TIMEOUT_SECONDS: u64 = 1_800;
 /// Ten minutes without any sign of life: longer than a slow model call, shorter than patience.
 pub const IDLE_TIMEOUT_SECONDS: u64 = 600;
-/// What a program needs to write down where it stands.
+/// The time that a program needs to save its state.
 pub const GRACE_SECONDS: u64 = 5;
 /// A gibibyte: more than any answer that is read, and little enough that one run in a loop does not fill the disk.
 pub const MAX_OUTPUT_BYTES: u64 = 1 << 30;
@@ -42,7 +42,7 @@ pub const ON_INTERRUPT: OnInterrupt = OnInterrupt::Lost;
 pub const ON_INTERRUPT_OF_PIECES: OnInterrupt = OnInterrupt::Rerun;
 /// A spawn without an amount of its own reserves half of what is left.
 pub const BUDGET_SHARE: Fraction = Fraction::from_millionths(500_000).expect("a half is at most 1");
-/// What many children at once leave to their parent: a fifth, to read their results with.
+/// The share that many children at once leave to their parent: a fifth, to read their results with.
 pub const BUDGET_KEEP: Fraction = Fraction::from_millionths(200_000).expect("a fifth is at most 1");
 /// A budget in dollars that counts nothing is no budget.
 pub const BUDGET_ALLOW_UNKNOWN_COST: bool = false;

@@ -1,5 +1,5 @@
-//! Which of two values permits more, for each kind of key: a ceiling bounds by it, and along a chain of agents the strictest
-//! value holds.
+//! The comparison of two values by what they permit, for each kind of key: a ceiling bounds by it, and along a chain of agents
+//! the strictest value holds.
 //!
 //! The table of ceilings stands on the crate page, under *Ceilings*.
 
@@ -11,8 +11,8 @@ pub(crate) struct Bound<T> {
     pub(crate) exceeds: fn(&T, &T) -> bool,
     /// True if a ceiling may name the key.
     pub(crate) is_ceiling: bool,
-    /// Whether the ceiling's value stands in for a key that nobody set and that has no built-in value. Not so for
-    /// `allowAgents`, where unset is the strictest there is.
+    /// True if the ceiling's value stands in for a key that is not set and that has no built-in value. Not so for `allowAgents`,
+    /// where unset is the strictest there is.
     pub(crate) unset_is_unbounded: bool,
 }
 

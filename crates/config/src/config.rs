@@ -29,7 +29,7 @@ pub struct Config {
 #[derive(Debug)]
 struct Inner {
     document: Document,
-    /// What flags say about the defaults: it replaces a root's own values too.
+    /// The flags for the defaults: they replace a root's own values too.
     overrides: SubagentSettings,
     foreign: Vec<Valued<String>>,
     ignored: Vec<Ignored>,
@@ -68,7 +68,7 @@ impl Config {
         self.inner.document.agents.list.0.get(id)
     }
 
-    /// Whether there is such an agent. The default agent always exists.
+    /// True if there is such an agent. The default agent always exists.
     pub fn is_defined(&self, id: &AgentId) -> bool {
         self.agent(id).is_some() || id == self.default_agent()
     }
@@ -109,8 +109,8 @@ impl Config {
         own.or(self.inner.document.agents.defaults.context_pruning.as_ref())
     }
 
-    /// What holds for a tree with this root: every limit with its origin, built-in values included, null where there
-    /// is none. Keys are dotted: `budget.share`.
+    /// Returns the settings of a tree with this root: every limit with its origin, built-in values included, null where there is
+    /// none. Keys are dotted: `budget.share`.
     pub fn resolve(&self, agent: &AgentId) -> impl Iterator<Item = (String, Valued<Value>)> {
         let mut out = Listing { values: Vec::new(), unset: Unset::All };
         self.root_settings(agent).list_keys("", &mut out);
@@ -127,17 +127,17 @@ impl Config {
         self.inner.document.runtimes.iter().map(|(name, settings)| (name.as_str(), settings))
     }
 
-    /// Where plugins are looked for, and their settings.
+    /// Returns the folders of plugins, and their settings.
     pub fn plugins(&self) -> &PluginSettings {
         &self.inner.document.plugins
     }
 
-    /// What is kept of each tree elsewhere than in its record.
+    /// Returns the settings of the audit.
     pub fn audit(&self) -> &AuditSettings {
         &self.inner.document.audit
     }
 
-    /// What models cost, by name.
+    /// Returns the prices of models, by name.
     pub fn prices(&self) -> &IndexMap<String, Price> {
         &self.inner.document.prices
     }

@@ -63,14 +63,14 @@ section! {
 pub(crate) struct Ceiling(pub(crate) SubagentSettings);
 
 impl Document {
-    /// What an agent definition says.
+    /// Returns a document with this definition alone.
     pub(crate) fn of_agent(agent: Option<AgentDefinition>) -> Self {
         let mut document = Self::default();
         document.agents.list.0.extend(agent.map(|agent| (agent.id().clone(), agent)));
         document
     }
 
-    /// What stands above a ceiling of this layer or of one below it.
+    /// Returns the values above a ceiling of this layer or of one below it.
     pub(crate) fn above(&self, ceiling: &Ceiling) -> Vec<Problem> {
         let mut out = Vec::new();
         self.agents.defaults.subagents.check_keys(

@@ -2,7 +2,7 @@
 
 use crate::node::{Key, Node, NodeValue};
 
-/// What a variable of ours begins with. `OFFSHOOT_DATA_DIR` and its like, with one underscore, are not settings.
+/// The beginning of our variables. `OFFSHOOT_DATA_DIR` and its like, with one underscore, are not settings.
 const PREFIX: &str = "OFFSHOOT__";
 
 /// The variable as a table of one key, or `None` if it is not a setting.

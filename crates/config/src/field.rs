@@ -15,7 +15,7 @@ use crate::section::{Section, section_schema};
 use crate::setting::{Cleanup, Fraction, MaxChildren, MaxDepth, OnInterrupt, OnParentEnd, Setting};
 use crate::template::Template;
 
-/// What is known about a key besides its type.
+/// The facts of a key besides its type.
 pub(crate) struct Row<T> {
     pub(crate) key: &'static str,
     /// For the schema and the template.
@@ -35,13 +35,13 @@ impl<T> Row<T> {
     }
 }
 
-/// What a field of a section can do.
+/// A field of a section.
 pub(crate) trait Field {
     /// The type of its value, for [`Row`].
     type Value;
 
     fn read(&mut self, row: &Row<Self::Value>, node: &Node, cx: &mut Reader<'_>);
-    /// What the other one sets holds.
+    /// Replaces the values that the other one sets.
     fn overlay(&mut self, over: &Self);
     fn list(&self, row: &Row<Self::Value>, path: &str, out: &mut Listing);
     fn schema(row: &Row<Self::Value>, definitions: &mut Map<String, Value>) -> Value;
@@ -80,7 +80,7 @@ pub(crate) type Took<'a> = &'a mut dyn FnMut(String);
 /// A limit that was one thing and is another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// Its key within `subagents`.
+    /// The key within `subagents`.
     pub key: String,
     /// The earlier value; none where nothing bounded it.
     pub was: Option<Value>,
@@ -92,10 +92,10 @@ pub struct Difference {
 
 /// A limit as it is declared.
 pub trait Limit {
-    /// Its value, as a plain number where it is one.
+    /// The value, as a plain number where it is one.
     type Plain;
 
-    /// What is set.
+    /// Returns the value that is set.
     fn plain(&self) -> Option<Self::Plain>;
 }
 
@@ -150,17 +150,17 @@ plain! {
 /// Keys with their values, collected for `config show` and `config resolve`.
 pub(crate) struct Listing {
     pub(crate) values: Vec<(String, Valued<Value>)>,
-    /// What of the unset is listed.
+    /// The part of the unset keys that is listed.
     pub(crate) unset: Unset,
 }
 
-/// What a listing says about keys that nobody set.
+/// The listing of keys that are not set.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unset {
     Omitted,
-    /// Their built-in value, where there is one.
+    /// The built-in value, where there is one.
     BuiltIn,
-    /// Their built-in value, or null.
+    /// The built-in value, or null.
     All,
 }
 

@@ -32,16 +32,16 @@ pub struct Loader {
     overrides: Vec<(String, Value, Origin)>,
 }
 
-/// What was there and took no effect.
+/// A setting that was there and took no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ignored {
     /// The file.
     pub path: PathBuf,
-    /// Why: lower case, for people.
+    /// The reason: lower case, for people.
     pub reason: String,
 }
 
-/// What has been read of all layers.
+/// The settings of all layers.
 #[derive(Default)]
 struct Reading {
     layers: Vec<Document>,
@@ -62,7 +62,7 @@ impl Loader {
         self
     }
 
-    /// Whether what comes with the project takes effect. Without this call it does not.
+    /// Sets if the files of the project take effect. Without this call they do not.
     #[must_use]
     pub fn project_trusted(mut self, trusted: bool) -> Self {
         self.project_trusted = trusted;

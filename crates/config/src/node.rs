@@ -218,7 +218,7 @@ impl Node {
         }
     }
 
-    /// What stands there, for a message: short, and never more than a line.
+    /// Returns the value for a message: short, and never more than a line.
     pub(crate) fn found(&self) -> String {
         const LONGEST: usize = 60;
         match &self.value {

@@ -1,4 +1,4 @@
-//! Where a value comes from.
+//! The origin of a value.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,13 +8,13 @@ use serde::{Serialize, Serializer};
 /// A value, and who set it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Valued<T> {
-    /// What holds.
+    /// The value that holds.
     pub value: T,
-    /// Who said so.
+    /// The origin of the value.
     pub origin: Origin,
 }
 
-/// Who set a value. The text form is what people read: `user file /home/x/config.toml:12`.
+/// The setter of a value. The text form is what people read: `user file /home/x/config.toml:12`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// Nobody: the program's own value.
@@ -49,7 +49,7 @@ pub enum Origin {
     },
     /// A variable of the environment.
     Environment {
-        /// Its whole name.
+        /// The whole name.
         name: String,
     },
     /// A flag of the command line.

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration: each problem with its place, all of them together.
+//! The problems of a configuration: each with its place, all of them together.
 
 use std::fmt;
 
@@ -13,24 +13,24 @@ pub struct ConfigErrors {
 /// One thing that is wrong. The text form is `place: key: what`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where.
+    /// The place of the problem.
     pub place: Place,
-    /// Which key, dotted: `agents.list[0].subagents.maxDepth`. Empty where the text itself cannot be read.
+    /// The key, dotted: `agents.list[0].subagents.maxDepth`. Empty where the text itself cannot be read.
     pub key: String,
-    /// What.
+    /// The kind of problem.
     pub kind: ProblemKind,
 }
 
-/// Where something stands. For a file the text form is `path:line:column`, which editors open.
+/// A place in a source. For a file the text form is `path:line:column`, which editors open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Whose words they are.
+    /// The origin of the text.
     pub origin: Origin,
     /// In characters, counted from 1; files only.
     pub column: Option<u32>,
 }
 
-/// What can be wrong.
+/// The kinds of problems.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProblemKind {
     /// The text is not TOML or JSON5.
@@ -50,9 +50,9 @@ pub enum ProblemKind {
     /// A wrong type, or a value out of its range.
     #[error("found {found}, allowed is {allowed}")]
     WrongValue {
-        /// What stands there.
+        /// The value that was found.
         found: String,
-        /// What could.
+        /// The values that are allowed.
         allowed: String,
     },
     /// A key that stands twice in one table.
@@ -78,11 +78,11 @@ pub enum ProblemKind {
     /// More than a ceiling permits.
     #[error("found {found}, allowed is {allowed} by the ceiling of {ceiling}")]
     AboveCeiling {
-        /// What stands there.
+        /// The value that was found.
         found: String,
         /// The ceiling's value.
         allowed: String,
-        /// Where the ceiling stands.
+        /// The origin of the ceiling.
         ceiling: Origin,
     },
     /// A ceiling below the user's file.
@@ -105,7 +105,7 @@ impl ConfigErrors {
 }
 
 impl Problem {
-    /// What to do about it, where that is more than the message says.
+    /// Returns advice on what to do next, where that is more than the message says.
     pub fn hint(&self) -> Option<String> {
         match &self.kind {
             ProblemKind::UnknownKey { known, .. } if !known.is_empty() => {

@@ -51,13 +51,13 @@ impl<'a> Reader<'a> {
         Self { voice, path: Vec::new(), problems: Vec::new(), foreign: Vec::new() }
     }
 
-    /// What was wrong, from the top, and which keys belong to another system.
+    /// Returns the problems, from the top, and the keys that belong to another system.
     pub(crate) fn finish(mut self) -> (Vec<Problem>, Vec<Valued<String>>) {
         self.problems.sort_by_key(|problem| (problem.place.line(), problem.place.column));
         (self.problems, self.foreign)
     }
 
-    /// Whether the source may set bounds for those below it.
+    /// True if the source may set bounds for those below it.
     pub(crate) fn may_set_a_ceiling(&self) -> bool {
         matches!(
             &self.voice,

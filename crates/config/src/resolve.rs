@@ -22,13 +22,13 @@ use serde_json::Value;
 use crate::built_in;
 use crate::setting::MaxDepth;
 
-/// Whether sub-agents of this agent may spawn.
+/// Returns whether sub-agents of this agent may spawn.
 pub fn resolve_allow_recursive_spawn(config: &Value, agent: &str) -> bool {
     find(config, agent, "allowRecursiveSpawn", Value::as_bool)
         .unwrap_or(built_in::ALLOW_RECURSIVE_SPAWN)
 }
 
-/// How deep a tree of this agent may become.
+/// Returns the depth that a tree of this agent may reach.
 pub fn resolve_max_depth(config: &Value, agent: &str) -> MaxDepth {
     find(config, agent, "maxDepth", |value| clamp_max_depth(value.as_f64()?))
         .unwrap_or(built_in::MAX_DEPTH)

@@ -1,17 +1,17 @@
-//! What configuration is read from: texts, and who stands behind them.
+//! The texts that configuration is read from, and their layers.
 
 use std::path::{Path, PathBuf};
 
 /// One configuration file or agent definition, already read.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Which layer it is.
+    /// The layer of the source.
     pub kind: SourceKind,
     /// For messages only; nothing is opened here.
     pub path: PathBuf,
     /// All of it.
     pub text: String,
-    /// What the text is written in.
+    /// The format of the text.
     pub format: Format,
 }
 
@@ -35,7 +35,7 @@ pub enum SourceKind {
 /// The notations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// `config.toml`
+    /// The format of `config.toml`.
     Toml,
     /// `config.json5`; JSON is a part of it.
     Json5,

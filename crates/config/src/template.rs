@@ -23,9 +23,9 @@ const HEAD: &str = "\
 /// The template as it grows.
 pub(crate) struct Template {
     text: String,
-    /// Where the next keys stand, below the last header.
+    /// The prefix of the next keys, below the last header.
     prefix: String,
-    /// Whether sections within sections are written out. Not in examples, which would repeat all limits.
+    /// True if sections within sections are written out. Not in examples, which would repeat all limits.
     nested: bool,
 }
 

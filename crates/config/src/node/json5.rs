@@ -40,8 +40,8 @@ fn syntax_error(text: &str, error: &json5::Error) -> SyntaxError {
     SyntaxError { message: message.to_owned(), offset }
 }
 
-/// Where each key and each value begins, in the order in which they are written. Only right for valid text, in which
-/// everything that is not white space, a comment or `} ] : ,` begins a key or a value.
+/// Returns the positions at which each key and each value begins, in the order in which they are written. Only right for valid
+/// text, in which everything that is not white space, a comment or `} ] : ,` begins a key or a value.
 fn starts(text: &str) -> impl Iterator<Item = usize> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {

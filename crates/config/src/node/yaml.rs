@@ -54,7 +54,7 @@ fn parse_strictly(text: &str) -> Result<Node, SyntaxError> {
 
 struct Events<'a> {
     length: usize,
-    /// Where each character begins: the parser counts characters.
+    /// The byte position of each character: the parser counts characters.
     places: Vec<usize>,
     parser: Parser<'a, saphyr_parser::StrInput<'a>>,
 }

@@ -18,7 +18,7 @@ pub enum AllowAgents {
 }
 
 impl AllowAgents {
-    /// Whether nothing is allowed here that is not allowed there.
+    /// True if this list allows nothing that the other one does not.
     pub fn is_within(&self, other: &Self) -> bool {
         match (self, other) {
             (_, Self::Any) => true,
@@ -27,7 +27,7 @@ impl AllowAgents {
         }
     }
 
-    /// Whether this agent is allowed. [`AllowAgents::Any`] allows defined agents, which the caller checks.
+    /// True if this agent is allowed. [`AllowAgents::Any`] allows defined agents, which the caller checks.
     pub fn allows(&self, agent: &AgentId) -> bool {
         match self {
             Self::Any => true,

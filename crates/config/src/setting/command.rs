@@ -19,12 +19,12 @@ impl Command {
         words.first().is_some_and(|program| !program.is_empty()).then_some(Self(words))
     }
 
-    /// What is started.
+    /// Returns the program.
     pub fn program(&self) -> &str {
         &self.0[0]
     }
 
-    /// What follows.
+    /// Returns the arguments.
     pub fn arguments(&self) -> &[String] {
         &self.0[1..]
     }

@@ -25,7 +25,7 @@ impl Fraction {
         self.0
     }
 
-    /// This share of a whole, rounded down.
+    /// Returns this share of a whole, rounded down.
     pub const fn of(self, whole: u64) -> u64 {
         // In 128 bits the product cannot overflow; the quotient is at most `whole`, so it fits again.
         (whole as u128 * self.0 as u128 / Self::ONE as u128) as u64

@@ -23,7 +23,7 @@ pub struct ToolList {
 }
 
 impl ToolList {
-    /// Whether nothing is permitted here that is not permitted there.
+    /// True if this list permits nothing that the other one does not.
     pub fn is_within(&self, other: &Self) -> bool {
         let (here, there) = (self.rights(), other.rights());
         let denied = there.deny.iter().all(|right| !here.permits(right));

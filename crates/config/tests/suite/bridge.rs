@@ -24,7 +24,7 @@ impl Source for Team {
     }
 }
 
-/// What the settings of a team become, below the environment and above a file.
+/// Loads the settings of a team, below the environment and above a file.
 fn load(settings: &[(&'static str, &'static str, Value)]) -> Result<Config, String> {
     let team = config::Config::builder().add_source(Team(settings.to_vec())).build();
     let team = team.expect("settings of a test").get_table("offshoot").expect("they have settings");
@@ -97,7 +97,7 @@ fn everything_that_is_wrong_is_told_with_its_origin() {
     );
 }
 
-/// What holds goes out and comes back as a layer, and the same holds.
+/// Writes the settings out and reads them back as a layer: they are the same.
 #[test]
 fn all_keys_go_there_and_back() {
     let text = template_in_force();

@@ -1,4 +1,4 @@
-//! What is wrong is told with its place, its key, what was found and what is allowed.
+//! The errors of a configuration: each with its place, the value that was found and those that are allowed.
 
 use offshoot_config::{Format, Loader, Source, SourceKind};
 

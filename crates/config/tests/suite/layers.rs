@@ -1,4 +1,4 @@
-//! Who wins, and who is named as the origin.
+//! The precedence of layers, and the origins of values.
 
 use offshoot_config::{
     AgentId, AllowAgents, Config, Format, Loader, Origin, Source, SourceKind, Valued,

@@ -1,4 +1,4 @@
-//! What the crate promises, from outside.
+//! The promises of the crate, tested from outside.
 
 // All of it is test code, which the lints know by this mark.
 #![cfg(test)]
