@@ -23,37 +23,37 @@ section! {
     pub struct AgentDefinition, foreign crate::foreign::AGENT => {
         /// The name by which it is spawned.
         pub(crate) id: Option<Valued<AgentId>> = "id";
-        /// What it is good for, for those who choose among agents.
+        /// The purpose of the agent, for those that choose among agents.
         pub description: Option<Valued<String>> = "description", such_as "finds where a thing is defined";
-        /// What runs it.
+        /// The runtime that runs it.
         pub runtime: Option<Valued<String>> = "runtime", such_as "exec";
         /// The program and its arguments, for runtimes that start one.
         pub command: Option<Valued<Command>> = "command";
-        /// Which model it uses itself.
+        /// The model that it uses itself.
         pub model: Option<Valued<ModelChoice>> = "model";
-        /// How hard it thinks, in the words of its runtime.
+        /// The effort of its thinking, in the words of its runtime.
         pub thinking: Option<Valued<String>> = "thinking", such_as "high";
         /// Stands before every task.
         pub system_prompt: Option<Valued<String>> = "systemPrompt", such_as "You look around and report.";
-        /// What it may use.
+        /// The tools that it may use.
         pub tools: Option<Valued<ToolList>> = "tools";
         /// The folder it works in.
         pub cwd: Option<Valued<String>> = "cwd", such_as "crates/config";
-        /// How its work is kept apart from that of others, in the words of its runtime.
+        /// The isolation of its work from that of others, in the words of its runtime.
         pub isolation: Option<Valued<String>> = "isolation", such_as "worktree";
-        /// Whether it may hand work to others: true switches recursion on for it, false forbids every spawn.
+        /// True switches recursion on for the agent, so that it may spawn; false forbids every spawn.
         pub can_delegate: Option<Valued<bool>> = "canDelegate";
         /// To whom it likes to hand work, and for what. These join the agents it may spawn.
         pub preferred_subagents: Option<Valued<PreferredSubagents>> = "preferredSubagents";
-        /// How many turns it may take, for runtimes that count them.
+        /// The most turns that it may take, for runtimes that count them.
         pub max_turns: Option<Valued<NonZeroU32>> = "maxTurns";
         /// Passed to the runtime.
         pub compaction: Option<Valued<FreeForm>> = "compaction";
         /// Passed to the runtime.
         pub context_pruning: Option<Valued<FreeForm>> = "contextPruning";
-        /// What a definition in Markdown says besides; kept and shown, without effect.
+        /// The other fields of a definition in Markdown; kept and shown, without effect.
         pub other: Option<Valued<FreeForm>> = "other";
-        /// Its own limits; the defaults hold where it has none.
+        /// The limits of the agent itself; the defaults hold where it has none.
         pub subagents: SubagentSettings = "subagents";
     }
 }

@@ -29,21 +29,21 @@ section! {
     struct FrontMatter, foreign &[] => {
         /// The id.
         name: Option<Valued<AgentId>> = "name";
-        /// What it is good for.
+        /// The purpose of the agent.
         description: Option<Valued<String>> = "description";
-        /// What it may use, and nothing else.
+        /// The tools that it may use, and no others.
         tools: Option<Valued<Vec<String>>> = "tools";
-        /// What it may not use.
+        /// The tools that it may not use.
         disallowed_tools: Option<Valued<Vec<String>>> = "disallowedTools";
-        /// Which model; `inherit` is as good as nothing.
+        /// The model; `inherit` is the same as none.
         model: Option<Valued<ModelChoice>> = "model";
-        /// How hard it thinks.
+        /// The effort of its thinking.
         effort: Option<Valued<String>> = "effort";
-        /// How many turns it may take.
+        /// The most turns that it may take.
         max_turns: Option<Valued<NonZeroU32>> = "maxTurns";
-        /// Whether it may hand work to others.
+        /// True if it may spawn.
         can_delegate: Option<Valued<bool>> = "can_delegate";
-        /// How deep a tree below it may become.
+        /// The depth that a tree below it may reach.
         max_depth: Option<Valued<MaxDepth>> = "max_depth";
         /// To whom it likes to hand work.
         preferred_subagents: Option<Valued<PreferredSubagents>> = "preferred_subagents";

@@ -25,9 +25,9 @@ section! {
         pub(crate) agents: Agents = "agents";
         /// Settings of what runs agents, by name.
         pub(crate) runtimes: IndexMap<String, RuntimeSettings> = "runtimes";
-        /// Where plugins are looked for, and their settings.
+        /// The folders of plugins, and their settings.
         pub(crate) plugins: PluginSettings = "plugins";
-        /// What is kept of each tree elsewhere than in its record.
+        /// The data of each tree that is kept elsewhere than in its record.
         pub(crate) audit: AuditSettings = "audit";
         /// Dollars per million tokens, by model.
         pub(crate) prices: IndexMap<String, Price> = "prices";
@@ -39,7 +39,7 @@ section! {
 section! {
     /// Agents and their limits.
     pub(crate) struct Agents, foreign &[] => {
-        /// What holds for every agent that says nothing itself.
+        /// The values for every agent that has none of its own.
         pub(crate) defaults: AgentDefaults = "defaults";
         /// The agents, merged over the layers by id.
         pub(crate) list: AgentList = "list";
@@ -47,7 +47,7 @@ section! {
 }
 
 section! {
-    /// What holds for every agent that says nothing itself.
+    /// The values for every agent that has none of its own.
     pub(crate) struct AgentDefaults, foreign crate::foreign::AGENT_DEFAULTS => {
         /// Passed to the runtime of every agent that has none of its own.
         pub(crate) compaction: Option<Valued<FreeForm>> = "compaction";

@@ -55,7 +55,7 @@ pub(crate) trait Field {
         _out: &mut Vec<Problem>,
     ) {
     }
-    /// Where nothing is set and the built-in exceeds the ceiling, the ceiling's value holds.
+    /// Sets the ceiling's value where nothing is set and the built-in one exceeds the ceiling.
     fn fill(&mut self, _ceiling: &Self, _row: &Row<Self::Value>) {}
     /// Reports what is set although it has no more and less.
     fn check_boundable(&self, _row: &Row<Self::Value>, _path: &str, _out: &mut Vec<Problem>) {}

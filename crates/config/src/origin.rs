@@ -17,7 +17,7 @@ pub struct Valued<T> {
 /// The setter of a value. The text form is what people read: `user file /home/x/config.toml:12`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// Nobody: the program's own value.
+    /// The program's own value.
     BuiltIn,
     /// The file of the machine.
     System {

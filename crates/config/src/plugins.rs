@@ -5,7 +5,7 @@ use crate::section::section;
 use crate::setting::FreeForm;
 
 section! {
-    /// Where plugins are looked for, and their settings.
+    /// The folders of plugins, and their settings.
     pub struct PluginSettings, foreign &[] => {
         /// Folders of plugins, looked into before the usual ones.
         pub path: Option<Valued<Vec<String>>> = "path";

@@ -17,7 +17,7 @@ pub(crate) struct Reader<'a> {
     foreign: Vec<Valued<String>>,
 }
 
-/// Whose words are read.
+/// The source of the text that is read.
 pub(crate) enum Voice<'a> {
     File {
         source: &'a Source,

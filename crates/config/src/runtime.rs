@@ -11,7 +11,7 @@ use crate::setting::{Command, CostKind, FreeForm, Park, is_agent_id};
 section! {
     /// Settings of one runtime.
     pub struct RuntimeSettings, foreign &[] => {
-        /// What it starts instead of its own program.
+        /// The program that it starts instead of its own.
         pub command: Option<Valued<Command>> = "command";
         /// Variables of the environment that it passes on besides the usual ones; `*` stands for any letters.
         pub env: Option<Valued<Vec<String>>> = "env";
@@ -20,9 +20,9 @@ section! {
         /// Dollars that a tree may cost when it has no budget of its own.
         pub default_usd: Option<Valued<MicroUsd>> = "defaultUsd",
             built_in built_in::RUNTIME_DEFAULT_USD;
-        /// What becomes of an agent that waits for its children.
+        /// The treatment of an agent that waits for its children.
         pub park: Option<Valued<Park>> = "park";
-        /// What is known about its cost.
+        /// The knowledge of its cost.
         pub cost: Option<Valued<CostKind>> = "cost";
         /// Passed to the runtime.
         pub options: Option<Valued<FreeForm>> = "options";

@@ -40,7 +40,7 @@ pub(crate) use agent_id::is_agent_id;
 pub(crate) trait Setting: Clone + Serialize {
     /// The value, or `None` after having reported what is wrong.
     fn read(node: &Node, cx: &mut Reader<'_>) -> Option<Self>;
-    /// What an editor may accept: at least what [`Setting::read`] does.
+    /// Returns the schema of the values that an editor accepts: at least those of [`Setting::read`].
     fn schema() -> Value;
     /// Stands in the template where there is no built-in value.
     fn example() -> Value;

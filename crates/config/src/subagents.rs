@@ -27,7 +27,7 @@ section! {
     /// One agent's explicit values: `None` where nobody has said anything. What holds then is in
     /// [`built_in`](crate::built_in); what holds over a chain of agents is for the policy to say.
     pub struct SubagentSettings, foreign crate::foreign::SUBAGENTS => {
-        /// Whether a sub-agent may spawn.
+        /// True if a sub-agent may spawn.
         pub allow_recursive_spawn: Option<Valued<bool>> = "allowRecursiveSpawn",
             built_in built_in::ALLOW_RECURSIVE_SPAWN, limit permission();
         /// Levels below the root, which is depth 0.
@@ -49,17 +49,17 @@ section! {
         /// Spawns asked for by agents within a minute.
         pub max_spawns_per_minute: Option<Valued<NonZeroU32>> = "maxSpawnsPerMinute",
             limit count();
-        /// Whether a chain may return to an agent with another in between.
+        /// True if a chain may return to an agent with another in between.
         pub allow_cycles: Option<Valued<bool>> = "allowCycles",
             built_in built_in::ALLOW_CYCLES, limit permission();
-        /// How often the same delegation may stand in one chain.
+        /// The number of times that the same delegation may stand in one chain.
         pub max_identical_delegations: Option<Valued<NonZeroU32>> = "maxIdenticalDelegations",
             built_in built_in::MAX_IDENTICAL_DELEGATIONS, limit count();
         /// Ids of the agents that may be spawned, or `*` for any; unset is the agent itself.
         pub allow_agents: Option<Valued<AllowAgents>> = "allowAgents", bound agents();
         /// The model of sub-agents; unset inherits.
         pub model: Option<Valued<ModelChoice>> = "model";
-        /// How hard sub-agents think, in the words of their runtime; unset inherits.
+        /// The effort of sub-agents' thinking, in the words of their runtime; unset inherits.
         pub thinking: Option<Valued<String>> = "thinking", such_as "low";
         /// Seconds a run may take, starting and running, and of CPU time while it waits; 0 is no limit.
         pub run_timeout_seconds: Option<Valued<u64>> = "runTimeoutSeconds",
@@ -82,12 +82,12 @@ section! {
         /// Bytes of a result that a parent gets whole; larger ones arrive as head, tail and reference.
         pub result_inline_bytes: Option<Valued<u64>> = "resultInlineBytes",
             built_in built_in::RESULT_INLINE_BYTES, limit count();
-        /// What becomes of a session after delivery.
+        /// The treatment of a session after delivery.
         pub cleanup: Option<Valued<Cleanup>> = "cleanup", built_in built_in::CLEANUP, limit smaller_is_stricter();
-        /// What a parent's end means for its children.
+        /// The effect of a parent's end on its children.
         pub on_parent_end: Option<Valued<OnParentEnd>> = "onParentEnd",
             built_in built_in::ON_PARENT_END, limit greater_is_stricter();
-        /// What becomes of a run whose supervisor died; pieces of a map or fanout are run again.
+        /// The treatment of a run whose supervisor died; pieces of a map or fanout are run again.
         pub on_interrupt: Option<Valued<OnInterrupt>> = "onInterrupt",
             built_in built_in::ON_INTERRUPT, limit greater_is_stricter();
         /// Rights of sub-agents.
@@ -95,14 +95,14 @@ section! {
             built_in ToolList::default(), bound tools();
         /// Rights by depth, on top of `tools`.
         pub tools_by_depth: BTreeMap<u8, Valued<ToolList>> = "toolsByDepth", bound tools();
-        /// What the tree may use up.
+        /// The amounts that the tree may use up.
         pub budget: BudgetSettings = "budget";
         /// Seconds for the whole tree, queueing included; 0 or unset is no limit. The value of an agent deeper in the tree
         /// counts for what is below that agent, from its first child on.
         pub deadline_seconds: Option<Valued<u64>> = "deadlineSeconds", limit zero_is_endless();
-        /// When an agent that cannot run is no longer tried.
+        /// The limits at which an agent that cannot run is no longer started.
         pub breaker: BreakerSettings = "breaker";
-        /// How a run that failed for a passing reason is repeated.
+        /// The repetition of a run that failed for a passing reason.
         pub retries: RetrySettings = "retries";
     }
 }
@@ -148,7 +148,7 @@ impl SubagentSettings {
 }
 
 section! {
-    /// What a tree may use up, and how spawns divide it.
+    /// The amounts that a tree may use up, and how spawns divide them.
     pub struct BudgetSettings, foreign &[] => {
         /// Tokens of all four kinds together; 0 is none at all.
         pub tokens: Option<Valued<u64>> = "tokens", limit count();
@@ -159,14 +159,14 @@ section! {
             built_in built_in::BUDGET_SHARE, limit count();
         /// The share that many children at once leave to their parent.
         pub keep: Option<Valued<Fraction>> = "keep", built_in built_in::BUDGET_KEEP, limit greater_is_stricter();
-        /// Whether a runtime whose cost nobody knows may run under a budget in dollars.
+        /// True if a runtime of unknown cost may run under a budget in dollars.
         pub allow_unknown_cost: Option<Valued<bool>> = "allowUnknownCost",
             built_in built_in::BUDGET_ALLOW_UNKNOWN_COST, limit permission();
     }
 }
 
 section! {
-    /// When an agent that cannot run is no longer tried.
+    /// The limits at which an agent that cannot run is no longer started.
     pub struct BreakerSettings, foreign &[] => {
         /// Faults of the runtime in a row; 0 switches the breaker off.
         pub failures: Option<Valued<u32>> = "failures",
@@ -178,7 +178,7 @@ section! {
 }
 
 section! {
-    /// How a run that failed for a passing reason is repeated.
+    /// The repetition of a run that failed for a passing reason.
     pub struct RetrySettings, foreign &[] => {
         /// Attempts after the first. The built-in number holds where the runtime goes on where the run was, as Claude Code
         /// does; elsewhere it is 0.
@@ -186,7 +186,7 @@ section! {
         /// Seconds before the first repetition; each further one waits twice as long.
         pub backoff_seconds: Option<Valued<u64>> = "backoffSeconds",
             built_in built_in::RETRIES_BACKOFF_SECONDS, limit greater_is_stricter();
-        /// How far a wait is moved at random, as a share of it.
+        /// The part of a wait by which it is moved at random, as a share of it.
         pub jitter: Option<Valued<Fraction>> = "jitter", built_in built_in::RETRIES_JITTER, limit the_first_holds();
     }
 }

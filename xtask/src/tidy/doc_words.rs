@@ -10,6 +10,7 @@ use crate::workspace::Workspace;
 const CLEAN: &[&str] = &[
     "audit",
     "cli",
+    "config",
     "display",
     "door",
     "host",

@@ -8,12 +8,12 @@ use super::{Scalar, Setting, read_items};
 use crate::node::Node;
 use crate::reader::Reader;
 
-/// Which agents may be spawned. Where nobody says anything, only the agent itself.
+/// The agents that may be spawned. Where no list is set, only the agent itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AllowAgents {
     /// Every defined agent: `["*"]`.
     Any,
-    /// These and no other; none at all if empty.
+    /// The listed agents and no other; none at all if empty.
     List(Vec<AgentId>),
 }
 

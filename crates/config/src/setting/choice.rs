@@ -59,57 +59,57 @@ macro_rules! choice {
 }
 
 choice! {
-    /// What becomes of a session after its result was delivered.
+    /// The treatment of a session after its result was delivered.
     Cleanup {
-        /// It stays.
+        /// The session stays.
         Keep = "keep",
-        /// It is deleted, it alone.
+        /// The session is deleted, it alone.
         Delete = "delete",
     }
 }
 
 choice! {
-    /// What a parent's end means for its children.
+    /// The effect of a parent's end on its children.
     OnParentEnd {
         /// Nothing: they go on.
         LetFinish = "letFinish",
-        /// They are cancelled.
+        /// The children are cancelled.
         Cascade = "cascade",
     }
 }
 
 choice! {
-    /// What becomes of a run whose supervisor died.
+    /// The treatment of a run whose supervisor died.
     OnInterrupt {
-        /// It is run again.
+        /// The run is started again.
         Rerun = "rerun",
-        /// It is ended as lost.
+        /// The run is ended as lost.
         Lost = "lost",
     }
 }
 
 choice! {
-    /// What becomes of an agent that waits for its children and needs nothing meanwhile.
+    /// The treatment of an agent that waits for its children and needs nothing meanwhile.
     Park {
         /// By how many wait, and how long.
         Auto = "auto",
-        /// It is kept alive.
+        /// The agent is kept alive.
         Keep = "keep",
-        /// It is ended, and resumed when its children are done.
+        /// The agent is ended, and resumed when its children are done.
         Resume = "resume",
     }
 }
 
 choice! {
-    /// What is known about the cost of a runtime.
+    /// The knowledge of the cost of a runtime.
     CostKind {
-        /// It costs nothing.
+        /// A run costs nothing.
         None = "none",
-        /// It says what it cost.
+        /// A run reports its cost.
         Reported = "reported",
-        /// It can be held to an amount.
+        /// A run can be held to an amount.
         Bounded = "bounded",
-        /// Nobody knows.
+        /// The cost is not known.
         Unknown = "unknown",
     }
 }

@@ -7,13 +7,13 @@ use super::{Command, Scalar, Setting};
 use crate::node::Node;
 use crate::reader::Reader;
 
-/// Where the last link of a tree goes. In a file of settings either a path, or a list of a program and its arguments.
+/// The receiver of the last link of a tree. In a file of settings either a path, or a list of a program and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum HeadsTarget {
     /// A line is appended to this file.
     File(String),
-    /// This program reads the line from its standard input.
+    /// A program that reads the line from its standard input.
     Command(Command),
 }
 
