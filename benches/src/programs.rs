@@ -13,6 +13,13 @@ pub(crate) struct Ours {
     pub(crate) hello: PathBuf,
 }
 
+/// Programs that answer lines.
+pub(crate) struct LineProgram {
+    /// The plugin `echo`.
+    pub(crate) echo: PathBuf,
+    pub(crate) bare: PathBuf,
+}
+
 /// `target/{profile}`, where this program lies too.
 pub(crate) fn profile_folder() -> Result<PathBuf> {
     let program = std::env::current_exe()?;
@@ -22,17 +29,33 @@ pub(crate) fn profile_folder() -> Result<PathBuf> {
 
 /// Builds our programs in the profile of this one. Cargo has nothing to do where they are fresh.
 pub(crate) fn ours() -> Result<Ours> {
+    let folder = build(&["offshoot-cli", "offshoot-benches"], &["offshoot", "hello"])?;
+    Ok(Ours { offshoot: folder.join("offshoot"), hello: folder.join("hello") })
+}
+
+/// The same, of the programs that answer lines.
+pub(crate) fn line_programs() -> Result<LineProgram> {
+    let folder = build(&["offshoot-benches"], &["echo-lines", "bare-lines"])?;
+    Ok(LineProgram { echo: folder.join("echo-lines"), bare: folder.join("bare-lines") })
+}
+
+fn build(packages: &[&str], programs: &[&str]) -> Result<PathBuf> {
     let folder = profile_folder()?;
     let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    build.args(["build", "--quiet", "--package", "offshoot-cli", "--package", "offshoot-benches"]);
-    build.args(["--bin", "offshoot", "--bin", "hello", "--manifest-path"]);
-    build.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml"));
+    build.args(["build", "--quiet"]);
+    for package in packages {
+        build.args(["--package", package]);
+    }
+    for program in programs {
+        build.args(["--bin", program]);
+    }
+    build.arg("--manifest-path").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml"));
     build.arg("--target-dir").arg(folder.parent().ok_or("no target folder")?);
     if !cfg!(debug_assertions) {
         build.arg("--release");
     }
     succeed(&mut build)?;
-    Ok(Ours { offshoot: folder.join("offshoot"), hello: folder.join("hello") })
+    Ok(folder)
 }
 
 /// A program of this name in `PATH`.

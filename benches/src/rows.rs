@@ -13,6 +13,7 @@ mod logging;
 mod memory;
 mod plugin_event;
 mod plugin_load;
+mod plugin_process;
 mod plugin_run;
 mod process;
 mod recursion;
@@ -60,6 +61,7 @@ pub(crate) const ALL: &[Row] = &[
     plugin_load::ROW,
     plugin_event::ROW,
     plugin_run::ROW,
+    plugin_process::ROW,
     start_up::ROW,
     logging::ROW,
     logging::OFF,
