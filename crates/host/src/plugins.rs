@@ -215,6 +215,7 @@ impl Plugins {
         let surroundings = Surroundings {
             log: Some(Arc::new(log)),
             processes: Some(self.processes()?),
+            offshoot: Some(self.environment.offshoot.clone()),
             environment: self.environment.variables.clone(),
         };
         let settings = self.settings(checked);

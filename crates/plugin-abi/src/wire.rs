@@ -18,6 +18,7 @@ pub mod launch;
 pub mod line;
 pub mod manifest;
 pub mod merge;
+pub mod offshoot;
 pub mod orphans;
 pub mod probe;
 pub mod refused;
@@ -51,6 +52,8 @@ pub mod op {
     pub const GROUP: &str = "group";
     /// `Host`: children that are nobody's program. See [`orphans`](super::orphans).
     pub const ORPHANS: &str = "orphans";
+    /// `Host`: the path of the command. See [`offshoot`](super::offshoot).
+    pub const OFFSHOOT: &str = "offshoot";
 }
 
 fn to_json(document: &impl Serialize, what: &str) -> Result<String, AbiError> {

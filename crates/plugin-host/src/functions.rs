@@ -4,6 +4,8 @@
 use offshoot_plugin_abi::abi_stable::std_types::{RResult, RString};
 use offshoot_plugin_abi::{AbiError, Answer, HostRef, Later, MergeRef, PluginRef, RuntimeRef};
 
+use offshoot_runtime::Abilities;
+
 use crate::process::Service;
 
 /// The five functions of a plugin.
@@ -28,9 +30,21 @@ impl Functions {
     }
 
     pub(crate) fn runtime(&self, name: &str, config: &str) -> RResult<RuntimeRef, AbiError> {
+        self.made_runtime(name, config).map(|(runtime, _)| runtime).into()
+    }
+
+    /// A runtime, with its abilities where its settings change them.
+    pub(crate) fn made_runtime(
+        &self,
+        name: &str,
+        config: &str,
+    ) -> Result<(RuntimeRef, Option<Abilities>), AbiError> {
         match self {
-            Self::Library(library) => library.runtime()(name.into(), config.into()),
-            Self::Program(program) => program.runtime(name, config).into(),
+            Self::Library(library) => {
+                let made = library.runtime()(name.into(), config.into());
+                made.into_result().map(|runtime| (runtime, None))
+            }
+            Self::Program(program) => program.runtime(name, config),
         }
     }
 

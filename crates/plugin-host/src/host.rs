@@ -2,12 +2,13 @@
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use offshoot_plugin_abi::abi_stable::sabi_trait::TD_Opaque;
 use offshoot_plugin_abi::abi_stable::std_types::{RResult, RStr, RString};
 use offshoot_plugin_abi::async_ffi::FutureExt;
-use offshoot_plugin_abi::wire::{event, group, op, orphans, refused, spawn, turn, wait};
+use offshoot_plugin_abi::wire::{event, group, offshoot, op, orphans, refused, spawn, turn, wait};
 use offshoot_plugin_abi::{
     AbiError, Answer, Host, Host_TO, HostRef, Later, RunHost, RunHost_TO, RunHostRef,
     event as kinds,
@@ -42,6 +43,8 @@ pub struct Surroundings {
     pub log: Option<Log>,
     /// What starts plugins that are programs, and whose keeper ends the processes of plugins if this process is killed.
     pub processes: Option<Processes>,
+    /// The path of the command `offshoot`, where this host is a part of it.
+    pub offshoot: Option<PathBuf>,
     /// The environment of plugins that are programs.
     pub environment: Vec<(OsString, OsString)>,
 }
@@ -122,6 +125,10 @@ impl Host for PluginsHost {
         match name.as_str() {
             op::GROUP => caught(|| self.group(args_json.as_str())).into(),
             op::ORPHANS => caught(|| Ok(self.orphans())).into(),
+            op::OFFSHOOT => {
+                let path = self.surroundings.offshoot.as_deref();
+                caught(|| offshoot::encode(path).map(RString::from)).into()
+            }
             unknown => RResult::RErr(AbiError::unsupported(unknown)),
         }
     }

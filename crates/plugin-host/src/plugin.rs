@@ -116,14 +116,7 @@ impl Plugin {
         surroundings: Surroundings,
         config: &JsonText,
     ) -> Result<(), PluginError> {
-        if let Some(schema) = &self.manifest.config_schema {
-            let path = || self.path.clone();
-            let problems = settings::problems(schema, config)
-                .map_err(|why| PluginError::NoSchema { path: path(), why })?;
-            if !problems.is_empty() {
-                return Err(PluginError::Settings { path: path(), problems });
-            }
-        }
+        self.check_settings(self.manifest.config_schema.as_ref(), config)?;
         if let Some(log) = &surroundings.log {
             let _ = self.log.set(Arc::clone(log));
         }
@@ -138,6 +131,7 @@ impl Plugin {
         }
     }
 
+    #[cfg(feature = "conformance")]
     pub(crate) fn is_program(&self) -> bool {
         matches!(self.functions, Functions::Program(_))
     }
@@ -145,6 +139,22 @@ impl Plugin {
     /// Where it is written what becomes of its runs.
     pub(crate) fn log(&self) -> Option<Log> {
         self.log.get().cloned()
+    }
+
+    /// Holds settings against their schema, where there is one.
+    fn check_settings(
+        &self,
+        schema: Option<&JsonText>,
+        settings: &JsonText,
+    ) -> Result<(), PluginError> {
+        let Some(schema) = schema else { return Ok(()) };
+        let path = || self.path.clone();
+        let problems = settings::problems(schema, settings)
+            .map_err(|why| PluginError::NoSchema { path: path(), why })?;
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(PluginError::Settings { path: path(), problems }),
+        }
     }
 
     /// What it says of itself.
@@ -173,14 +183,12 @@ impl Plugin {
     ) -> Result<PluginRuntime, PluginError> {
         let entry = self.manifest.runtimes.iter().find(|entry| entry.name == name);
         let entry = entry.ok_or_else(|| self.has_no("runtime", name))?;
-        match self.functions.runtime(name, config.as_str()) {
-            RResult::ROk(runtime) => {
-                Ok(PluginRuntime::new(Arc::clone(self), name, entry.abilities.clone(), runtime))
-            }
-            RResult::RErr(error) => {
-                Err(self.refused(&format!("give the runtime `{name}`"), &error))
-            }
-        }
+        self.check_settings(entry.config_schema.as_ref(), config)?;
+        let made = self.functions.made_runtime(name, config.as_str());
+        let (runtime, abilities) =
+            made.map_err(|error| self.refused(&format!("give the runtime `{name}`"), &error))?;
+        let abilities = abilities.unwrap_or_else(|| entry.abilities.clone());
+        Ok(PluginRuntime::new(Arc::clone(self), name, abilities, runtime))
     }
 
     /// One of its merges, with its settings.
@@ -192,9 +200,9 @@ impl Plugin {
         name: &str,
         config: &JsonText,
     ) -> Result<PluginMerge, PluginError> {
-        if !self.manifest.merges.iter().any(|entry| entry.name == name) {
-            return Err(self.has_no("merge", name));
-        }
+        let entry = self.manifest.merges.iter().find(|entry| entry.name == name);
+        let entry = entry.ok_or_else(|| self.has_no("merge", name))?;
+        self.check_settings(entry.config_schema.as_ref(), config)?;
         match self.functions.merge(name, config.as_str()) {
             RResult::ROk(merge) => Ok(PluginMerge::new(Arc::clone(self), name, merge)),
             RResult::RErr(error) => Err(self.refused(&format!("give the merge `{name}`"), &error)),

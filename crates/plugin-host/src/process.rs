@@ -25,9 +25,10 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use offshoot_plugin_abi::async_ffi::FutureExt;
 use offshoot_plugin_abi::wire::line::{Request, op};
-use offshoot_plugin_abi::wire::shutdown;
+use offshoot_plugin_abi::wire::{manifest, shutdown};
 use offshoot_plugin_abi::{AbiError, HostRef, Later, MergeRef, RuntimeRef};
 use offshoot_process::{Processes, resolve_program};
+use offshoot_runtime::Abilities;
 use serde_json::value::RawValue;
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -41,6 +42,9 @@ use private_copy::PrivateCopy;
 
 /// How long a program may take for an answer that somebody waits for.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The variable with the path of the command.
+const OFFSHOOT: &str = "OFFSHOOT";
 
 /// A plugin that is a program.
 pub(crate) struct Service(Arc<Inner>);
@@ -88,7 +92,11 @@ impl Service {
         let not_opened = |why: String| PluginError::NotStarted { path: program.path.clone(), why };
         let processes = surroundings.processes.clone();
         let processes = processes.ok_or_else(|| not_opened("nothing can start it here".into()))?;
-        let environment = surroundings.environment.clone();
+        let mut environment = surroundings.environment.clone();
+        if let Some(offshoot) = &surroundings.offshoot {
+            environment.retain(|(name, _)| name != OFFSHOOT);
+            environment.push((OFFSHOOT.into(), offshoot.into()));
+        }
         let copy = PrivateCopy::new(program, &environment)
             .map_err(|error| not_opened(format!("its files: {error}")))?;
         let (word, args) = program.entry.command.split_first().expect("a command has a word");
@@ -136,10 +144,16 @@ impl Service {
         Ok(reply.ok)
     }
 
-    pub(crate) fn runtime(&self, name: &str, config: &str) -> Result<RuntimeRef, AbiError> {
+    /// A runtime, with its abilities where its settings change them.
+    pub(crate) fn runtime(
+        &self,
+        name: &str,
+        config: &str,
+    ) -> Result<(RuntimeRef, Option<Abilities>), AbiError> {
         let config = json(config, "settings")?;
-        self.0.try_object(op::RUNTIME, name, &config)?;
-        Ok(run::runtime(Arc::clone(&self.0), name, config))
+        let made = self.0.try_object(op::RUNTIME, name, &config)?;
+        let abilities = manifest::decode_made(&made.ok)?;
+        Ok((run::runtime(Arc::clone(&self.0), name, config), abilities))
     }
 
     pub(crate) fn merge(&self, name: &str, config: &str) -> Result<MergeRef, AbiError> {
@@ -245,13 +259,13 @@ impl Inner {
         kind: &'static str,
         name: &str,
         config: &RawValue,
-    ) -> Result<(), AbiError> {
+    ) -> Result<Reply, AbiError> {
         let link = self.link()?;
         let request = Request { name: Some(name), config: Some(config), ..Request::new(kind) };
         let mut made = 0;
-        self.wait(&link, kind, |then| made = link.ask(&request, then))?;
+        let reply = self.wait(&link, kind, |then| made = link.ask(&request, then))?;
         link.has_made(kind, name, config, made);
-        Ok(())
+        Ok(reply)
     }
 
     /// Asks, and waits for the answer on this thread.

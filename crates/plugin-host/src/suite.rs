@@ -191,7 +191,8 @@ fn surroundings(
     let processes = Processes::start(Options::default()).map_err(|error| {
         PluginError::NotStarted { path: checked.path().to_owned(), why: error.to_string() }
     })?;
-    Ok(Surroundings { log: None, processes: Some(processes), environment })
+    let processes = Some(processes);
+    Ok(Surroundings { processes, environment, ..Surroundings::default() })
 }
 
 /// Where findings are written.

@@ -244,6 +244,7 @@ impl Trier {
         Surroundings {
             log: None,
             processes: Some(self.processes.clone()),
+            offshoot: Some(self.program.clone()),
             environment: self.environment.clone(),
         }
     }

@@ -60,6 +60,17 @@ extern "C" fn init(host: HostRef, config_json: RStr<'_>) -> Answer {
     .into()
 }
 
+/// A runtime of a program, with its abilities where its settings change them.
+pub(crate) fn made_runtime(
+    name: &str,
+    config_json: &str,
+) -> Result<(RuntimeRef, Option<crate::Abilities>), AbiError> {
+    guard::answer(|| {
+        probe::answer(config_json);
+        loaded()?.made_runtime(name, config_json)
+    })
+}
+
 extern "C" fn runtime(name: RStr<'_>, config_json: RStr<'_>) -> RResult<RuntimeRef, AbiError> {
     guard::answer(|| {
         probe::answer(config_json.as_str());

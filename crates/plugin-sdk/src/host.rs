@@ -1,9 +1,11 @@
 //! The host, as a plugin sees it outside any run.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use offshoot_plugin_abi::HostRef;
+use offshoot_plugin_abi::wire::{self, NOTHING, op};
 
 use crate::Error;
 
@@ -43,6 +45,16 @@ impl PluginHost {
     pub fn call(&self, op: &str, args_json: &str) -> Result<String, Error> {
         let answer = self.0.call(op.into(), args_json.into());
         answer.into_result().map(String::from).map_err(Error::from)
+    }
+}
+
+impl PluginHost {
+    /// The path of the command `offshoot`, for programs that call it. None where the host is another program.
+    ///
+    /// # Errors
+    /// [`Error::unsupported`] where the host is older.
+    pub fn offshoot(&self) -> Result<Option<PathBuf>, Error> {
+        Ok(wire::offshoot::decode(&self.call(op::OFFSHOOT, NOTHING)?)?)
     }
 }
 

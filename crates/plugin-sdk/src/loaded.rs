@@ -15,7 +15,7 @@ use crate::guard::Guarded;
 use crate::merge_job::MergeObject;
 use crate::run::RuntimeObject;
 use crate::runs::Runs;
-use crate::{Config, Plugin, PluginHost, Setup, guard};
+use crate::{Abilities, Config, Plugin, PluginHost, Setup, guard};
 
 /// One for each library; it lives as long as the process, since a library is never unloaded.
 pub(crate) struct Loaded {
@@ -49,7 +49,24 @@ impl Loaded {
         }
     }
 
+    /// A runtime of a library, which has the abilities of the manifest.
     pub(crate) fn runtime(&'static self, name: &str, config: &str) -> Result<RuntimeRef, AbiError> {
+        match self.made_runtime(name, config)? {
+            (runtime, None) => Ok(runtime),
+            (_, Some(_)) => {
+                let message =
+                    format!("runtime `{name}` has other abilities than its manifest says");
+                Err(AbiError::new(AbiError::INVALID, message))
+            }
+        }
+    }
+
+    /// A runtime, with its abilities where they are other than those of the manifest.
+    pub(crate) fn made_runtime(
+        &'static self,
+        name: &str,
+        config: &str,
+    ) -> Result<(RuntimeRef, Option<Abilities>), AbiError> {
         let offer = self.plugin.runtimes.iter().find(|offer| offer.entry.name == name);
         let offer = offer.ok_or_else(|| unknown("runtime", name))?;
         let setup = self.setup(config)?;
@@ -57,11 +74,9 @@ impl Loaded {
         let entered = executor.enter();
         let runtime = (offer.make)(&setup)?;
         drop(entered);
-        if runtime.abilities() != offer.entry.abilities {
-            let message = format!("runtime `{name}` has other abilities than its manifest says");
-            return Err(AbiError::new(AbiError::INVALID, message));
-        }
-        Ok(Runtime_TO::from_value(RuntimeObject::new(self, executor, runtime), TD_Opaque))
+        let other = Some(runtime.abilities()).filter(|able| *able != offer.entry.abilities);
+        let object = RuntimeObject::new(self, executor, runtime);
+        Ok((Runtime_TO::from_value(object, TD_Opaque), other))
     }
 
     pub(crate) fn merge(&'static self, name: &str, config: &str) -> Result<MergeRef, AbiError> {

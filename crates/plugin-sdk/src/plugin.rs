@@ -20,6 +20,14 @@ pub struct Plugin {
     config_schema: Option<JsonText>,
     pub(crate) runtimes: Vec<RuntimeOffer>,
     pub(crate) merges: Vec<MergeOffer>,
+    /// The kind of what was added last.
+    last: Option<Kind>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Runtime,
+    Merge,
 }
 
 /// What a runtime or a merge function is made from.
@@ -70,11 +78,12 @@ impl Plugin {
             config_schema: None,
             runtimes: Vec::new(),
             merges: Vec::new(),
+            last: None,
         }
     }
 
-    /// With a runtime under this name, and one line about it. It is made when a spec first names it, within the plugin's tokio runtime. Its
-    /// abilities are the same whatever its settings are.
+    /// With a runtime under this name, and one line about it. It is made when a spec first names it, within the plugin's tokio runtime. In a library its
+    /// abilities are the same whatever its settings are; a program may make one with others.
     #[must_use]
     pub fn runtime<R: Runtime>(
         mut self,
@@ -84,9 +93,10 @@ impl Plugin {
         make: impl Fn(&Setup) -> Result<R, Error> + Send + Sync + 'static,
     ) -> Self {
         let (name, description) = (name.to_owned(), description.to_owned());
-        let entry = RuntimeEntry { name, description, abilities };
+        let entry = RuntimeEntry { name, description, abilities, config_schema: None };
         let make = move |setup: &Setup| Ok(Arc::new(make(setup)?) as Arc<dyn Runtime>);
         self.runtimes.push(RuntimeOffer { entry, make: Box::new(make) });
+        self.last = Some(Kind::Runtime);
         self
     }
 
@@ -110,8 +120,9 @@ impl Plugin {
     ) -> Self {
         let (name, description) = (name.to_owned(), description.to_owned());
         let make = move |setup: &Setup| Ok(Arc::new(make(setup)?) as Arc<dyn Merge>);
-        self.merges
-            .push(MergeOffer { entry: MergeEntry { name, description }, make: Box::new(make) });
+        let entry = MergeEntry { name, description, config_schema: None };
+        self.merges.push(MergeOffer { entry, make: Box::new(make) });
+        self.last = Some(Kind::Merge);
         self
     }
 
@@ -126,6 +137,25 @@ impl Plugin {
     #[must_use]
     pub fn config_schema(mut self, schema: JsonText) -> Self {
         self.config_schema = Some(schema);
+        self
+    }
+
+    /// With a JSON Schema of the settings of the runtime or merge function that was added last.
+    ///
+    /// # Panics
+    /// Where none was added.
+    #[must_use]
+    pub fn settings_schema(mut self, schema: JsonText) -> Self {
+        let last = match self.last {
+            Some(Kind::Runtime) => {
+                &mut self.runtimes.last_mut().expect("it was added").entry.config_schema
+            }
+            Some(Kind::Merge) => {
+                &mut self.merges.last_mut().expect("it was added").entry.config_schema
+            }
+            None => panic!("a schema of settings belongs to a runtime or a merge function"),
+        };
+        *last = Some(schema);
         self
     }
 

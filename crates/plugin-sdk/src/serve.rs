@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use offshoot_plugin_abi::abi_stable::sabi_trait::TD_Opaque;
-use offshoot_plugin_abi::wire::NOTHING;
 use offshoot_plugin_abi::wire::line::{self, Order};
+use offshoot_plugin_abi::wire::{NOTHING, manifest};
 use offshoot_plugin_abi::{
     AbiError, Host_TO, Later, MergeJobRef, MergeRef, PluginRef, RunHost_TO, RunRef, RuntimeRef,
 };
@@ -28,7 +28,7 @@ use tokio::sync::mpsc;
 
 use self::link::{Link, PluginsLink, RunsLink};
 use crate::Plugin;
-use crate::export::root_module;
+use crate::export::{made_runtime, root_module};
 
 /// The time to end everything when the host has closed standard input without a word. A host that ends a process takes two
 /// seconds before it sends signals.
@@ -110,8 +110,10 @@ impl Service {
                 self.module.init()(host, config.as_str().into()).into_result().map(String::from)
             }
             Order::Runtime(name, config) => {
-                let made = self.module.runtime()(name.as_str().into(), config.as_str().into());
-                made.into_result().map(|made| drop(self.runtimes.insert(number, made))).map(nothing)
+                made_runtime(&name, &config).map(|(runtime, abilities)| {
+                    self.runtimes.insert(number, runtime);
+                    manifest::encode_made(abilities)
+                })
             }
             Order::Merge(name, config) => {
                 let made = self.module.merge()(name.as_str().into(), config.as_str().into());

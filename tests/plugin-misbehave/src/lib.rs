@@ -25,6 +25,8 @@
 //! | `stays` | answers, and keeps its host |
 //! | `lies firmly` | goes on until it is stopped firmly, and says then that it completed |
 //!
+//! The runtime `differs` does the same, and has other abilities than it states. It takes no settings.
+//!
 //! The runtime `greedy` asks for two children that are as greedy, and answers with what came of both.
 //!
 //! With `{"hook":"abort"}` as its settings, `misbehave` sees to it that the next panic ends the process.
@@ -56,6 +58,8 @@ pub fn plugin() -> Plugin {
             Ok(Misbehave)
         })
         .runtime("breaks", "breaks the rule that its task names", BREAKS, |_| Ok(Breaks))
+        .runtime("differs", "has other abilities than it states", ABILITIES, |_| Ok(Breaks))
+        .settings_schema(JsonText::parse(r#"{"maxProperties":0}"#.to_owned()).expect("it is JSON"))
         .runtime("greedy", "asks for children without end", ABILITIES, |_| {
             Ok(FnRuntime::new("greedy", |launch, cx| greedy(launch, cx.host)))
         })

@@ -51,18 +51,24 @@ pub struct RuntimeEntry {
     pub name: String,
     /// One line about it.
     pub description: String,
-    /// What it can do; the same for every configuration.
+    /// What it can do, where its answer to a request for this runtime says nothing else; see [`encode_made`].
     pub abilities: Abilities,
+    /// A JSON Schema of its settings, where it has one.
+    pub config_schema: Option<JsonText>,
 }
 
 /// A merge function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct MergeEntry {
     /// By which `--merge plugin:NAME` names it.
     pub name: String,
     /// One line about it.
     #[serde(default)]
     pub description: String,
+    /// A JSON Schema of its settings, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_schema: Option<JsonText>,
 }
 
 impl Panic {
@@ -83,6 +89,29 @@ pub fn encode(manifest: Manifest) -> String {
 /// [`AbiError::INVALID`] where it is none.
 pub fn decode(json: &str) -> Result<Manifest, AbiError> {
     from_json::<Document>(json, "manifest").map(Manifest::from)
+}
+
+/// The answer of a program to a request for a runtime: with abilities where its settings change them.
+pub fn encode_made(abilities: Option<Abilities>) -> String {
+    let made = Made { v: Version, must: Must, abilities: abilities.map(Able::from) };
+    to_json(&made, "runtime").expect("abilities are words")
+}
+
+/// The abilities in the answer to a request for a runtime, where they are other than in the manifest.
+///
+/// # Errors
+/// [`AbiError::INVALID`] where it is none.
+pub fn decode_made(json: &str) -> Result<Option<Abilities>, AbiError> {
+    from_json::<Made>(json, "runtime").map(|made| made.abilities.map(Abilities::from))
+}
+
+#[derive(Serialize, Deserialize)]
+struct Made {
+    v: Version,
+    #[serde(default, skip_serializing_if = "Must::is_empty")]
+    must: Must,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    abilities: Option<Able>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -112,11 +141,14 @@ struct Document {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Entry {
     name: String,
     #[serde(default)]
     description: String,
     abilities: Able,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    config_schema: Option<JsonText>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -151,6 +183,7 @@ impl From<Manifest> for Document {
             name: entry.name,
             description: entry.description,
             abilities: entry.abilities.into(),
+            config_schema: entry.config_schema,
         });
         Self {
             v: Version,
@@ -174,6 +207,7 @@ impl From<Document> for Manifest {
             name: entry.name,
             description: entry.description,
             abilities: entry.abilities.into(),
+            config_schema: entry.config_schema,
         });
         Self {
             name: document.name,

@@ -305,11 +305,13 @@ fn the_rest_arrives() {
         config_schema: Some(JsonText::parse(r#"{"type": "object"}"#.into()).expect("JSON")),
         runtimes: vec![
             manifest::RuntimeEntry {
+                config_schema: None,
                 name: "r".into(),
                 description: String::new(),
                 abilities: Abilities { turns: true, ..Abilities::of_a_command() },
             },
             manifest::RuntimeEntry {
+                config_schema: None,
                 name: "s".into(),
                 description: String::new(),
                 abilities: Abilities {
@@ -320,7 +322,11 @@ fn the_rest_arrives() {
                 },
             },
         ],
-        merges: vec![manifest::MergeEntry { name: "m".into(), description: "n".into() }],
+        merges: vec![manifest::MergeEntry {
+            name: "m".into(),
+            description: "n".into(),
+            config_schema: None,
+        }],
     };
     assert_eq!(manifest::decode(&manifest::encode(manifest.clone())), Ok(manifest));
 }

@@ -14,7 +14,7 @@ use offshoot_model::*;
 use offshoot_plugin_abi::wire::manifest::{self, Manifest, MergeEntry, Panic, RuntimeEntry};
 use offshoot_plugin_abi::wire::probe::{self, Probe};
 use offshoot_plugin_abi::wire::{
-    event, finished, group, launch, merge, orphans, refused, shutdown, spawn, turn, wait,
+    event, finished, group, launch, merge, offshoot, orphans, refused, shutdown, spawn, turn, wait,
 };
 use offshoot_plugin_abi::{AbiError, Outcome, event as kind};
 use offshoot_runtime::*;
@@ -153,12 +153,13 @@ fn documents_are_written_and_read_as_ever() {
 
 fn offers(files: &mut Files) {
     let entry = |name: &str, abilities| RuntimeEntry {
+        config_schema: None,
         name: name.into(),
         description: "d".into(),
         abilities,
     };
     let knows = |cost, enforces| Abilities { cost, turns: true, resumes: true, enforces };
-    let rights = Some(["read".to_owned()].into());
+    let rights = || Some(["read".to_owned()].into());
     let manifest = Manifest {
         name: "p".into(),
         version: "0.1.0".into(),
@@ -170,13 +171,25 @@ fn offers(files: &mut Files) {
         runtimes: vec![
             entry("none", Abilities::of_a_command()),
             entry("reported", knows(CostKnowledge::Reported, None)),
-            entry("bounded", knows(CostKnowledge::Bounded, rights)),
+            entry("bounded", knows(CostKnowledge::Bounded, rights())),
             entry("unknown", knows(CostKnowledge::Unknown, None)),
         ],
-        merges: vec![MergeEntry { name: "m".into(), description: "d".into() }],
+        merges: vec![MergeEntry { name: "m".into(), description: "d".into(), config_schema: None }],
     };
     let write = |manifest: &Manifest| manifest::encode(manifest.clone());
-    files.both_ways("manifest", manifest, write, manifest::decode);
+    files.both_ways("manifest", manifest.clone(), write, manifest::decode);
+    let schema = || JsonText::parse(r#"{"required":["voice"]}"#.into()).ok();
+    let runtime = RuntimeEntry { config_schema: schema(), ..entry("r", Abilities::of_a_command()) };
+    let merge = MergeEntry { name: "m".into(), description: "d".into(), config_schema: schema() };
+    let manifest = Manifest { runtimes: vec![runtime], merges: vec![merge], ..manifest };
+    files.both_ways("manifest-schemas", manifest, write, manifest::decode);
+    let write = |abilities: &Option<Abilities>| manifest::encode_made(abilities.clone());
+    files.both_ways("made", None, write, manifest::decode_made);
+    let able = Some(knows(CostKnowledge::Bounded, rights()));
+    files.both_ways("made-abilities", able, write, manifest::decode_made);
+    let write = |path: &Option<PathBuf>| offshoot::encode(path.as_deref()).expect("UTF-8");
+    files.both_ways("offshoot", Some("/usr/bin/offshoot".into()), write, offshoot::decode);
+    files.both_ways("offshoot-none", None, write, offshoot::decode);
     let write = |forced: &usize| shutdown::encode(*forced);
     files.both_ways("shutdown", 3, write, shutdown::decode);
 }
@@ -478,6 +491,8 @@ fn what_a_reader_must_know_is_asked_for_in_every_document() {
         let json = json.replacen('{', r#"{"must":["ink"],"#, 1);
         let read = match name.split('-').next().expect("a word") {
             "manifest" => manifest::decode(&json).map(drop),
+            "made" => manifest::decode_made(&json).map(drop),
+            "offshoot" => offshoot::decode(&json).map(drop),
             "shutdown" => shutdown::decode(&json).map(drop),
             "launch" => launch::decode(&json).map(drop),
             "outcome" => finished::decode(outcome(&json, "")).map(drop),

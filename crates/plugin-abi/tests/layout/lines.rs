@@ -136,6 +136,7 @@ fn write_plugin(line: &Line<'_>) -> Vec<u8> {
             let is_read = match &**name {
                 "wait" => wait::decode(text).is_ok(),
                 "turn_ended" => turn::decode(text).is_ok(),
+                "offshoot" => true,
                 _ => group::decode(text).is_ok(),
             };
             assert!(is_read, "{name}: {text}");

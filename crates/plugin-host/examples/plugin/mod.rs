@@ -42,11 +42,16 @@ extern "C" fn describe() -> RString {
             JsonText::parse(schema.to_owned()).expect("JSON")
         }),
         runtimes: vec![RuntimeEntry {
+            config_schema: None,
             name: "upper".into(),
             description: "says its task in upper case".into(),
             abilities: Abilities::of_a_command(),
         }],
-        merges: vec![MergeEntry { name: "longest".into(), description: String::new() }],
+        merges: vec![MergeEntry {
+            name: "longest".into(),
+            description: String::new(),
+            config_schema: None,
+        }],
     })
     .into()
 }

@@ -38,6 +38,10 @@ def start(id, task):
         pass
     elif task == "deaf":
         time.sleep(3600)
+    elif task == "offshoot":
+        send(id=1, op="call", name="offshoot", args={"v": 1})
+        heard = json.loads(sys.stdin.readline())
+        answer(id, heard["ok"]["path"] + " " + os.environ["OFFSHOOT"])
     elif task == "pid":
         answer(id, str(os.getpid()))
     elif task == "strange":
@@ -65,12 +69,16 @@ for line in sys.stdin:
     if op == "describe":
         abilities = {"cost": "none"}
         send(id=id, ok={"v": 1, "name": "awkward", "version": "0.1.0",
-                        "runtimes": [{"name": "awkward", "abilities": abilities}],
-                        "merges": [{"name": "longest"}, {"name": "numbers"}]})
+                        "runtimes": [{"name": "awkward", "abilities": abilities,
+                                      "configSchema": {"properties": {"turns": {"type": "boolean"}}}}],
+                        "merges": [{"name": "longest"},
+                                   {"name": "numbers", "configSchema": {"required": ["base"]}}]})
     elif op == "start":
         start(id, line["launch"]["task"])
     elif op == "init" and line["config"].get("refuse"):
         send(id=id, error={"code": 1, "message": "no such settings"})
+    elif op == "runtime" and "turns" in line["config"]:
+        send(id=id, ok={"v": 1, "abilities": {"cost": "reported", "turns": line["config"]["turns"]}})
     elif op in ("init", "runtime", "merge"):
         send(id=id, ok={"v": 1})
     elif op == "begin":

@@ -12,8 +12,8 @@ use offshoot_model::{Cost, JsonText, MicroUsd, Reason, RunStatus, TokenCount};
 use offshoot_plugin_host::{Checked, LogLine, Plugin, PluginError, Surroundings};
 use offshoot_process::{Options, Processes};
 use offshoot_runtime::{
-    Finished, Launch, Merge, MergeInput, MergeValue, Output, RunContext, RunEvent, RunHost,
-    Runtime, Stop, StopHandle, check_contract,
+    CostKnowledge, Finished, Launch, Merge, MergeInput, MergeValue, Output, RunContext, RunEvent,
+    RunHost, Runtime, Stop, StopHandle, check_contract,
 };
 use offshoot_test_support::Listener;
 
@@ -67,6 +67,7 @@ impl Program {
         let surroundings = Surroundings {
             log: Some(Arc::new(log)),
             processes: Some(Processes::start(Options::default()).expect("there are processes")),
+            offshoot: Some("/opt/offshoot".into()),
             environment: self.environment(),
         };
         Plugin::load(&self.checked(), surroundings, &json(config))
@@ -310,6 +311,31 @@ async fn copies_are_private_and_those_of_killed_processes_are_removed() {
         plugin.shutdown(Duration::from_secs(5)).await.expect("it ends");
     }
     assert_eq!(program.copies().len(), 2, "each removes its own");
+}
+
+#[tokio::test]
+async fn settings_are_held_against_a_schema_and_may_change_abilities() {
+    let _no_shutdown = SHUTDOWN.read().await;
+    let program = Program::awkward("run");
+    let plugin = program.load();
+    let abilities =
+        |config: &str| plugin.runtime("awkward", &json(config)).map(|made| made.abilities());
+    let stated = abilities("{}").expect("it has one");
+    assert_eq!((stated.cost, stated.turns), (CostKnowledge::None, false));
+    for _ in 0..2 {
+        let other = abilities(r#"{"turns":true}"#).expect("settings that it knows");
+        assert_eq!((other.cost, other.turns), (CostKnowledge::Reported, true));
+        assert_eq!(abilities("{}").expect("it has one"), stated);
+    }
+    let slip = abilities(r#"{"turns":"yes"}"#).expect_err("it is no boolean").to_string();
+    assert!(slip.contains("/turns: \"yes\" is not of type \"boolean\""), "{slip}");
+    let slip = plugin.merge("numbers", &json("{}")).map(drop).expect_err("it asks for a base");
+    assert!(slip.to_string().contains("\"base\" is a required property"), "{slip}");
+    plugin.merge("numbers", &json(r#"{"base":10}"#)).expect("settings that fit");
+    let runtime = plugin.runtime("awkward", &json("{}")).expect("it has one");
+    let (finished, _) = run(&runtime, "offshoot").await;
+    assert_eq!(finished.output, Output::Text("/opt/offshoot /opt/offshoot".into()));
+    plugin.shutdown(Duration::from_secs(5)).await.expect("it ends");
 }
 
 #[test]

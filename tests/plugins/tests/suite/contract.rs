@@ -89,6 +89,24 @@ async fn in_this_form(form: Form) {
     }
 }
 
+#[test]
+fn abilities_of_a_program_may_differ_from_its_manifest() {
+    for (place, form) in FORMS.into_iter().enumerate() {
+        let (_folder, folder) = folder();
+        let plugin = form("misbehave", &folder);
+        let slip =
+            plugin.runtime("differs", &json(r#"{"x":1}"#)).expect_err("it takes no settings");
+        assert!(slip.to_string().contains("has more than 0 properties"), "{slip}");
+        match (place, plugin.runtime("differs", &json("{}"))) {
+            (0, refused) => {
+                let refused = refused.expect_err("a library has those of its manifest").to_string();
+                assert!(refused.contains("other abilities than its manifest says"), "{refused}");
+            }
+            (_, made) => assert!(made.expect("a program may").abilities().turns),
+        }
+    }
+}
+
 /// A program that speaks as much of the protocol as one turn takes.
 fn claude_of_cardboard(place: &Path) -> String {
     let path = place.join("claude");

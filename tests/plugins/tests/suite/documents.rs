@@ -1,7 +1,7 @@
 //! The documents that `docs/plugins.md` shows are those that cross.
 
 use offshoot_plugin_abi::wire::{
-    event, finished, group, launch, manifest, merge, probe, shutdown, spawn, turn, wait,
+    event, finished, group, launch, manifest, merge, offshoot, probe, shutdown, spawn, turn, wait,
 };
 use offshoot_plugin_abi::{AbiError, Outcome, event as kind};
 
@@ -28,6 +28,8 @@ const DOCUMENTS: &[(Read, &str)] = &[
     (|json| turn::decode(json).map(|read| format!("{read:?}")), "so far"),
     (|json| turn::decode_letter(json).map(|read| read.to_string()), "one more thing"),
     (|json| group::decode(json).map(|read| format!("{read:?}")), "4711"),
+    (|json| offshoot::decode(json).map(|read| format!("{read:?}")), "/usr/bin/offshoot"),
+    (|json| manifest::decode_made(json).map(|read| format!("{read:?}")), "turns: true"),
     (|json| merge::decode(json).map(|read| format!("{read:?}")), "part-3"),
     (
         |json| probe::decode(json).map(|read| format!("{read:?}")).ok_or_else(no_probe),
