@@ -26,7 +26,7 @@ use offshoot_plugin_abi::{
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::mpsc;
 
-use self::link::{Link, PluginsLink, RunsLink};
+use self::link::{Heard, Link, PluginsLink, RunsLink};
 use crate::Plugin;
 use crate::export::{made_runtime, root_module};
 
@@ -54,9 +54,9 @@ fn serve_until_closed(module: PluginRef) -> io::Result<()> {
     let (tx, mut rx) = mpsc::unbounded_channel();
     let reader = Arc::clone(&link);
     thread::Builder::new().name("plugin-reader".to_owned()).spawn(move || {
-        reader.read(io::stdin().lock(), |id, of, order| {
+        reader.read(io::stdin().lock(), |heard| {
             // Nothing is asked any more of a plugin that was shut down.
-            let _ = tx.send((id, of, order));
+            let _ = tx.send(heard);
         });
     })?;
     let runtime =
@@ -65,12 +65,15 @@ fn serve_until_closed(module: PluginRef) -> io::Result<()> {
     runtime.block_on(async {
         let mut limit = PARTING_MS;
         let mut asked_by = None;
-        while let Some((id, of, order)) = rx.recv().await {
-            if let Order::Shutdown(timeout_ms) = order {
-                (limit, asked_by) = (timeout_ms, id);
-                break;
+        while let Some(heard) = rx.recv().await {
+            match heard {
+                Heard::Request { id, order: Order::Shutdown(timeout_ms), .. } => {
+                    (limit, asked_by) = (timeout_ms, id);
+                    break;
+                }
+                Heard::Request { id, of, order } => service.take(id, of, order),
+                Heard::Answer(then) => then(),
             }
-            service.take(id, of, order);
         }
         let over = module.shutdown()(limit).await.into_result().map(String::from);
         if let Some(id) = asked_by {
@@ -87,16 +90,20 @@ struct Service {
     link: Arc<Link>,
     executor: Handle,
     runtimes: HashMap<u64, RuntimeRef>,
-    merges: HashMap<u64, MergeRef>,
-    jobs: HashMap<u64, Arc<Mutex<MergeJobRef>>>,
+    merges: HashMap<u64, Arc<MergeRef>>,
+    jobs: Jobs,
     /// A run leaves when it has ended.
     runs: Arc<Mutex<HashMap<u64, RunRef>>>,
 }
 
+/// Merges that have begun.
+type Jobs = Arc<Mutex<HashMap<u64, Arc<Mutex<MergeJobRef>>>>>;
+
 impl Service {
     fn new(module: PluginRef, link: Arc<Link>, executor: Handle) -> Self {
-        let (runtimes, merges, jobs) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { module, link, executor, runtimes, merges, jobs, runs: Arc::default() }
+        let (runtimes, merges) = (HashMap::new(), HashMap::new());
+        let (jobs, runs) = (Arc::default(), Arc::default());
+        Self { module, link, executor, runtimes, merges, jobs, runs }
     }
 
     /// Does what one request asks, and answers it, now or later.
@@ -117,13 +124,18 @@ impl Service {
             }
             Order::Merge(name, config) => {
                 let made = self.module.merge()(name.as_str().into(), config.as_str().into());
-                made.into_result().map(|made| drop(self.merges.insert(number, made))).map(nothing)
+                made.into_result()
+                    .map(|made| drop(self.merges.insert(number, Arc::new(made))))
+                    .map(nothing)
             }
             Order::Start(launch) => match self.start(number, of, &launch) {
                 Ok(()) => return,
                 Err(error) => Err(error),
             },
-            Order::Begin(params) => self.begin(number, of, &params).map(nothing),
+            Order::Begin(params) => match self.begin(number, of, params) {
+                Ok(()) => return,
+                Err(error) => Err(error),
+            },
             Order::Push(index, meta, result) => match self.push(number, of, index, meta, result) {
                 Ok(()) => return,
                 Err(error) => Err(error),
@@ -156,7 +168,8 @@ impl Service {
             Order::Drop => {
                 let of = of.unwrap_or_default();
                 let run = self.runs.lock().unwrap_or_else(PoisonError::into_inner).remove(&of);
-                drop((run, self.jobs.remove(&of)));
+                let job = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).remove(&of);
+                drop((run, job));
                 Ok(nothing(()))
             }
             Order::Shutdown(_) => unreachable!("it ends the loop of requests"),
@@ -195,10 +208,20 @@ impl Service {
         Ok(())
     }
 
-    fn begin(&mut self, number: u64, of: Option<u64>, params: &str) -> Result<(), AbiError> {
+    /// Begins a merge, in a thread where that may wait for its host.
+    fn begin(&self, number: u64, of: Option<u64>, params: String) -> Result<(), AbiError> {
         let merge = of.and_then(|of| self.merges.get(&of)).ok_or_else(|| no("merge", of))?;
-        let job = merge.begin(params.into(), self.host_of(number)).into_result()?;
-        self.jobs.insert(number, Arc::new(Mutex::new(job)));
+        let (merge, host) = (Arc::clone(merge), self.host_of(number));
+        let (jobs, link) = (Arc::clone(&self.jobs), Arc::clone(&self.link));
+        self.executor.spawn_blocking(move || {
+            let begun = merge.begin(params.as_str().into(), host).into_result();
+            let begun = begun.map(|job| {
+                let job = Arc::new(Mutex::new(job));
+                jobs.lock().unwrap_or_else(PoisonError::into_inner).insert(number, job);
+                NOTHING.to_owned()
+            });
+            link.answer(number, &begun);
+        });
         Ok(())
     }
 
@@ -222,7 +245,8 @@ impl Service {
     }
 
     fn job(&self, of: Option<u64>) -> Result<Arc<Mutex<MergeJobRef>>, AbiError> {
-        of.and_then(|of| self.jobs.get(&of)).map(Arc::clone).ok_or_else(|| no("merge", of))
+        let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        of.and_then(|of| jobs.get(&of)).map(Arc::clone).ok_or_else(|| no("merge", of))
     }
 
     fn host_of(&self, number: u64) -> offshoot_plugin_abi::RunHostRef {

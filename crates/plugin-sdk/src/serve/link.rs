@@ -18,12 +18,27 @@ use tokio::sync::oneshot;
 /// What becomes of an answer.
 type Then = Box<dyn FnOnce(Result<String, AbiError>) + Send>;
 
+/// The moment of an answer.
+#[derive(Clone, Copy, PartialEq)]
+enum Moment {
+    /// Where it is read: the code that asks may be what requests wait for.
+    AtOnce,
+    /// After the requests that were read before it. A letter is there when the answer that lets a run read it comes.
+    InTurn,
+}
+
+/// Something that was read.
+pub(super) enum Heard {
+    Request { id: Option<u64>, of: Option<u64>, order: Order },
+    Answer(Box<dyn FnOnce() + Send>),
+}
+
 /// The way to the host.
 pub(super) struct Link {
     out: Mutex<File>,
     next: AtomicU64,
     /// Requests that wait for an answer. None once no answer can come.
-    asked: Mutex<Option<HashMap<u64, Then>>>,
+    asked: Mutex<Option<HashMap<u64, (Moment, Then)>>>,
 }
 
 impl Link {
@@ -36,16 +51,19 @@ impl Link {
     }
 
     /// Reads lines until there are no more of them.
-    pub(super) fn read(
-        &self,
-        mut input: impl BufRead,
-        mut take: impl FnMut(Option<u64>, Option<u64>, Order),
-    ) {
+    pub(super) fn read(&self, mut input: impl BufRead, mut take: impl FnMut(Heard)) {
         let mut line = String::new();
         while input.read_line(&mut line).is_ok_and(|length| length > 0) {
             match line::read_host(&line) {
-                Ok(HostLine::Answer(id, answer)) => self.answered(id, answer),
-                Ok(HostLine::Request { id, of, order }) => take(id, of, order),
+                Ok(HostLine::Answer(id, answer)) => match self.waiting_for(id) {
+                    Some((Moment::AtOnce, then)) => then(answer),
+                    Some((Moment::InTurn, then)) => {
+                        take(Heard::Answer(Box::new(move || then(answer))));
+                    }
+                    // It was given up.
+                    None => {}
+                },
+                Ok(HostLine::Request { id, of, order }) => take(Heard::Request { id, of, order }),
                 Err(_) if line.trim_ascii().is_empty() => {}
                 // There is no number to answer to.
                 Err(error) => self.remark(&format!("a line that means nothing here: {error}")),
@@ -53,16 +71,12 @@ impl Link {
             line.clear();
         }
         let waiting = self.asked.lock().unwrap_or_else(PoisonError::into_inner).take();
-        waiting.into_iter().flatten().for_each(|(_, then)| then(Err(gone())));
+        waiting.into_iter().flatten().for_each(|(_, (_, then))| then(Err(gone())));
     }
 
-    fn answered(&self, id: u64, answer: Result<String, AbiError>) {
+    fn waiting_for(&self, id: u64) -> Option<(Moment, Then)> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let then = asked.as_mut().and_then(|asked| asked.remove(&id));
-        drop(asked);
-        if let Some(then) = then {
-            then(answer);
-        }
+        asked.as_mut()?.remove(&id)
     }
 
     /// Writes one line, whole.
@@ -82,11 +96,11 @@ impl Link {
         self.write(&line);
     }
 
-    fn ask(&self, request: &Request<'_>, then: Then) {
+    fn ask(&self, request: &Request<'_>, moment: Moment, then: Then) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         match asked.as_mut() {
-            Some(asked) => drop(asked.insert(id, then)),
+            Some(asked) => drop(asked.insert(id, (moment, then))),
             None => return then(Err(gone())),
         }
         drop(asked);
@@ -128,7 +142,7 @@ impl Host for PluginsLink {
         let (tx, rx) = mpsc::channel();
         let name = name.as_str();
         let request = Request { name: Some(name), args: Some(&args), ..Request::new(ops::CALL) };
-        self.0.ask(&request, Box::new(move |answer| drop(tx.send(answer))));
+        self.0.ask(&request, Moment::AtOnce, Box::new(move |answer| drop(tx.send(answer))));
         rx.recv().unwrap_or_else(|_| Err(gone())).map(RString::from).into()
     }
 }
@@ -146,7 +160,7 @@ impl RunsLink {
         // What was given up is not told.
         let then: Then = Box::new(move |answer| drop(tx.send(answer)));
         match request {
-            Ok(request) => self.link.ask(&request.of(self.of), then),
+            Ok(request) => self.link.ask(&request.of(self.of), Moment::InTurn, then),
             Err(error) => then(Err(error)),
         }
         let answer = rx.map(|answer| answer.unwrap_or_else(|_| Err(gone())).map(RString::from));

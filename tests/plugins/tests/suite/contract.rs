@@ -111,7 +111,7 @@ fn abilities_of_a_program_may_differ_from_its_manifest() {
 fn claude_of_cardboard(place: &Path) -> String {
     let path = place.join("claude");
     let script = r#"#!/bin/sh
-read -r first
+read -r first || exit 1
 echo '{"type":"system","subtype":"init","session_id":"s","model":"m","tools":[],"mcp_servers":[]}'
 case "$first" in *hang*) exec sleep 1000;; esac
 while
