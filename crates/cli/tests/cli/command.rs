@@ -209,7 +209,7 @@ const FILTERS: [(&str, &str); 10] = [
     (r"\b\d+(\.\d+)? (µs|ms|s|min)\b", "TIME"),
     (r"process \d+", "process PID"),
     // The schema of the configuration has them all.
-    (r"(?m)(^.+ built-in\n)+", "BUILT-IN\n"),
+    (r"(?m)(^ *\S+ +\S.* built-in\n)+", "BUILT-IN\n"),
     (r"known keys here: \w+, .*", "known keys here: KEYS"),
 ];
 
