@@ -96,7 +96,7 @@ fn sources(
     files.map(source).collect()
 }
 
-/// The scripts of a project that its configuration and definitions name as commands or wrappers. None where these have
+/// The scripts of a project that the commands of its configuration and definitions name. None where these have
 /// errors, and so no effect.
 pub(crate) fn scripts(
     cx: &Invocation,
@@ -106,11 +106,7 @@ pub(crate) fn scripts(
     let Ok(sources) = sources(cx, project, Some(reading)) else { return Ok(Vec::new()) };
     let loader = sources.into_iter().fold(Loader::new(), Loader::file);
     let Ok(config) = loader.project_trusted(true).load() else { return Ok(Vec::new()) };
-    let of_agents = config.agents().filter_map(|agent| agent.command.as_ref());
-    let of_runtimes =
-        config.runtimes().flat_map(|(_, settings)| [&settings.command, &settings.wrap]);
-    let commands = of_agents.chain(of_runtimes.flatten());
-    Ok(reading.scripts(commands.flat_map(|command| command.value.iter()).map(String::as_str)))
+    Ok(reading.scripts(config.programs().into_iter()))
 }
 
 fn read(cx: &Invocation, kind: SourceKind, path: &Path) -> Result<Source, Failure> {

@@ -168,4 +168,8 @@ impl Field for AgentList {
     fn template(_row: &Row<()>, out: &mut Template) {
         out.example_table("[[agents.list]]", AgentDefinition::template_keys);
     }
+
+    fn programs<'a>(&'a self, out: &mut Vec<&'a str>) {
+        self.0.values().for_each(|agent| agent.program_keys(out));
+    }
 }

@@ -155,6 +155,13 @@ impl Config {
         out.values.into_iter()
     }
 
+    /// Returns the words of all commands, whichever key names them: programs, and their arguments.
+    pub fn programs(&self) -> Vec<&str> {
+        let mut words = Vec::new();
+        self.inner.document.program_keys(&mut words);
+        words
+    }
+
     /// Keys that belong to another system and were accepted without effect.
     pub fn foreign(&self) -> &[Valued<String>] {
         &self.inner.foreign

@@ -114,4 +114,8 @@ impl Field for Ceiling {
         out.example_header("[ceiling]", row.doc);
         out.example("maxConcurrent = 8");
     }
+
+    fn programs<'a>(&'a self, out: &mut Vec<&'a str>) {
+        self.0.program_keys(out);
+    }
 }

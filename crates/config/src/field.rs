@@ -46,6 +46,8 @@ pub(crate) trait Field {
     fn list(&self, row: &Row<Self::Value>, path: &str, out: &mut Listing);
     fn schema(row: &Row<Self::Value>, definitions: &mut Map<String, Value>) -> Value;
     fn template(row: &Row<Self::Value>, out: &mut Template);
+    /// Collects the words of the commands in it.
+    fn programs<'a>(&'a self, out: &mut Vec<&'a str>);
     /// Reports every value above the ceiling.
     fn check(
         &self,
@@ -267,6 +269,10 @@ impl<T: Setting> Field for Option<Valued<T>> {
     fn limits(row: &Row<T>, path: &str, out: &mut Vec<String>) {
         out.extend(row.is_limit.then(|| join(path, row.key)));
     }
+
+    fn programs<'a>(&'a self, out: &mut Vec<&'a str>) {
+        out.extend(self.iter().flat_map(|set| set.value.programs()));
+    }
 }
 
 /// Values by depth: each depth is merged and bounded by itself.
@@ -347,6 +353,10 @@ impl<T: Setting> Field for BTreeMap<u8, Valued<T>> {
             Some(set.clone()).check_boundable(row, path, out);
         }
     }
+
+    fn programs<'a>(&'a self, out: &mut Vec<&'a str>) {
+        out.extend(self.values().flat_map(|set| set.value.programs()));
+    }
 }
 
 /// A section within a section.
@@ -399,6 +409,10 @@ impl<S: Section> Field for S {
 
     fn limits(row: &Row<()>, path: &str, out: &mut Vec<String>) {
         S::limit_keys(&join(path, row.key), out);
+    }
+
+    fn programs<'a>(&'a self, out: &mut Vec<&'a str>) {
+        self.program_keys(out);
     }
 }
 

@@ -68,4 +68,8 @@ impl<S: Named> Field for IndexMap<String, S> {
     fn template(_row: &Row<()>, out: &mut Template) {
         out.example_table(S::HEADER, S::template_keys);
     }
+
+    fn programs<'a>(&'a self, out: &mut Vec<&'a str>) {
+        self.values().for_each(|section| section.program_keys(out));
+    }
 }

@@ -44,13 +44,15 @@ pub(crate) trait Setting: Clone + Serialize {
     fn schema() -> Value;
     /// Stands in the template where there is no built-in value.
     fn example() -> Value;
+    /// Returns the words of the commands in it: a project is trusted together with the scripts that these name.
+    fn programs(&self) -> Vec<&str>;
 
     fn to_json(&self) -> Value {
         serde_json::to_value(self).expect("settings are plain data with text keys")
     }
 }
 
-/// A setting without parts: right or wrong as a whole.
+/// A setting without parts: right or wrong as a whole. It names no program, which a [`Command`] does.
 pub(crate) trait Scalar: Clone + Serialize {
     /// Ends the sentence "allowed is".
     fn allowed() -> String;
@@ -74,6 +76,10 @@ impl<T: Scalar> Setting for T {
 
     fn example() -> Value {
         T::example()
+    }
+
+    fn programs(&self) -> Vec<&str> {
+        Vec::new()
     }
 }
 

@@ -132,10 +132,14 @@ fn what_was_compared_is_what_takes_effect() {
 fn a_script_that_a_definition_names_is_trusted_with_it() {
     let place = Place::new();
     let config = "[[agents.list]]\nid = \"main\"\ncommand = [\"sh\", \"tools/agent.sh\"]\n\n\
-                  [runtimes.exec]\nwrap = [\"env\", \"A=./b\", \"./wrap.sh\"]\n";
+                  [runtimes.exec]\nwrap = [\"env\", \"A=./b\", \"./wrap.sh\"]\n\n\
+                  [runtimes.claude.options.servers.notes]\ncommand = \"node\"\nargs = [\"notes.js\"]\n\n\
+                  [audit]\nheads = [\"./heads.sh\", \"beside.sh is no argument\"]\n";
     place.file(".offshoot/config.toml", config);
     let script = place.file("tools/agent.sh", "echo good\n");
     let wrap = place.file("wrap.sh", "exec \"$@\"\n");
+    let server = place.file("notes.js", "");
+    let heads = place.file("heads.sh", "cat\n");
     place.file("beside.sh", "");
     check("trust_script", &place.run(&["trust"]));
     let origin = || {
@@ -145,7 +149,9 @@ fn a_script_that_a_definition_names_is_trusted_with_it() {
     assert!(origin());
     place.file("beside.sh", "changed");
     assert!(origin(), "no definition names it");
-    for (path, content) in [(&script, "echo good\n"), (&wrap, "exec \"$@\"\n")] {
+    let scripts =
+        [(&script, "echo good\n"), (&wrap, "exec \"$@\"\n"), (&server, ""), (&heads, "cat\n")];
+    for (path, content) in scripts {
         fs::write(path, "echo evil\n").expect("there is room");
         assert!(!origin(), "{} is another one", path.display());
         fs::write(path, content).expect("there is room");

@@ -78,4 +78,8 @@ impl Setting for AllowAgents {
     fn example() -> Value {
         json!(["*"])
     }
+
+    fn programs(&self) -> Vec<&str> {
+        Vec::new()
+    }
 }

@@ -69,4 +69,8 @@ impl Setting for Command {
     fn example() -> Value {
         json!(["program", "argument"])
     }
+
+    fn programs(&self) -> Vec<&str> {
+        self.iter().map(String::as_str).collect()
+    }
 }

@@ -38,4 +38,11 @@ impl Setting for HeadsTarget {
     fn example() -> Value {
         json!(["logger", "--server", "log.example", "--tag", "offshoot"])
     }
+
+    fn programs(&self) -> Vec<&str> {
+        match self {
+            Self::File(_) => Vec::new(),
+            Self::Command(command) => command.programs(),
+        }
+    }
 }

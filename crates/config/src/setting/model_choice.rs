@@ -57,4 +57,8 @@ impl Setting for ModelChoice {
     fn example() -> Value {
         json!({ "primary": "sonnet", "fallbacks": ["haiku"] })
     }
+
+    fn programs(&self) -> Vec<&str> {
+        Vec::new()
+    }
 }

@@ -85,4 +85,8 @@ impl Setting for PreferredSubagents {
     fn example() -> Value {
         json!([{ "scout": "finds where a thing is defined" }])
     }
+
+    fn programs(&self) -> Vec<&str> {
+        Vec::new()
+    }
 }

@@ -36,4 +36,8 @@ impl Setting for Vec<String> {
     fn example() -> Value {
         json!(["OPENAI_*"])
     }
+
+    fn programs(&self) -> Vec<&str> {
+        Vec::new()
+    }
 }

@@ -77,6 +77,10 @@ impl Setting for ToolList {
     fn example() -> Value {
         json!({ "allow": ["read", "search"], "deny": ["exec"] })
     }
+
+    fn programs(&self) -> Vec<&str> {
+        Vec::new()
+    }
 }
 
 #[cfg(test)]
