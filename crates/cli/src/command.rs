@@ -132,8 +132,37 @@ const fn act_of_the_operator(command: &Command) -> Option<&'static str> {
             PluginCommand::Add(_) => Some("plugin add"),
             PluginCommand::Remove(_) => Some("plugin remove"),
             PluginCommand::Trust(_) => Some("plugin trust"),
-            _ => None,
+            PluginCommand::List(_)
+            | PluginCommand::Inspect(_)
+            | PluginCommand::New(_)
+            | PluginCommand::Check(_) => None,
         },
-        _ => None,
+        Command::Run(_)
+        | Command::Map(_)
+        | Command::Fanout(_)
+        | Command::Spawn(_)
+        | Command::Wait(_)
+        | Command::Send(_)
+        | Command::Context(_)
+        | Command::History(_)
+        | Command::Agents(_)
+        | Command::Report(_)
+        | Command::Cancel(_)
+        | Command::Pause(_)
+        | Command::Unpause(_)
+        | Command::Budget(_)
+        | Command::Mcp(_)
+        | Command::Merge(_)
+        | Command::List(_)
+        | Command::Show(_)
+        | Command::Tree(_)
+        | Command::Events(_)
+        | Command::PluginTrial(_)
+        | Command::PluginSuite(_)
+        | Command::Key(_)
+        | Command::Config(_)
+        | Command::Completions(_)
+        | Command::Manual(_)
+        | Command::Keeper(_) => None,
     }
 }

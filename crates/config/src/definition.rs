@@ -23,6 +23,7 @@ use crate::problem::ProblemKind;
 use crate::reader::Reader;
 use crate::section::{Section, section};
 use crate::setting::{FreeForm, MaxDepth, ModelChoice, PreferredSubagents, Setting, ToolList};
+use crate::subagents::SubagentSettings;
 
 section! {
     /// The keys that mean something to us.
@@ -93,18 +94,40 @@ pub(crate) fn read(text: &str, cx: &mut Reader<'_>) -> Option<AgentDefinition> {
 
 impl FrontMatter {
     fn into_agent(self) -> Option<AgentDefinition> {
+        // All keys of both are named, so that a new key of an agent is decided on here.
+        let Self {
+            name,
+            description,
+            tools: allowed,
+            disallowed_tools,
+            model,
+            effort,
+            max_turns,
+            can_delegate,
+            max_depth,
+            preferred_subagents,
+        } = self;
         let mut agent = AgentDefinition {
-            id: Some(self.name?),
-            description: self.description,
-            thinking: self.effort,
-            max_turns: self.max_turns,
-            can_delegate: self.can_delegate,
-            preferred_subagents: self.preferred_subagents,
-            tools: tools(self.tools, self.disallowed_tools),
-            ..AgentDefinition::default()
+            id: Some(name?),
+            description,
+            model: model.filter(|model| model.value.primary.as_deref() != Some("inherit")),
+            thinking: effort,
+            tools: tools(allowed, disallowed_tools),
+            can_delegate,
+            preferred_subagents,
+            max_turns,
+            subagents: SubagentSettings { max_depth, ..SubagentSettings::default() },
+            // The body, and the keys that mean nothing to us: both are added by the reader.
+            system_prompt: None,
+            other: None,
+            // Said in the configuration alone.
+            runtime: None,
+            command: None,
+            cwd: None,
+            isolation: None,
+            compaction: None,
+            context_pruning: None,
         };
-        agent.model = self.model.filter(|model| model.value.primary.as_deref() != Some("inherit"));
-        agent.subagents.max_depth = self.max_depth;
         agent.delegation_means_recursion();
         Some(agent)
     }

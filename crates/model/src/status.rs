@@ -35,15 +35,15 @@ pub enum RunStatus {
 impl RunStatus {
     /// True if no other status can follow.
     pub const fn is_terminal(self) -> bool {
-        matches!(
-            self,
+        match self {
+            Self::Idle | Self::Queued | Self::Starting | Self::Running | Self::Waiting => false,
             Self::Completed
-                | Self::Failed
-                | Self::TimedOut
-                | Self::Cancelled
-                | Self::Lost
-                | Self::ClientGone
-        )
+            | Self::Failed
+            | Self::TimedOut
+            | Self::Cancelled
+            | Self::Lost
+            | Self::ClientGone => true,
+        }
     }
 
     /// Nothing but `completed` is success anywhere.

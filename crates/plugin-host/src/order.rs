@@ -65,6 +65,7 @@ fn cost_since(before: Cost, now: Cost) -> Cost {
     if sum(now) < sum(before) { before } else { now }
 }
 
+#[deny(clippy::missing_trait_methods, reason = "it passes everything on")]
 impl Host for InOrder {
     fn hear(&self, event: RunEvent) {
         // Held while the event is told, because two threads of a plugin may tell at once and the order must be one.

@@ -133,7 +133,13 @@ impl Tally {
         match status {
             RunStatus::Waiting => &mut self.waiting,
             RunStatus::Starting | RunStatus::Running => &mut self.running,
-            _ => &mut self.queued,
+            RunStatus::Idle | RunStatus::Queued => &mut self.queued,
+            RunStatus::Completed
+            | RunStatus::Failed
+            | RunStatus::TimedOut
+            | RunStatus::Cancelled
+            | RunStatus::Lost
+            | RunStatus::ClientGone => unreachable!("a run that is over is not kept as a live one"),
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use offshoot_config::{AgentDefinition, Config, Park};
+use offshoot_config::{AgentDefinition, Config, Park, RuntimeSettings};
 use offshoot_model::AgentId;
 use offshoot_process::{ProgramError, resolve_program};
 use offshoot_runtime_claude::{
@@ -86,27 +86,31 @@ fn options(config: &Config, environment: &Environment) -> Result<ClaudeOptions, 
     let Some(settings) = config.runtime(CLAUDE.name) else {
         return Ok(options);
     };
+    // Each key is named, here and in the other runtimes: a new one is used or passed over on purpose.
+    let RuntimeSettings { command, env, wrap, default_usd: _, park, cost: _, options: more } =
+        settings;
     let options_of = |table| read("runtimes.claude.options", table);
-    let more: More = settings.options.as_ref().map(options_of).transpose()?.unwrap_or_default();
+    let More { bare, fallback_models, permission_mode, max_turns, json_schema, settings, servers } =
+        more.as_ref().map(options_of).transpose()?.unwrap_or_default();
     // A command of several words is a program and what it is given first: all but its last word go before.
-    let own = settings.command.as_ref().map(|command| command.value.as_ref());
+    let own = command.as_ref().map(|command| command.value.as_ref());
     let (command, before): (_, &[String]) = match own.and_then(<[String]>::split_last) {
         Some((last, before)) => (last.as_str(), before),
         None => (CLAUDE.name, &[]),
     };
-    let wrap = settings.wrap.as_ref().map(|wrap| wrap.value.as_ref()).unwrap_or_default();
+    let wrap = wrap.as_ref().map(|wrap| wrap.value.as_ref()).unwrap_or_default();
     Ok(ClaudeOptions {
         command: command.to_owned(),
         wrap: [wrap, before].concat(),
-        more: settings.env.as_ref().map(|env| env.value.clone()).unwrap_or_default(),
-        bare: more.bare,
-        fallback_models: more.fallback_models,
-        permission_mode: more.permission_mode,
-        max_turns: more.max_turns,
-        json_schema: more.json_schema.map(|schema| schema.to_string()),
-        settings: more.settings,
-        servers: more.servers,
-        parking: match settings.park.as_ref().map(|park| park.value) {
+        more: env.as_ref().map(|env| env.value.clone()).unwrap_or_default(),
+        bare,
+        fallback_models,
+        permission_mode,
+        max_turns,
+        json_schema: json_schema.map(|schema| schema.to_string()),
+        settings,
+        servers,
+        parking: match park.as_ref().map(|park| park.value) {
             Some(Park::Keep) => Parking::Keep,
             Some(Park::Resume) => Parking::Resume,
             Some(Park::Auto) | None => Parking::Auto,

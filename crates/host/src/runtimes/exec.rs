@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use offshoot_config::{Config, CostKind};
+use offshoot_config::{Config, CostKind, RuntimeSettings};
 use offshoot_process::resolve_program;
 use offshoot_runtime::CostKnowledge;
 use offshoot_runtime_exec::{ExecOptions, ExecRuntime};
@@ -22,12 +22,20 @@ pub const EXEC: BuiltInRuntime = BuiltInRuntime {
 /// Builds the runtime, as `runtimes.exec` has it.
 fn runtime(parts: RuntimeParts<'_>) -> ExecRuntime {
     let RuntimeParts { config, environment, processes, .. } = parts;
-    let settings = config.runtime(EXEC.name);
-    let more = settings.and_then(|settings| settings.env.as_ref());
-    let wrap = settings.and_then(|settings| settings.wrap.as_ref());
+    let settings = config.runtime(EXEC.name).cloned().unwrap_or_default();
+    // The command and the cost are those of the check. It parks no agent and has no options.
+    let RuntimeSettings {
+        command: _,
+        env: more,
+        wrap,
+        default_usd: _,
+        park: _,
+        cost: _,
+        options: _,
+    } = settings;
     let options = ExecOptions {
         environment: environment.variables.clone(),
-        more: more.map(|more| more.value.clone()).unwrap_or_default(),
+        more: more.map(|more| more.value).unwrap_or_default(),
         wrap: wrap.map(|wrap| wrap.value.to_vec()).unwrap_or_default(),
         offshoot: Some(environment.offshoot.clone()),
     };

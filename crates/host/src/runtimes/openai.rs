@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use offshoot_config::{Config, CostKind, Valued};
+use offshoot_config::{Config, CostKind, RuntimeSettings, Valued};
 use offshoot_runtime::Runtime;
 use offshoot_runtime_openai::{AgentOptions, CostOption, OpenAiOptions, OpenAiRuntime, Price};
 
@@ -50,12 +50,13 @@ fn runtime(config: &Config, environment: &Environment) -> Result<OpenAiRuntime, 
 }
 
 fn options(config: &Config) -> Result<OpenAiOptions, HostError> {
-    let configured = config.runtime(OPENAI.name);
-    let options = configured.and_then(|runtime| runtime.options.as_ref());
+    let configured = config.runtime(OPENAI.name).cloned().unwrap_or_default();
+    // It starts no program.
+    let RuntimeSettings { command: _, env: _, wrap: _, default_usd: _, park: _, cost, options } =
+        configured;
     let name = format!("runtimes.{}.options", OPENAI.name);
     let mut options: OpenAiOptions =
-        options.map(|options| settings(&name, options)).transpose()?.unwrap_or_default();
-    let cost = configured.and_then(|runtime| runtime.cost.as_ref());
+        options.map(|options| settings(&name, &options)).transpose()?.unwrap_or_default();
     if cost.is_some_and(|cost| cost.value == CostKind::None) {
         options.cost = CostOption::None;
     }

@@ -10,8 +10,8 @@ use offshoot_model::{
     VariableRef,
 };
 use offshoot_runtime::{
-    Host, Merge, MergeFault, MergeInput, MergeJob, MergeValue, RunEvent, RunHost, WaitAnswer,
-    WaitFor,
+    Host, Merge, MergeFault, MergeInput, MergeJob, MergeValue, Ruling, RunEvent, RunHost,
+    WaitAnswer, WaitFor,
 };
 use offshoot_store::Store;
 use tokio::sync::mpsc;
@@ -210,12 +210,20 @@ fn value(
     }
 }
 
+/// Answers for a merge, which has no turns.
+fn no_turns() -> BoxFuture<'static, Ruling> {
+    Box::pin(async { Ruling::End })
+}
+
 /// The host of a merge of the root: what it asks for is asked for by the root, through the same admission. What it tells
 /// is nobody's progress.
 struct RootHost(AgentHost);
 
+#[deny(clippy::missing_trait_methods, reason = "what a merge may ask for is decided here")]
 impl Host for RootHost {
     fn hear(&self, _event: RunEvent) {}
+
+    fn sign(&self) {}
 
     fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
         self.0.spawn(request)
@@ -223,6 +231,10 @@ impl Host for RootHost {
 
     fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
         self.0.wait(wait)
+    }
+
+    fn turn_ended(&self, _answer: Option<Arc<str>>, _taken: u32) -> BoxFuture<'static, Ruling> {
+        no_turns()
     }
 }
 
@@ -232,8 +244,11 @@ struct CallerHost {
     caller: RunId,
 }
 
+#[deny(clippy::missing_trait_methods, reason = "what a merge may ask for is decided here")]
 impl Host for CallerHost {
     fn hear(&self, _event: RunEvent) {}
+
+    fn sign(&self) {}
 
     fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
         let (agents, caller) = (self.agents.clone(), self.caller);
@@ -243,6 +258,10 @@ impl Host for CallerHost {
     fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
         let (agents, caller) = (self.agents.clone(), self.caller);
         Box::pin(async move { agents.wait(caller, wait).await })
+    }
+
+    fn turn_ended(&self, _answer: Option<Arc<str>>, _taken: u32) -> BoxFuture<'static, Ruling> {
+        no_turns()
     }
 }
 
@@ -255,8 +274,11 @@ impl NoAgents {
     }
 }
 
+#[deny(clippy::missing_trait_methods, reason = "what a merge may ask for is decided here")]
 impl Host for NoAgents {
     fn hear(&self, _event: RunEvent) {}
+
+    fn sign(&self) {}
 
     fn spawn(&self, _request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
         Box::pin(async { Err(Self::refusal()) })
@@ -264,6 +286,10 @@ impl Host for NoAgents {
 
     fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
         Box::pin(async { Err(Self::refusal()) })
+    }
+
+    fn turn_ended(&self, _answer: Option<Arc<str>>, _taken: u32) -> BoxFuture<'static, Ruling> {
+        no_turns()
     }
 }
 

@@ -134,7 +134,15 @@ fn write(kind: &EventKind, ms: Option<u64>) {
                 RunStatus::Completed | RunStatus::Cancelled => {
                     info!(%status, reason, ms, bytes, "run ended");
                 }
-                _ => warn!(%status, reason, ms, bytes, "run ended"),
+                RunStatus::Failed
+                | RunStatus::TimedOut
+                | RunStatus::Lost
+                | RunStatus::ClientGone => warn!(%status, reason, ms, bytes, "run ended"),
+                RunStatus::Idle
+                | RunStatus::Queued
+                | RunStatus::Starting
+                | RunStatus::Running
+                | RunStatus::Waiting => unreachable!("no reason ends a run as {status}"),
             }
         }
         EventKind::Merged(summary) => {
