@@ -9,6 +9,7 @@ const ARCHITECTURE: &str = "ARCHITECTURE.md";
 
 pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = check_crate_table(workspace);
+    findings.extend(check_additions(workspace));
     for package in workspace.crates() {
         check_readme(workspace, package, &mut findings);
         check_crate_page(workspace, package, &mut findings);
@@ -30,6 +31,38 @@ fn check_crate_table(workspace: &Workspace) -> Vec<Finding> {
         Finding::new(ARCHITECTURE, format!("there is a row for `{name}` and no crates/{name}"))
     });
     missing.chain(stale).collect()
+}
+
+/// The table of additions names files and folders that there are. New ones are in italics.
+fn check_additions(workspace: &Workspace) -> Vec<Finding> {
+    let text = workspace.text(ARCHITECTURE).unwrap_or_default();
+    let rows = section(text, "## Changing it").filter(|line| line.starts_with('|'));
+    let mut findings = Vec::new();
+    for row in rows {
+        let pieces: Vec<&str> = row.split('`').collect();
+        let mut is_new = false;
+        for (at, piece) in pieces.iter().enumerate() {
+            if at % 2 == 0 {
+                // An asterisk opens or closes.
+                is_new ^= piece.matches('*').count() % 2 == 1;
+            } else if !is_new && is_path(piece) && !is_there(workspace, piece) {
+                findings.push(Finding::new(ARCHITECTURE, format!("there is no `{piece}`")));
+            }
+        }
+    }
+    findings
+}
+
+fn is_path(code: &str) -> bool {
+    let endings = [".rs", ".md", ".json", ".toml", "/"];
+    code.contains('/') && endings.iter().any(|ending| code.ends_with(ending))
+}
+
+fn is_there(workspace: &Workspace, path: &str) -> bool {
+    [path.to_owned(), format!("crates/{path}")].iter().any(|path| match path.ends_with('/') {
+        true => workspace.files.keys().any(|file| file.starts_with(path)),
+        false => workspace.files.contains_key(path),
+    })
 }
 
 /// A README says what the crate is before it shows how it is used.
@@ -100,6 +133,21 @@ mod tests {
             ],
         );
         expect_findings(&check(&of_files([])), &["ARCHITECTURE.md: is missing"]);
+    }
+
+    #[test]
+    fn the_table_of_additions_names_what_is_there() {
+        let table = "## Crates\n## Changing it\n`a/gone.rs`\n| a | `a/src/x.rs`, *its file `a/src/NAME.rs`*, \
+                     `a/src/`, `x.rs`, `b/gone.rs` |\n| b | *new* `c/gone/` | `docs/a.md` |\n";
+        let found = check_additions(&of_files([
+            ("ARCHITECTURE.md", table),
+            ("crates/a/src/x.rs", ""),
+            ("docs/a.md", ""),
+        ]));
+        expect_findings(
+            &found,
+            &["ARCHITECTURE.md: there is no `b/gone.rs`", "ARCHITECTURE.md: there is no `c/gone/`"],
+        );
     }
 
     #[test]

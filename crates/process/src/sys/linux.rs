@@ -1,12 +1,12 @@
 //! Linux: process descriptors, `waitid`, groups and the sub-reaper flag.
 
 mod cgroup;
-mod open_files;
+mod own_open_files;
 mod proc;
 mod spawn;
 
 pub(crate) use cgroup::{ControlGroups, control_group, process_namespace, wait_until_empty};
-pub(crate) use open_files::OpenFiles;
+pub(crate) use own_open_files::OpenFiles;
 pub use proc::boot_id;
 pub(crate) use proc::{
     ChildList, ProcessFolder, Stat, all_processes, child_numbers, environment_has,
