@@ -74,8 +74,6 @@ impl MemoryStore {
 
 impl Store for MemoryStore {
     fn append(&self, events: &[Event]) -> Commit {
-        let kept = |event: &&Event| event.kind.class() == EventClass::Kept;
-        let events = events.iter().filter(kept).cloned().collect();
         Commit::ready(self.record().append(events))
     }
 
@@ -149,10 +147,11 @@ impl Store for MemoryStore {
 }
 
 impl Record {
-    fn append(&mut self, events: Vec<Event>) -> Result<(), StoreError> {
+    fn append(&mut self, events: &[Event]) -> Result<(), StoreError> {
         let last = |root| self.trees.get(&root).map_or(0, |events| events.len() as u64);
-        check_order(events.iter().map(|event| (event.root, event.seq)), last)?;
-        for event in events {
+        let kept = events.iter().filter(|event| event.kind.class() == EventClass::Kept);
+        check_order(kept.clone().map(|event| (event.root, event.seq)), last)?;
+        for event in kept {
             let (root, run) = (event.root, event.run);
             let tree = self.trees.entry(root).or_insert_with(|| {
                 self.roots.push(root);
@@ -168,7 +167,7 @@ impl Record {
                 }
                 _ => {}
             }
-            tree.push(event);
+            tree.push(event.clone());
         }
         Ok(())
     }
