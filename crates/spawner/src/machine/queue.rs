@@ -119,6 +119,9 @@ impl Queue {
 
     /// The next returning parent that has room.
     pub(crate) fn pop_returning(&mut self, slots: &Slots) -> Option<RunIndex> {
+        if self.returning == 0 {
+            return None;
+        }
         let of_tree = (Part::TREE, Line::Returning(0))..(Part::TREE, Line::New(0));
         let lines = self.lines.range(of_tree).map(|(&(_, line), _)| line);
         let found = lines.filter_map(|line| Some((line, self.first(slots, Part::TREE, line)?)));
@@ -144,15 +147,16 @@ impl Queue {
         let Source::ChildrenOf(parent) = source else {
             unreachable!("a line of new runs holds their parents, and a part is looked into")
         };
-        self.remove(slots, part, line, turn);
         let children = self.children.get_mut(&parent).expect("a parent with a turn has children");
         let run = children.pop_front().expect("a parent with a turn has children");
         if children.is_empty() {
             self.children.remove(&parent);
         } else {
-            let turn = self.new_turn();
-            self.insert(slots, part, line, turn, source);
+            // Before the old turn goes: a line that is never empty is not made anew.
+            let next = self.new_turn();
+            self.insert(slots, part, line, next, source);
         }
+        self.remove(slots, part, line, turn);
         Some(Next::New(run))
     }
 

@@ -45,7 +45,8 @@ pub(super) async fn all(
     let mut together = Vec::new();
     let permits = Arc::new(Semaphore::new(ON_THEIR_WAY));
     while asks.peek().is_some() {
-        let (mut group, mut tasks): (Vec<Ask>, Vec<Task>) = (Vec::new(), Vec::new());
+        let mut group = Vec::with_capacity(asks.len().min(PIECES));
+        let mut tasks: Vec<Task> = Vec::new();
         let mut files = 0;
         while group.len() < PIECES
             && files < FILES

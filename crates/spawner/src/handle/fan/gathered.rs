@@ -122,21 +122,30 @@ impl Gathered {
     }
 
     async fn take(&mut self, event: FanEvent) {
-        match event {
+        let outcome = match event {
             FanEvent::Ended { place, envelope } => {
                 self.runs[place as usize] = envelope.run_id;
                 // A piece that was cancelled because the answer stands without it did not fail.
                 let unneeded = self.cut_short == Some(CancelledBy::EarlyAnswer)
                     && envelope.status == RunStatus::Cancelled;
-                if !unneeded {
-                    self.past(place, Past::of(*envelope)).await;
-                }
+                (!unneeded).then(|| (place, Past::of(*envelope)))
             }
             FanEvent::Over { place, run, past } => {
                 self.runs[place as usize] = run;
-                self.past(place, past).await;
+                Some((place, past))
             }
-            FanEvent::Refused { place, refusal } => self.refused(place, *refusal),
+            FanEvent::Refused { place, refusal } => {
+                self.refused(place, *refusal);
+                None
+            }
+        };
+        let outcome = outcome.and_then(|(place, past)| Some((place, self.result(place, past)?)));
+        if let Some((place, result)) = outcome {
+            let step = self.fan.gathering.push(place, self.key(place), result).await;
+            // One more result is in: the other pieces may not be needed any more.
+            if step == Step::Early || self.fan.gathering.has_failed() {
+                self.cut_short(CancelledBy::EarlyAnswer);
+            }
         }
         let failed = self.failures.count() + self.refused.count();
         if self.fan.max_fail.is_some_and(|most| failed > most) {
@@ -144,39 +153,24 @@ impl Gathered {
         }
     }
 
-    async fn past(&mut self, place: u32, past: Past) {
+    /// Counts a piece that is over, and returns what is merged; nothing of a piece that is not needed.
+    fn result(&mut self, place: u32, past: Past) -> Option<Result<Payload, Box<Envelope>>> {
         match past {
-            Past::Completed(answer) => self.completed(place, answer).await,
-            Past::Failed(envelope) => self.failed(place, envelope).await,
-            Past::Unneeded => {}
+            Past::Completed(answer) => {
+                self.completed += 1;
+                Some(Ok(answer))
+            }
+            Past::Failed(envelope) => {
+                let code = envelope.error.as_ref().map_or("", |error| &error.code);
+                match self.failed.get_mut(code) {
+                    Some(count) => *count += 1,
+                    None => drop(self.failed.insert(code.to_owned(), 1)),
+                }
+                self.failures.insert(place, (self.key(place), envelope.clone()));
+                Some(Err(envelope))
+            }
+            Past::Unneeded => None,
             Past::OnRecord { .. } => unreachable!("the outcome was read from the record"),
-        }
-    }
-
-    async fn completed(&mut self, place: u32, answer: Payload) {
-        self.completed += 1;
-        let key = self.key(place);
-        let step = self.fan.gathering.push(place, key, Ok(answer)).await;
-        self.merged(step);
-    }
-
-    async fn failed(&mut self, place: u32, envelope: Box<Envelope>) {
-        let code = envelope.error.as_ref().map_or("", |error| &error.code);
-        match self.failed.get_mut(code) {
-            Some(count) => *count += 1,
-            None => drop(self.failed.insert(code.to_owned(), 1)),
-        }
-        let key = self.key(place);
-        let result = Err(envelope.clone());
-        let step = self.fan.gathering.push(place, Arc::clone(&key), result).await;
-        self.failures.insert(place, (key, envelope));
-        self.merged(step);
-    }
-
-    /// One more piece is in: the others may not be needed any more.
-    fn merged(&mut self, step: Step) {
-        if step == Step::Early || self.fan.gathering.has_failed() {
-            self.cut_short(CancelledBy::EarlyAnswer);
         }
     }
 
