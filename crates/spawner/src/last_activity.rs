@@ -1,14 +1,13 @@
 //! The moment at which a run was last seen at work.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use offshoot_model::Timestamp;
 
 /// Marked by the host of a run as often as there is something to see, and read by the supervisor when it judges a
-/// silence. The copies are one mark.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LastActivity(Arc<AtomicU64>);
+/// silence.
+#[derive(Debug, Default)]
+pub(crate) struct LastActivity(AtomicU64);
 
 impl LastActivity {
     /// The run is at work at this moment.

@@ -53,8 +53,8 @@
 //! ```
 
 mod announce;
+mod attempt_watch;
 mod clock;
-mod cpu_watch;
 mod error;
 mod event_stream;
 mod excerpt;

@@ -16,7 +16,7 @@ use offshoot_store::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::timeout;
 
-use crate::cpu_watch::CpuWatch;
+use crate::attempt_watch::AttemptWatch;
 use crate::kept_values::KeptValue;
 use crate::machine::{Busy, Outcome, Past, Reach, RunIndex, WaitId};
 use crate::request::Ask;
@@ -167,7 +167,7 @@ pub struct Asking {
     /// Asks what it has used up to now.
     pub(crate) usage: UsageProbe,
     /// The watch over the CPU time that it uses while it waits.
-    pub(crate) cpu: CpuWatch,
+    pub(crate) cpu: AttemptWatch,
 }
 
 /// Numbers of runs of one tree.

@@ -28,10 +28,9 @@ use offshoot_store::RootLock;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinSet};
 
-use crate::cpu_watch::CpuWatch;
+use crate::attempt_watch::AttemptWatch;
 use crate::event_stream::News;
 use crate::kept_values::KeptValue;
-use crate::last_activity::LastActivity;
 use crate::machine::{Effect, Input, Machine, ReplyId, RunIndex, WaitId};
 use crate::message::{FanEvent, FanId, Message, SpawnReply, TreeState, Waited};
 use crate::request::Prepared;
@@ -261,7 +260,7 @@ impl Supervisor {
     fn time(&mut self, effects: &mut Vec<Effect>) {
         for run in self.machine.wants_signs(self.tree.clock.now()) {
             let attempt = self.runs.get(run).and_then(|entry| entry.attempt.as_ref());
-            if let Some(at) = attempt.and_then(|attempt| attempt.activity.last()) {
+            if let Some(at) = attempt.and_then(|attempt| attempt.watch.activity().last()) {
                 self.step(Input::Sign { run, at }, effects);
             }
         }
@@ -284,12 +283,11 @@ impl Supervisor {
         run: RunIndex,
         agent: AgentId,
         inline_bytes: u64,
-        activity: LastActivity,
-        cpu: CpuWatch,
+        watch: AttemptWatch,
     ) -> RunHost {
         let tree = Arc::clone(&self.tree);
         let sender = self.sender.clone();
         let id = self.machine.id(run);
-        RunHost::new(AgentHost { tree, run, id, agent, inline_bytes, sender, activity, cpu })
+        RunHost::new(AgentHost { tree, run, id, agent, inline_bytes, sender, watch })
     }
 }

@@ -3,7 +3,7 @@
 mod host;
 
 use std::any::Any;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,46 +14,96 @@ use offshoot_model::{
 use offshoot_runtime::{ContextFile, Finished, Input, Launch, Output, RunContext};
 use offshoot_split::HeldPiece;
 use offshoot_store::{ManifestEntry, NewValue, StoreError};
+use tokio::sync::mpsc;
 
-use crate::machine::{Outcome, Session};
+use crate::attempt_watch::AttemptWatch;
+use crate::machine::{Outcome, RunIndex, Session};
+use crate::message::{Message, busy};
 use crate::request::Prepared;
 use crate::tree_context::{INLINE_BYTES, TreeContext};
 
 pub(crate) use host::AgentHost;
 
-/// Runs one run to its end. Everything it started is gone when this answers. A panic of a runtime is its own failure.
-pub(crate) async fn run(
-    tree: Arc<TreeContext>,
-    run: RunId,
-    session: Session,
-    mut prepared: Box<Prepared>,
-    cx: RunContext,
-) -> Outcome {
-    let runtime = Arc::clone(&prepared.runtime);
-    let limit = session.grant.max_output_bytes;
-    let _given = Given::to(&tree, run, &prepared.context);
-    let piece = match hold(prepared.input.take()).await {
-        Ok(piece) => piece,
-        Err(reason) => return Ending::of(reason).into(),
-    };
-    let input = piece.as_ref().map_or(Input::Prompt, |piece| Input::Piece(piece.range()));
-    let launch = match launch(&tree, run, session, prepared, input).await {
-        Ok(launch) => launch,
-        Err(error) => {
-            return Ending::of(Reason::CannotStart { message: error_chain(&error) }).into();
+/// The task of one run. Its supervisor is told how it ended, unless both are dropped with the runtime of tokio: then the run is
+/// interrupted like one whose supervisor was killed, and a later supervisor decides about it.
+pub(crate) struct Task {
+    pub(crate) tree: Arc<TreeContext>,
+    pub(crate) run: RunIndex,
+    pub(crate) id: RunId,
+    pub(crate) sender: mpsc::UnboundedSender<Message>,
+    /// None until the run is over.
+    pub(crate) outcome: Option<Box<Outcome>>,
+    /// The watch over this attempt.
+    pub(crate) watch: AttemptWatch,
+}
+
+impl Task {
+    /// Runs the run to its end. Everything it started is gone when this answers. A panic of a runtime is its own failure.
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an `async fn` has room for its arguments twice, and this is allocated and copied for each run"
+    )]
+    pub(crate) fn run(
+        self,
+        session: Session,
+        mut prepared: Box<Prepared>,
+        cx: RunContext,
+    ) -> impl Future<Output = ()> + Send {
+        async move {
+            let mut task = self;
+            let (limit, runtime) = (session.grant.max_output_bytes, Arc::clone(&prepared.runtime));
+            let outcome = 'outcome: {
+                let _given = Given::to(&task.tree, task.id, &prepared.context);
+                let piece = match hold(prepared.input.take()).await {
+                    Ok(piece) => piece,
+                    Err(reason) => break 'outcome Ending::of(reason).into(),
+                };
+                let context = std::mem::take(&mut prepared.context);
+                let linked = match link(&task.tree, task.id, context).await {
+                    Ok(linked) => linked,
+                    Err(error) => {
+                        let message = error_chain(&error);
+                        break 'outcome Ending::of(Reason::CannotStart { message }).into();
+                    }
+                };
+                let input = piece.as_ref().map_or(Input::Prompt, |piece| Input::Piece(piece.range()));
+                let launch = launch(&task.tree, task.id, session, *prepared, input, linked);
+                let started = catch_unwind(AssertUnwindSafe(|| runtime.start(launch, cx)));
+                let finished = match started {
+                    Ok(running) => AssertUnwindSafe(running).catch_unwind().await,
+                    Err(panic) => Err(panic),
+                };
+                drop(piece);
+                if let Some(ticket_issuer) = &task.tree.ticket_issuer {
+                    ticket_issuer.ended(task.id);
+                }
+                kept(&task.tree, finished.unwrap_or_else(|panic| panicked(&*panic)), limit).await
+            };
+            task.watch.settle(&task.tree.clock, busy(&task.sender, task.run)).await;
+            task.outcome = Some(Box::new(outcome));
         }
-    };
-    let started = AssertUnwindSafe(async { runtime.start(launch, cx).await });
-    let finished = started.catch_unwind().await.unwrap_or_else(|panic| {
-        let message = format!("the runtime panicked: {}", panic_text(&*panic));
-        Finished::of(Reason::RuntimeError { message, retryable: false })
-    });
-    drop(piece);
-    if let Some(ticket_issuer) = &tree.ticket_issuer {
-        ticket_issuer.ended(run);
     }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        let outcome = match self.outcome.take() {
+            Some(outcome) => outcome,
+            None if std::thread::panicking() => {
+                let message = "its task panicked".to_owned();
+                Box::new(Ending::of(Reason::RuntimeError { message, retryable: false }).into())
+            }
+            None => return,
+        };
+        // The supervisor outlives its runs, unless everything is torn down at once.
+        let _ = self.sender.send(Message::Finished { run: self.run, outcome });
+    }
+}
+
+/// Keeps what a runtime answered. An answer that is too large, or that cannot be kept, is the reason of the ending.
+async fn kept(tree: &Arc<TreeContext>, finished: Finished, limit: u64) -> Outcome {
     let Finished { mut reason, output, diagnostics, usage, cost, retry_after } = finished;
-    let output = match keep(&tree, output).await {
+    let output = match keep(tree, output).await {
         Ok(output) => {
             let size = output.as_ref().map_or(0, Payload::size);
             if limit > 0 && size > limit && reason.status().is_success() {
@@ -105,18 +155,18 @@ impl Drop for Given<'_> {
     }
 }
 
-async fn launch(
-    tree: &Arc<TreeContext>,
+fn launch(
+    tree: &TreeContext,
     run: RunId,
     session: Session,
-    prepared: Box<Prepared>,
+    prepared: Prepared,
     input: Input,
-) -> Result<Launch, StoreError> {
+    (context, context_manifest): Linked,
+) -> Launch {
     let Session { key, agent, depth, grant, inline_bytes: _, may_retry: _ } = session;
-    let Prepared { task, context, command, model, thinking, run_spec, continues, .. } = *prepared;
+    let Prepared { task, command, model, thinking, run_spec, continues, .. } = prepared;
     let definition = tree.config.agent(&agent);
-    let (context, context_manifest) = link(tree, run, context).await?;
-    Ok(Launch {
+    Launch {
         run,
         root: tree.root,
         key,
@@ -140,15 +190,18 @@ async fn launch(
         grant,
         continues,
         pass: tree.ticket_issuer.as_ref().and_then(|issuer| issuer.issue(tree.root, run)),
-    })
+    }
 }
+
+/// The files of a run's context, and their manifest.
+type Linked = (Vec<ContextFile>, Option<PathBuf>);
 
 /// Puts the values of a run's context where it can read them, and lists them in a manifest.
 async fn link(
     tree: &Arc<TreeContext>,
     run: RunId,
     context: Vec<ContextEntry>,
-) -> Result<(Vec<ContextFile>, Option<PathBuf>), StoreError> {
+) -> Result<Linked, StoreError> {
     if context.is_empty() {
         return Ok((Vec::new(), None));
     }
@@ -189,10 +242,12 @@ pub(crate) async fn keep(
     })
 }
 
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    panic
+fn panicked(panic: &(dyn Any + Send)) -> Finished {
+    let text = panic
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("with something that is no text")
+        .unwrap_or("with something that is no text");
+    let message = format!("the runtime panicked: {text}");
+    Finished::of(Reason::RuntimeError { message, retryable: false })
 }

@@ -26,7 +26,7 @@ const ROOMS: &[Rooms] = &[
             "task",
             "message",
             "request",
-            "cpu_watch",
+            "attempt_watch",
             "tree_context",
             "announce",
             "stored_values",

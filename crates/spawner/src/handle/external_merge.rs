@@ -16,9 +16,8 @@ use offshoot_runtime::{
 use offshoot_store::Store;
 use tokio::sync::mpsc;
 
-use crate::cpu_watch::CpuWatch;
+use crate::attempt_watch::AttemptWatch;
 use crate::handle::agents::Agents;
-use crate::last_activity::LastActivity;
 use crate::machine::RunIndex;
 use crate::message::Message;
 use crate::task::AgentHost;
@@ -94,9 +93,8 @@ impl ExternalMergeJob {
             agent: tree.agent.clone(),
             inline_bytes: u64::MAX,
             sender: sender.clone(),
-            activity: LastActivity::default(),
             // A merge has no process.
-            cpu: CpuWatch::default(),
+            watch: AttemptWatch::default(),
         };
         let (store, threads) = (Arc::clone(&tree.store), tree.merging.clone());
         let begun = Self::begin(external, store, threads, RunHost::new(RootHost(root)));

@@ -12,7 +12,7 @@ use offshoot_store::StoreError;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::announce;
-use crate::cpu_watch::CpuWatch;
+use crate::attempt_watch::AttemptWatch;
 use crate::error::SpawnerError;
 use crate::event_stream::{EventStream, News};
 use crate::handle::agents::Agents;
@@ -97,7 +97,7 @@ impl Session {
     /// Waits for children.
     pub async fn wait(&self, wait: WaitFor) -> Result<WaitAnswer, SpawnerError> {
         // It has no process of ours.
-        let (tree, cpu) = (Arc::clone(&self.tree), CpuWatch::default());
+        let (tree, cpu) = (Arc::clone(&self.tree), AttemptWatch::default());
         let wait = wait_for(tree, self.sender.clone(), RunIndex::ROOT, cpu, wait);
         let mut state = self.state.clone();
         tokio::select! {

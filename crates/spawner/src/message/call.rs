@@ -7,7 +7,7 @@ use offshoot_runtime::{WaitAnswer, WaitFor};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Message, Waited, busy};
-use crate::cpu_watch::CpuWatch;
+use crate::attempt_watch::AttemptWatch;
 use crate::machine::{RunIndex, WaitId};
 use crate::request::Ask;
 use crate::tree_context::TreeContext;
@@ -33,7 +33,7 @@ pub(crate) async fn wait_for(
     tree: Arc<TreeContext>,
     sender: mpsc::UnboundedSender<Message>,
     caller: RunIndex,
-    cpu: CpuWatch,
+    cpu: AttemptWatch,
     wait: WaitFor,
 ) -> Option<WaitAnswer> {
     let (reply, answer) = oneshot::channel();

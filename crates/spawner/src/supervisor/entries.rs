@@ -5,8 +5,7 @@ use std::sync::Arc;
 use offshoot_runtime::{LetterBox, StopHandle, UsageProbe};
 use tokio::sync::mpsc;
 
-use crate::cpu_watch::CpuWatch;
-use crate::last_activity::LastActivity;
+use crate::attempt_watch::AttemptWatch;
 use crate::machine::RunIndex;
 use crate::message::{FanEvent, FanId};
 use crate::request::Prepared;
@@ -38,12 +37,10 @@ pub(super) struct Entry {
 /// The links to an attempt that runs. A run in line has none, because queues hold many.
 pub(super) struct Attempt {
     pub(super) stop: StopHandle,
-    /// The moment at which it was last seen at work.
-    pub(super) activity: LastActivity,
     /// Asks what it has used up to now.
     pub(super) usage: UsageProbe,
-    /// The watch over the CPU time that it uses while it waits.
-    pub(super) cpu: CpuWatch,
+    /// The watch over its activity.
+    pub(super) watch: AttemptWatch,
 }
 
 /// The letter box of a run.

@@ -5,18 +5,16 @@ use std::sync::Arc;
 use offshoot_model::{CancelledBy, Ending, Event, Reason, Refusal, RunId, Timestamp, error_chain};
 use offshoot_runtime::{LetterBox, RunContext, Stop, StopHandle, Turns, UsageProbe};
 use offshoot_store::StoreError;
-use tokio::sync::mpsc;
 use tracing::Instrument;
 
 use super::entries::{Attempt, Entry, Follower};
 use super::outbox::Released;
 use super::{Act, Answered, Asked, Asker, Supervisor};
-use crate::cpu_watch::CpuWatch;
+use crate::attempt_watch::AttemptWatch;
 use crate::kept_values::KeptValue;
-use crate::last_activity::LastActivity;
-use crate::machine::{Effect, Input, Outcome, ReplyId, RunIndex};
-use crate::message::{FanEvent, Message, TreeState, Waited, busy};
-use crate::task;
+use crate::machine::{Effect, Input, ReplyId, RunIndex};
+use crate::message::{FanEvent, TreeState, Waited};
+use crate::task::Task;
 
 /// The number of events that are given to the store at once, where a single message has more: the first of a hundred
 /// thousand pieces start while the last are being recorded.
@@ -237,25 +235,26 @@ impl Supervisor {
             return self.step(Input::Finished { run, outcome }, effects);
         }
         let (stop, signal) = StopHandle::new();
-        let (activity, cpu) = (LastActivity::default(), CpuWatch::default());
+        let watch = AttemptWatch::default();
         let usage = UsageProbe::default();
         let requests = usage.requests();
-        entry.attempt = Some(Attempt { stop, activity: activity.clone(), usage, cpu: cpu.clone() });
+        entry.attempt = Some(Attempt { stop, usage, watch: watch.clone() });
         let inline_bytes = session.inline_bytes;
-        let host = self.host(run, session.agent.clone(), inline_bytes, activity, cpu.clone());
+        let host = self.host(run, session.agent.clone(), inline_bytes, watch.clone());
         let letters = LetterBox::default();
         let turns = Turns::new(host.clone(), letters.clone());
         let entry = self.runs.get_mut(run).expect("the run vanished during its start");
         entry.post.open(letters);
-        let cx = RunContext { host, stop: signal, turns, usage: requests, cpu: cpu.meter() };
-        let tree = Arc::clone(&self.tree);
-        let task = Task { run, sender: self.sender.clone(), outcome: None };
-        let work = async move {
-            let mut task = task;
-            let outcome = task::run(Arc::clone(&tree), id, session, prepared, cx).await;
-            cpu.settle(&tree.clock, busy(&task.sender, run)).await;
-            task.outcome = Some(outcome);
+        let cx = RunContext { host, stop: signal, turns, usage: requests, cpu: watch.meter() };
+        let task = Task {
+            tree: Arc::clone(&self.tree),
+            run,
+            id,
+            sender: self.sender.clone(),
+            outcome: None,
+            watch,
         };
+        let work = task.run(session, prepared, cx);
         self.agents.spawn(work.instrument(self.spans.attempt(id)));
     }
 
@@ -295,30 +294,6 @@ impl Supervisor {
                 self.step(Input::Finished { run, outcome }, effects);
             }
         }
-    }
-}
-
-/// The task of one run. Its supervisor is told how it ended, unless both are dropped with the runtime of tokio: then the run is
-/// interrupted like one whose supervisor was killed, and a later supervisor decides about it.
-struct Task {
-    run: RunIndex,
-    sender: mpsc::UnboundedSender<Message>,
-    outcome: Option<Outcome>,
-}
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        let outcome = match self.outcome.take() {
-            Some(outcome) => outcome,
-            None if std::thread::panicking() => {
-                let message = "its task panicked".to_owned();
-                let ending = Ending::of(Reason::RuntimeError { message, retryable: false });
-                Outcome { ending, usage: None, cost: None, retry_after: None }
-            }
-            None => return,
-        };
-        // The supervisor outlives its runs, unless everything is torn down at once.
-        let _ = self.sender.send(Message::Finished { run: self.run, outcome: Box::new(outcome) });
     }
 }
 

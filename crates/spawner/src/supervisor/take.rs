@@ -148,7 +148,7 @@ impl Supervisor {
                     let Session { key, agent, depth, grant, inline_bytes, may_retry: _ } = session;
                     let attempt = self.runs.get(index).and_then(|entry| entry.attempt.as_ref());
                     let (usage, cpu) = attempt
-                        .map(|attempt| (attempt.usage.clone(), attempt.cpu.clone()))
+                        .map(|attempt| (attempt.usage.clone(), attempt.watch.clone()))
                         .unwrap_or_default();
                     Asking { index, key, agent, depth, grant, inline_bytes, usage, cpu }
                 });

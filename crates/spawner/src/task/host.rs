@@ -11,8 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::keep;
 use crate::announce;
-use crate::cpu_watch::CpuWatch;
-use crate::last_activity::LastActivity;
+use crate::attempt_watch::AttemptWatch;
 use crate::machine::{RunIndex, WaitId};
 use crate::message::call::{GiveUp, spawn, tree_over, wait_for};
 use crate::message::{Message, Waited, busy};
@@ -28,14 +27,13 @@ pub(crate) struct AgentHost {
     /// The number of bytes of a child's result that the run is told.
     pub(crate) inline_bytes: u64,
     pub(crate) sender: mpsc::UnboundedSender<Message>,
-    pub(crate) activity: LastActivity,
-    pub(crate) cpu: CpuWatch,
+    pub(crate) watch: AttemptWatch,
 }
 
 #[deny(clippy::missing_trait_methods, reason = "a run may ask for all that there is")]
 impl Host for AgentHost {
     fn sign(&self) {
-        self.activity.mark(self.tree.clock.now());
+        self.watch.activity().mark(self.tree.clock.now());
     }
 
     fn hear(&self, event: RunEvent) {
@@ -75,7 +73,7 @@ impl Host for AgentHost {
     }
 
     fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
-        let (tree, sender, cpu) = (&self.tree, &self.sender, self.cpu.clone());
+        let (tree, sender, cpu) = (&self.tree, &self.sender, self.watch.clone());
         let answer = wait_for(Arc::clone(tree), sender.clone(), self.run, cpu, wait);
         async { answer.await.ok_or_else(tree_over) }.boxed()
     }
@@ -86,7 +84,7 @@ impl Host for AgentHost {
         letters_taken: u32,
     ) -> BoxFuture<'static, Ruling> {
         let (tree, sender) = (Arc::clone(&self.tree), self.sender.clone());
-        let (run, limit, cpu) = (self.run, self.inline_bytes, self.cpu.clone());
+        let (run, limit, cpu) = (self.run, self.inline_bytes, self.watch.clone());
         async move {
             // An answer that cannot be kept is missing from the history; the turn is over all the same.
             let answer = match answer {

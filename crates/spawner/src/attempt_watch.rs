@@ -1,4 +1,4 @@
-//! The CPU time that the processes of a run use while the run waits.
+//! The watch over one attempt of a run: when it was last at work, and the CPU time that its processes use while it waits.
 //!
 //! ```text
 //!   first wait opens ──▶ reading      a wait closes ──▶ reading ──▶ the difference, to the supervisor
@@ -17,14 +17,16 @@ use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
 use crate::clock::Clock;
+use crate::last_activity::LastActivity;
 use crate::machine::Busy;
 
 /// The watch over one attempt of a run. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct CpuWatch(Arc<Inner>);
+pub(crate) struct AttemptWatch(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
+    activity: LastActivity,
     meter: CpuMeter,
     readings: Mutex<Readings>,
 }
@@ -55,7 +57,12 @@ impl Reading {
     }
 }
 
-impl CpuWatch {
+impl AttemptWatch {
+    /// The moment at which the run was last seen at work.
+    pub(crate) fn activity(&self) -> &LastActivity {
+        &self.0.activity
+    }
+
     /// The side of the runtime.
     pub(crate) fn meter(&self) -> CpuMeter {
         self.0.meter.clone()
@@ -157,7 +164,7 @@ impl Readings {
 
 /// An open wait of a run. Dropped, it closes as well.
 pub(crate) struct OpenWait {
-    watch: CpuWatch,
+    watch: AttemptWatch,
     clock: Arc<dyn Clock>,
     /// Taken when the wait closes.
     told: Option<Box<dyn FnOnce(Busy) + Send>>,
