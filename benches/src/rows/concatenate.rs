@@ -7,7 +7,7 @@ use std::sync::Arc;
 use offshoot_merge::{Answer, Fold, OnFailure, Strategy};
 use offshoot_model::{Payload, ValueKind};
 use offshoot_spawner::StoredValues;
-use offshoot_store::{DataFolder, NewValue, SqliteStore, Store};
+use offshoot_store::{DataFolder, NewValue, SqliteStore, Store, ValueFile};
 
 use super::Row;
 use crate::Result;
@@ -32,7 +32,7 @@ fn measure(setting: &Setting) -> Result<Outcome> {
     };
     let mut sides = vec![Side::new("offshoot", || {
         fresh()?;
-        per(mebibytes, || Ok(values.write(&answer, &mut File::create(&out)?)?))
+        per(mebibytes, || Ok(values.write_file(&answer, &ValueFile::new(File::create(&out)?))?))
     })];
     let mut note = "0.8 × the speed of cat is 1.25 × its time";
     match installed("cat") {

@@ -3,19 +3,37 @@
 //! Colours go through `anstream`, which drops them where the stream is no terminal or `NO_COLOR` is set.
 
 use std::fmt::Display;
+use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, PoisonError};
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
 use offshoot_display::{Progress, ProgressDrawTarget, Redrawn, neutral};
+use offshoot_merge::Answer;
+use offshoot_spawner::StoredValues;
+use offshoot_store::ValueFile;
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 
 use crate::failure::{Complaint, Failure};
 use offshoot_host::{Level, Reporter};
 use offshoot_model::plain;
+
+/// Standard output, where it is a regular file to which standard error does not go as well: notes between two parts of an
+/// answer would be taken for a part of it.
+fn file_of_its_own() -> Option<File> {
+    let open = |stream: BorrowedFd<'_>| stream.try_clone_to_owned().ok().map(File::from);
+    let about = |file: &File| file.metadata().ok();
+    let out = open(io::stdout().as_fd())?;
+    let about_out = about(&out).filter(|about| about.is_file())?;
+    let about_err = open(io::stderr().as_fd()).as_ref().and_then(about);
+    let is_same = about_err
+        .is_some_and(|error| (error.dev(), error.ino()) == (about_out.dev(), about_out.ino()));
+    (!is_same).then_some(out)
+}
 
 /// The amount of text on standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -175,10 +193,24 @@ impl Output {
     /// Prints a result piece by piece, through one buffer. What an agent printed passes as it is, colours included.
     pub(crate) fn stream(
         self,
-        write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
         let mut out = BufWriter::new(io::stdout());
         printed(write(&mut out).and_then(|()| out.flush()))
+    }
+
+    /// Prints an answer and a newline.
+    pub(crate) fn answer(self, answer: &Answer, values: &StoredValues) -> Result<(), Failure> {
+        let Some(mut file) = file_of_its_own() else {
+            return self.stream(|out| {
+                values.write(answer, out)?;
+                out.write_all(b"\n")
+            });
+        };
+        let flushed = io::stdout().flush();
+        let written =
+            flushed.and_then(|()| values.write_file(answer, &ValueFile::new(file.try_clone()?)));
+        printed(written.and_then(|()| file.write_all(b"\n")))
     }
 
     /// Prints text of our own in colours, which are dropped where nobody sees them.

@@ -36,7 +36,7 @@ pub(crate) fn plain(
             source.copy(reference, &mut either)?;
             either.finish()
         }
-        Payload::Stored(reference) => source.copy(reference, out),
+        Payload::Stored(reference) => source.copy_whole(reference, out),
     }
 }
 

@@ -9,6 +9,16 @@ pub trait Values {
     /// The bytes of the value itself, without the wrapper in which an agent sees it.
     fn open(&self, reference: &VariableRef) -> io::Result<Box<dyn io::BufRead + '_>>;
 
+    /// Puts a whole value behind the part of the answer that is written already, in another way than through the writer of the
+    /// answer, which is flushed. False where that cannot be done, and nothing was put: then the value is opened and copied.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the value cannot be read or not be put.
+    fn put_whole(&self, _reference: &VariableRef) -> io::Result<bool> {
+        Ok(false)
+    }
+
     /// The result at this place in the request, as it was pushed. Asked only of a fold that does not hold all
     /// results, see [`Fold::hold_at_most`](crate::Fold::hold_at_most).
     fn result(&self, place: u32) -> io::Result<Payload> {
@@ -58,6 +68,21 @@ impl<'a> Source<'a> {
                 Ok(None)
             }
         }
+    }
+
+    /// Copies a value that is a part of the answer as it is: nothing is escaped or laid out on its way to `out`.
+    pub(crate) fn copy_whole(
+        &mut self,
+        from: &VariableRef,
+        out: &mut dyn io::Write,
+    ) -> io::Result<()> {
+        if let Some(values) = self.values {
+            out.flush()?;
+            if values.put_whole(from)? {
+                return Ok(());
+            }
+        }
+        self.copy(from, out)
     }
 
     /// Copies a value as it is read. A value that is shorter or longer than was recorded is an error: half an

@@ -1,19 +1,14 @@
 //! Stored results, opened for writing an answer.
 
-mod write_behind;
-
 use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
 
 use offshoot_merge::{Answer, AnswerKind, Fold, Values};
 use offshoot_model::{Envelope, JsonText, Payload, RootId, RunId, ValueKind, VariableRef};
-use offshoot_store::{DataFolder, NewValue, Store, StoreError};
+use offshoot_store::{DataFolder, NewValue, Store, StoreError, ValueFile, WholeCopies};
 
 use crate::error::SpawnerError;
-
-/// From this length on an answer is written on a thread of its own. A shorter one is written before a thread has started.
-const BEHIND: u64 = 1 << 20;
 
 /// The values of a store, as a merge wants them.
 #[derive(Clone)]
@@ -39,17 +34,26 @@ impl StoredValues {
         Self { runs: Some((root, runs)), ..self }
     }
 
-    /// Writes an answer with these values, as [`Answer::write_to`]. What is large is written on another thread, while what
-    /// follows is read and verified.
+    /// Writes an answer with these values, as [`Answer::write_to`].
     ///
     /// # Errors
     ///
-    /// Fails where `out` fails or a value cannot be read.
-    pub fn write(&self, answer: &Answer, out: &mut (dyn Write + Send)) -> io::Result<()> {
-        match answer.len().is_none_or(|length| length >= BEHIND) {
-            true => write_behind::write_behind(out, |behind| answer.write_to(behind, self)),
-            false => answer.write_to(out, self),
-        }
+    /// Fails if `out` fails or a value cannot be read.
+    pub fn write(&self, answer: &Answer, out: &mut dyn Write) -> io::Result<()> {
+        answer.write_to(out, self)
+    }
+
+    /// Writes an answer with these values into a file. Large values that are parts of the answer as they are do not pass
+    /// through this process: the kernel copies them, and each copy is verified where it lies, while the next value is copied.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be written, or a value cannot be read or is not what was stored.
+    pub fn write_file(&self, answer: &Answer, file: &ValueFile) -> io::Result<()> {
+        file.fill(|copies| {
+            let mut out = copies;
+            answer.write_to(&mut out, &CopiedValues { values: self, copies })
+        })
     }
 
     /// Writes an answer as a value of the store, by way of a file in this folder.
@@ -68,8 +72,8 @@ impl StoredValues {
         };
         let store = Arc::clone(&self.store);
         let write = move || {
-            let (mut file, path) = folder.spool_file()?;
-            let written = self.write(&answer, &mut file);
+            let (file, path) = folder.spool_file()?;
+            let written = self.write_file(&answer, &ValueFile::new(file));
             written.map_err(|error| SpawnerError::Answer(Arc::new(error)))?;
             Ok::<_, SpawnerError>(path)
         };
@@ -105,6 +109,31 @@ impl Values for StoredValues {
         envelope.into_result().or_else(|envelope| {
             JsonText::of(&envelope).map(Payload::Json).map_err(io::Error::other)
         })
+    }
+}
+
+/// Values that are copied into a file by the kernel, where they are large.
+struct CopiedValues<'a> {
+    values: &'a StoredValues,
+    copies: &'a WholeCopies<'a>,
+}
+
+impl Values for CopiedValues<'_> {
+    fn open(&self, reference: &VariableRef) -> io::Result<Box<dyn io::BufRead + '_>> {
+        self.values.open(reference)
+    }
+
+    fn put_whole(&self, reference: &VariableRef) -> io::Result<bool> {
+        if self.copies.takes(reference) {
+            let value = self.values.store.open(reference).map_err(io::Error::other)?;
+            self.copies.put(value)?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn result(&self, place: u32) -> io::Result<Payload> {
+        self.values.result(place)
     }
 }
 

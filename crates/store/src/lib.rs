@@ -62,6 +62,7 @@ mod sought;
 mod sqlite;
 mod store;
 mod sweep;
+mod value_file;
 mod value_reader;
 
 pub use below::open_without_links;
@@ -74,6 +75,7 @@ pub use name::{NAME_LIMIT, file_name};
 pub use sqlite::{ChainHead, Proof, SqliteStore};
 pub use store::{Events, FIND_LIMIT, FoundRun, NewValue, RootSummary, Source, Store};
 pub use sweep::Swept;
+pub use value_file::{ValueFile, WholeCopies};
 pub use value_reader::ValueReader;
 
 /// Runs the example of the README.

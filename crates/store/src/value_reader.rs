@@ -52,10 +52,19 @@ pub struct ValueReader {
     /// None until the first reading.
     groups: Option<Groups>,
     at: u64,
-    /// The group that was read last, or the whole value where the hashes of its groups are not known.
-    group: Vec<u8>,
-    /// The place of the first byte of this group; none before anything was read.
+    /// Memory for the group that was read last, or for the whole value where the hashes of its groups are not known.
+    buffer: Buffer,
+    /// The number of bytes of the buffer that are of the value.
+    held: usize,
+    /// The place of the first of these bytes; none before anything was read.
     from: Option<u64>,
+}
+
+/// Memory that the next reader of the same store uses again.
+#[derive(Debug)]
+struct Buffer {
+    bytes: Vec<u8>,
+    known: Known,
 }
 
 /// Hashes content, and each group of it.
@@ -66,9 +75,18 @@ pub(crate) struct GroupHasher {
     filled: u64,
 }
 
-/// The hashes of groups, of values that were read or written as a whole not long ago.
+/// State that the readers of one store share.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known(Arc<Mutex<VecDeque<Remembered>>>);
+pub(crate) struct Known(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// The hashes of groups, of values that were read or written as a whole not long ago.
+    hashes: Mutex<VecDeque<Remembered>>,
+    /// The buffer of a reader that is gone. A large answer has many values, and fresh memory for each of them takes as long as
+    /// reading it.
+    buffer: Mutex<Vec<u8>>,
+}
 
 /// A value, and the hashes of its groups.
 type Remembered = (ContentHash, Arc<[ChainingValue]>);
@@ -76,7 +94,8 @@ type Remembered = (ContentHash, Arc<[ChainingValue]>);
 impl ValueReader {
     /// Reads a value from this file.
     pub(crate) fn new(file: File, value: VariableRef, known: Known) -> Self {
-        Self { file, value, known, groups: None, at: 0, group: Vec::new(), from: None }
+        let buffer = Buffer { bytes: Vec::new(), known: known.clone() };
+        Self { file, value, known, groups: None, at: 0, buffer, held: 0, from: None }
     }
 
     /// The file itself, of which nothing is verified.
@@ -91,7 +110,7 @@ impl ValueReader {
 
     /// Reads the group in which this place lies, and compares it with its hash. Returns the place of its first byte.
     fn load(&mut self, at: u64) -> io::Result<u64> {
-        let holds = |from: &u64| (*from..*from + self.group.len() as u64).contains(&at);
+        let holds = |from: &u64| (*from..*from + self.held as u64).contains(&at);
         if let Some(from) = self.from.filter(holds) {
             return Ok(from);
         }
@@ -103,10 +122,10 @@ impl ValueReader {
         let (from, holds) = match &groups {
             Some(groups) => {
                 let from = at / GROUP * GROUP;
-                self.group.clear();
-                self.read_on(from, GROUP.min(self.value.size - from))?;
+                self.make_room(GROUP);
+                let group = self.read_on(from, GROUP.min(self.value.size - from))?;
                 let mut hasher = blake3::Hasher::new();
-                hasher.set_input_offset(from).update(&self.group);
+                hasher.set_input_offset(from).update(group);
                 (from, groups[(from / GROUP) as usize] == hasher.finalize_non_root())
             }
             None => (0, self.read_whole()?),
@@ -120,31 +139,39 @@ impl ValueReader {
 
     /// Reads all of it, and remembers the hashes of its groups for the next reader. True if it is what was stored.
     fn read_whole(&mut self) -> io::Result<bool> {
-        self.group.clear();
-        self.group.reserve_exact(self.value.size as usize);
+        self.make_room(self.value.size);
         let mut hasher = GroupHasher::new();
         // Group by group, so that each is hashed while the processor still has it at hand.
-        loop {
-            let at = self.group.len() as u64;
-            if at >= self.value.size {
-                break;
-            }
-            self.read_on(at, GROUP.min(self.value.size - at))?;
-            hasher.update(&self.group[at as usize..]);
+        for at in (0..self.value.size).step_by(GROUP as usize) {
+            hasher.update(self.read_on(at, GROUP.min(self.value.size - at))?);
         }
         let (hash, _, groups) = hasher.finish();
         self.known.remember(hash, &groups);
         Ok(hash == self.value.hash)
     }
 
-    /// Reads so many bytes from this place behind those that are held.
-    fn read_on(&mut self, from: u64, length: u64) -> io::Result<()> {
-        let held = self.group.len();
-        self.group.resize(held + length as usize, 0);
-        match self.file.read_exact_at(&mut self.group[held..], from) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(changed()),
-            read => read,
+    /// Forgets what is held, and has room for so many bytes.
+    fn make_room(&mut self, bytes: u64) {
+        let buffer = &mut self.buffer.bytes;
+        if buffer.is_empty() {
+            *buffer = self.known.spare_buffer();
         }
+        if buffer.len() < bytes as usize {
+            buffer.resize(bytes as usize, 0);
+        }
+        self.held = 0;
+    }
+
+    /// Reads so many bytes from this place behind those that are held, and returns them.
+    fn read_on(&mut self, from: u64, length: u64) -> io::Result<&[u8]> {
+        let end = self.held + length as usize;
+        let into = &mut self.buffer.bytes[self.held..end];
+        self.file.read_exact_at(into, from).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => changed(),
+            _ => error,
+        })?;
+        self.held = end;
+        Ok(into)
     }
 
     /// The hashes of the groups, where they are known; of a value that is not small, the whole is read for them.
@@ -193,11 +220,17 @@ impl BufRead for ValueReader {
             return Ok(&[]);
         }
         let from = self.load(self.at)?;
-        Ok(&self.group[(self.at - from) as usize..])
+        Ok(&self.buffer.bytes[(self.at - from) as usize..self.held])
     }
 
     fn consume(&mut self, bytes: usize) {
         self.at += bytes as u64;
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        self.known.keep_buffer(std::mem::take(&mut self.bytes));
     }
 }
 
@@ -286,6 +319,43 @@ impl<'a> FileHasher<'a> {
     }
 }
 
+/// Verifies copies of values where they lie in a file.
+#[derive(Debug)]
+pub(crate) struct CopyVerifier {
+    file: File,
+    buffer: Box<[u8]>,
+}
+
+impl CopyVerifier {
+    /// Verifies copies in this file, which is read by position.
+    pub(crate) fn new(file: File) -> Self {
+        Self { file, buffer: vec![0; BUFFER].into() }
+    }
+
+    /// Returns true if the bytes from this place on are those of the value.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read.
+    pub(crate) fn holds(&mut self, mut at: u64, value: &VariableRef) -> io::Result<bool> {
+        let mut hasher = blake3::Hasher::new();
+        let end = at + value.size;
+        while at < end {
+            let wanted = (end - at).min(self.buffer.len() as u64) as usize;
+            match self.file.read_at(&mut self.buffer[..wanted], at) {
+                Ok(0) => return Ok(false),
+                Ok(read) => {
+                    hasher.update(&self.buffer[..read]);
+                    at += read as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(ContentHash::from_bytes(*hasher.finalize().as_bytes()) == value.hash)
+    }
+}
+
 /// The two subtrees of a tree over so many bytes, of which there is more than one group.
 fn halves(groups: &[ChainingValue], size: u64) -> (ChainingValue, ChainingValue) {
     let left = left_subtree_len(size);
@@ -316,7 +386,23 @@ impl Known {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Remembered>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.hashes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn spare_buffer(&self) -> Vec<u8> {
+        std::mem::take(&mut *self.buffer())
+    }
+
+    fn keep_buffer(&self, buffer: Vec<u8>) {
+        let mut spare = self.buffer();
+        // Never more than the largest value that is read as a whole.
+        if spare.len() < buffer.len() {
+            *spare = buffer;
+        }
+    }
+
+    fn buffer(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.0.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -114,10 +114,7 @@ pub(crate) fn pieces(
             more_failures: unlisted(answer),
         })?;
     } else if has_answer {
-        cx.output.stream(|out| {
-            values.write(&answer.answer, out)?;
-            out.write_all(b"\n")
-        })?;
+        cx.output.answer(&answer.answer, &values)?;
     }
     if exit == Exit::Done {
         tell_what_is_missing(answer, cx);

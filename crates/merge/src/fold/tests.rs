@@ -192,6 +192,58 @@ fn stored_values_pass_through() {
     assert_eq!(fold("concatenate", &[bytes.clone(), bytes]).into_partial().to_payload(), None);
 }
 
+/// Puts large values into the output itself, as `[…]`.
+struct Putting<'a> {
+    map: &'a Map,
+    out: std::cell::RefCell<Vec<u8>>,
+}
+
+impl Values for Putting<'_> {
+    fn open(&self, reference: &VariableRef) -> io::Result<Box<dyn io::BufRead + '_>> {
+        self.map.open(reference)
+    }
+
+    fn put_whole(&self, reference: &VariableRef) -> io::Result<bool> {
+        let mut bytes = Vec::new();
+        self.map.open(reference)?.read_to_end(&mut bytes)?;
+        let is_large = bytes.len() > 3;
+        if is_large {
+            self.out.borrow_mut().extend([b"[", &*bytes, b"]"].concat());
+        }
+        Ok(is_large)
+    }
+}
+
+impl io::Write for &Putting<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.borrow_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn values_are_put_whole_where_they_are_a_part_of_the_answer_as_they_are() {
+    let mut map = Map::default();
+    let large = map.store(b"large", ValueKind::Text);
+    let small = map.store(b"s", ValueKind::Text);
+    let json = map.store(b"{\"a\": 1}", ValueKind::Result);
+    for (strategy, expected) in [
+        ("concatenate", "[large]\n---\ns\n---\n{\"a\":1}\n---\n[large]"),
+        ("first", "[large]"),
+        ("structured", r#"{"k0":"large","k1":"s","k2":{"a":1},"k3":"large"}"#),
+    ] {
+        let values = [large.clone(), small.clone(), json.clone(), large.clone()];
+        let answer = fold(strategy, &values).into_partial();
+        let putting = Putting { map: &map, out: Vec::new().into() };
+        answer.write_to(&mut &putting, &putting).expect("memory");
+        let out = String::from_utf8(putting.out.into_inner()).expect("text");
+        assert_eq!(out, expected, "{strategy}");
+    }
+}
+
 #[test]
 fn a_value_that_lost_bytes_is_an_error() {
     let mut map = Map::default();

@@ -8,12 +8,12 @@ use offshoot_model::{
     Admitted, Cleanup, EventKind, Origin, Particulars, Refusal, RefusalCode, Rules, RunId,
     Timestamp,
 };
-use offshoot_policy::{Admission, Caller, Load, RuntimeFacts, Terms, admit, open};
+use offshoot_policy::{Admission, Caller, LastChild, Load, RuntimeFacts, Terms, admit, open};
 use offshoot_session_key::Segment;
 
 use super::Busy;
 use super::report::Allowance;
-use super::run::{Live, Run, RunClock, RunIndex, SlotState};
+use super::run::{LastAdmitted, Live, Run, RunClock, RunIndex, SlotState};
 use super::slots::{Part, Position};
 use super::{Effect, Machine, Opening, Spawn, caps};
 
@@ -100,7 +100,12 @@ impl Machine {
             }
         };
         let parent = self.runs[caller.get()].live_mut().expect("a caller that is over is refused");
-        parent.last_grant = Some(Arc::clone(&admission.grant));
+        let (agent, grant) = (admission.agent.clone(), Arc::clone(&admission.grant));
+        let last = LastAdmitted { agent, grant, named_tools: request.tools.is_some() };
+        match &mut parent.last_child {
+            Some(before) => **before = last,
+            none => *none = Some(Box::new(last)),
+        }
         let key = parent.key.child(&admission.agent, &segment(id));
         let configured = configured(&parent.terms);
         let rules = other_rules(&parent.terms, &admission.terms);
@@ -164,7 +169,7 @@ impl Machine {
             under: Arc::clone(parent_lives.map_or(terms, |parent| &parent.terms)),
             lineage: Arc::clone(lineage),
             grant: Arc::clone(grant),
-            last_grant: None,
+            last_child: None,
             clock: RunClock::default(),
             small_work: Busy::default(),
             // What only holds pieces has no slot to wait for.
@@ -250,7 +255,11 @@ impl Machine {
             grant: &live.grant,
             lineage: &live.lineage,
             live_children: u32::try_from(live.live_children.len()).expect("fewer than runs"),
-            last_grant: live.last_grant.as_ref(),
+            last_child: live.last_child.as_ref().map(|last| LastChild {
+                agent: &last.agent,
+                grant: &last.grant,
+                named_tools: last.named_tools,
+            }),
         };
         let position = Position { part: entry.below, depth: entry.depth() + 1 };
         // Nothing stands in line where there is room, unless no run may start at all.

@@ -61,8 +61,8 @@ pub(crate) struct Live {
     pub(crate) under: Arc<Terms>,
     pub(crate) lineage: Arc<Lineage>,
     pub(crate) grant: Arc<Grant>,
-    /// The grant of its last child: pieces of one map share a grant.
-    pub(crate) last_grant: Option<Arc<Grant>>,
+    /// Its last child: pieces of one map share a grant.
+    pub(crate) last_child: Option<Box<LastAdmitted>>,
     pub(crate) phase: SlotState,
     pub(crate) clock: RunClock,
     /// CPU time used in waits, while it is too little to be recorded by itself.
@@ -107,6 +107,14 @@ pub(crate) struct Live {
     pub(super) reports: Allowance,
     /// True if the run holds pieces of which some were at work when it was to stop.
     pub(crate) cut_off: bool,
+}
+
+/// What the next child of a run may share with the last one.
+#[derive(Debug)]
+pub(crate) struct LastAdmitted {
+    pub(crate) agent: AgentId,
+    pub(crate) grant: Arc<Grant>,
+    pub(crate) named_tools: bool,
 }
 
 /// The state of a live run with regard to its slot.

@@ -138,7 +138,7 @@ fn admitted() -> impl Strategy<Value = EventKind> {
                 hash: hash.map(ContentHash::from_bytes),
             });
             admitted.grant = Arc::new(Grant {
-                tools: Rights { allow, deny },
+                tools: Rights { allow, deny }.into(),
                 budget: BudgetGrant { tokens: Some(u64::MAX), usd },
                 ..Grant::unbounded()
             });

@@ -1,0 +1,225 @@
+//! A file into which whole values are copied: the kernel copies them, and another thread verifies the copies.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::AsRawFd;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use offshoot_model::VariableRef;
+
+use crate::ValueReader;
+use crate::value_reader::CopyVerifier;
+
+/// From this size on a value is copied by the kernel. A smaller one is gathered with its neighbours.
+const WHOLE: u64 = 128 << 10;
+
+/// A file that is written with values in it.
+#[derive(Debug)]
+pub struct ValueFile(File);
+
+/// The writer of such a file. Values may be put between what is written.
+#[derive(Debug)]
+pub struct WholeCopies<'a> {
+    file: &'a File,
+    /// None where copies could not be read again: then none is made.
+    made: Option<Sender<WholeCopy>>,
+}
+
+/// A copy of a value, to be verified.
+#[derive(Debug)]
+struct WholeCopy {
+    value: VariableRef,
+    /// The place of its first byte.
+    at: u64,
+}
+
+impl ValueFile {
+    /// Writes into this file, behind what was written there before.
+    pub fn new(file: File) -> Self {
+        Self(file)
+    }
+
+    /// Calls `write`. All copies are verified when this returns.
+    ///
+    /// # Errors
+    ///
+    /// Those of `write`. A copy that is not its value is an error ([`InvalidData`](io::ErrorKind::InvalidData)), and is cut off
+    /// the file again, with everything behind it.
+    pub fn fill(&self, write: impl FnOnce(&WholeCopies<'_>) -> io::Result<()>) -> io::Result<()> {
+        let file = &self.0;
+        let plainly = WholeCopies { file, made: None };
+        let Some(verifier) = reopened(file) else { return write(&plainly) };
+        let (made, copies) = channel();
+        thread::scope(|scope| {
+            let thread = thread::Builder::new().name("offshoot-verify".to_owned());
+            let Ok(verifying) = thread.spawn_scoped(scope, || verify(verifier, copies)) else {
+                // Without a thread each value is verified before it is written.
+                return write(&plainly);
+            };
+            let copies = WholeCopies { file, made: Some(made) };
+            let written = write(&copies);
+            // The thread ends with the last copy.
+            drop(copies);
+            let wrong =
+                verifying.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            let Some(WholeCopy { value, at }) = wrong else { return written };
+            file.set_len(at)?;
+            Err(changed(format!("value {} has been changed", value.hash)))
+        })
+    }
+}
+
+impl WholeCopies<'_> {
+    /// True if a value of this size is copied; else it has to be read and written.
+    pub fn takes(&self, value: &VariableRef) -> bool {
+        self.made.is_some() && value.size >= WHOLE
+    }
+
+    /// Copies a value behind what was written. Its bytes are verified after that.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the value cannot be copied, or has not its size.
+    pub fn put(&self, value: ValueReader) -> io::Result<()> {
+        let reference = *value.value();
+        let mut file = self.file;
+        let copied = io::copy(&mut value.into_file().take(reference.size), &mut file)?;
+        if copied != reference.size {
+            let (hash, size) = (reference.hash, reference.size);
+            return Err(changed(format!("value {hash} has {copied} bytes, {size} were recorded")));
+        }
+        // After the copy: a file that is appended to has its place only then.
+        let end = file.stream_position()?;
+        let at = end.checked_sub(copied).ok_or_else(|| changed("the file has shrunk".into()))?;
+        if let Some(made) = &self.made {
+            // Where the thread has found a wrong copy it takes no more: what it has found is the error.
+            let _ = made.send(WholeCopy { value: reference, at });
+        }
+        Ok(())
+    }
+}
+
+impl Write for &WholeCopies<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&mut &*self.file).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        (&mut &*self.file).flush()
+    }
+}
+
+/// Opens a regular file once more, for reading; none where it is no such file, or must not be read.
+fn reopened(file: &File) -> Option<CopyVerifier> {
+    let is_file = file.metadata().is_ok_and(|about| about.is_file());
+    // By its descriptor: another file may have the name by now.
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    is_file.then(|| File::open(path).ok()).flatten().map(CopyVerifier::new)
+}
+
+/// Returns the first copy that is not its value, if there is one.
+fn verify(
+    mut verifier: CopyVerifier,
+    copies: Receiver<WholeCopy>,
+) -> io::Result<Option<WholeCopy>> {
+    for copy in copies {
+        if !verifier.holds(copy.at, &copy.value)? {
+            return Ok(Some(copy));
+        }
+    }
+    Ok(None)
+}
+
+fn changed(text: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use offshoot_model::ValueKind;
+
+    use super::*;
+    use crate::{DataFolder, NewValue, SqliteStore, Store};
+
+    /// A store with values of these sizes, and the files of the values.
+    fn setup(folder: &Path, sizes: &[u64]) -> (SqliteStore, Vec<VariableRef>, Vec<PathBuf>) {
+        let store = SqliteStore::open(&DataFolder::open(folder).unwrap()).unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
+        let put = |(salt, &size): (u64, &u64)| {
+            let byte = |at: u64| ((at ^ salt).wrapping_mul(0x9e37_79b9) >> 13) as u8;
+            let bytes: Vec<u8> = (0..size).map(byte).collect();
+            runtime.block_on(store.put(NewValue::bytes(ValueKind::Bytes, bytes))).unwrap()
+        };
+        let values: Vec<VariableRef> = (0..).zip(sizes).map(put).collect();
+        let paths = values.iter().map(|value| store.path(value).unwrap()).collect();
+        (store, values, paths)
+    }
+
+    /// Writes the values with a mark before each.
+    fn fill(file: File, store: &SqliteStore, values: &[VariableRef]) -> io::Result<()> {
+        ValueFile::new(file).fill(|mut copies| {
+            for value in values {
+                copies.write_all(b"mark\n")?;
+                let mut reader = store.open(value).unwrap();
+                match copies.takes(value) {
+                    true => copies.put(reader)?,
+                    false => drop(io::copy(&mut reader, &mut copies)?),
+                }
+            }
+            Ok(())
+        })
+    }
+
+    #[test]
+    fn every_byte_is_there_behind_what_was_there_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let sizes = [0, 7, WHOLE - 1, WHOLE, 3, 5 * WHOLE + 9, 1];
+        let (store, values, paths) = setup(&folder.path().join("data"), &sizes);
+        let marked = |path| [b"mark\n", &*fs::read(path).unwrap()].concat();
+        let expected: Vec<u8> = paths.iter().flat_map(marked).collect();
+        let path = folder.path().join("out");
+        for append in [false, true] {
+            fs::write(&path, "").unwrap();
+            let mut file = File::options().write(true).append(append).open(&path).unwrap();
+            file.write_all(b"before\n").unwrap();
+            fill(file.try_clone().unwrap(), &store, &values).unwrap();
+            file.write_all(b"after").unwrap();
+            let found = fs::read(&path).unwrap();
+            assert!(found == [b"before\n", &*expected, b"after"].concat(), "append: {append}");
+        }
+        let (mut reader, writer) = io::pipe().unwrap();
+        let reading = thread::spawn(move || {
+            let mut found = Vec::new();
+            reader.read_to_end(&mut found).map(|_| found)
+        });
+        fill(std::os::fd::OwnedFd::from(writer).into(), &store, &values).unwrap();
+        assert!(reading.join().unwrap().unwrap() == expected, "a pipe");
+    }
+
+    #[test]
+    fn a_copy_that_is_not_its_value_is_cut_off_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let sizes = [WHOLE, 3 * WHOLE, WHOLE];
+        for (at, is_short) in [(0, false), (1, false), (2, false), (1, true)] {
+            let data = folder.path().join(format!("{at}{is_short}"));
+            let (store, values, paths) = setup(&data, &sizes);
+            let mut bytes = fs::read(&paths[at]).unwrap();
+            match is_short {
+                true => bytes.truncate(9),
+                false => bytes[100_000] ^= 1,
+            }
+            fs::remove_file(&paths[at]).unwrap();
+            fs::write(&paths[at], bytes).unwrap();
+            let path = folder.path().join("out");
+            let error = fill(File::create(&path).unwrap(), &store, &values).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{error}");
+            let before: u64 = sizes[..at].iter().map(|size| size + 5).sum();
+            let rest = if is_short { 9 } else { 0 };
+            assert_eq!(fs::metadata(&path).unwrap().len(), before + 5 + rest, "{at} {error}");
+        }
+    }
+}
