@@ -333,9 +333,9 @@ fn rights_only_shrink() {
     let (_, parent, first, _) = cast();
     let narrow = |events: &mut Vec<Event>, run: RunId, allow: Option<&[&str]>, deny: &[&str]| {
         let grant = Arc::make_mut(&mut admitted(events, run).grant);
-        grant.tools.allow =
-            allow.map(|allow| allow.iter().map(|&right| right.to_owned()).collect());
-        grant.tools.deny.extend(deny.iter().map(|&right| right.to_owned()));
+        let tools = Arc::make_mut(&mut grant.tools);
+        tools.allow = allow.map(|allow| allow.iter().map(|&right| right.to_owned()).collect());
+        tools.deny.extend(deny.iter().map(|&right| right.to_owned()));
     };
     let two = [Rule::Rights, Rule::Rights];
     check("what is denied above", |events| narrow(events, parent, None, &["fetch"]), &two);
@@ -356,7 +356,7 @@ fn rights_only_shrink() {
         "what is for roots alone",
         |events| {
             let grant = Arc::make_mut(&mut admitted(events, first).grant);
-            grant.tools.deny.remove("cron");
+            Arc::make_mut(&mut grant.tools).deny.remove("cron");
         },
         &two,
     );

@@ -1,5 +1,7 @@
 //! The grant of a run at its admission.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +30,7 @@ pub struct Grant {
     #[schemars(with = "Vec<String>")]
     pub agents: Vec<AgentId>,
     /// The rights of the run.
-    pub tools: Rights,
+    pub tools: Arc<Rights>,
     /// The reserved budget.
     pub budget: BudgetGrant,
     /// Starting and running, not queued or waiting; 0 = none.
@@ -53,7 +55,7 @@ impl Grant {
             max_depth: 1,
             may_spawn: true,
             agents: Vec::new(),
-            tools: Rights::all(),
+            tools: Arc::default(),
             budget: BudgetGrant::default(),
             run_timeout_seconds: 0,
             idle_timeout_seconds: 0,

@@ -51,8 +51,19 @@ pub struct Caller<'a> {
     pub lineage: &'a Arc<Lineage>,
     /// Children that are not over, queued ones included.
     pub live_children: u32,
-    /// The grant of its last child: an equal grant is shared rather than made again.
-    pub last_grant: Option<&'a Arc<Grant>>,
+    /// The last of its children: what would be the same for the next one is shared rather than made again.
+    pub last_child: Option<LastChild<'a>>,
+}
+
+/// A child that its caller has got already, as far as the next one may be like it.
+#[derive(Clone, Copy, Debug)]
+pub struct LastChild<'a> {
+    /// The agent that it runs.
+    pub agent: &'a AgentId,
+    /// The terms that it was granted.
+    pub grant: &'a Arc<Grant>,
+    /// True if its request named tools.
+    pub named_tools: bool,
 }
 
 /// The tree at this moment.
@@ -143,7 +154,7 @@ pub fn admit(
         depth: caller.depth + 1,
         origin,
         terms,
-        grant: share(grant, caller.last_grant),
+        grant: share(grant, caller.last_child.map(|last| last.grant)),
         lineage,
     })
 }
@@ -202,7 +213,7 @@ fn grant(
     over: &Terms,
     own: &Terms,
     request: &SpawnRequest,
-    tools: Rights,
+    tools: Arc<Rights>,
     budget: BudgetGrant,
     may_spawn: bool,
 ) -> Grant {

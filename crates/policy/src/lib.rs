@@ -33,7 +33,7 @@
 //!         grant: &parent.grant,
 //!         lineage: &parent.lineage,
 //!         live_children: 0,
-//!         last_grant: None,
+//!         last_child: None,
 //!     };
 //!     let load = Load { books, now: Timestamp::EPOCH, slot_free: true, paused: false };
 //!     admit(&config, &caller, &load, &request, Origin::Agent, &runtime)
@@ -59,7 +59,7 @@ mod runtime;
 mod term;
 mod terms;
 
-pub use admission::{Admission, Caller, Load, admit, open};
+pub use admission::{Admission, Caller, LastChild, Load, admit, open};
 pub use books::Books;
 pub use lineage::Lineage;
 pub use rights::NEVER_FOR_SUB_AGENTS;

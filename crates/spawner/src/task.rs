@@ -66,7 +66,8 @@ impl Task {
                         break 'outcome Ending::of(Reason::CannotStart { message }).into();
                     }
                 };
-                let input = piece.as_ref().map_or(Input::Prompt, |piece| Input::Piece(piece.range()));
+                let input =
+                    piece.as_ref().map_or(Input::Prompt, |piece| Input::Piece(piece.range()));
                 let launch = launch(&task.tree, task.id, session, *prepared, input, linked);
                 let started = catch_unwind(AssertUnwindSafe(|| runtime.start(launch, cx)));
                 let finished = match started {

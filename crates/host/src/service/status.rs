@@ -1,7 +1,7 @@
 //! The caller itself: where it stands, and what it may do.
 
 use offshoot_door::{AgentSummary, BudgetLeft, CallError, CallerWord, StatusAnswer};
-use offshoot_model::{BudgetGrant, RunId};
+use offshoot_model::{BudgetGrant, Rights, RunId};
 use offshoot_spawner::SpawnAllowance;
 
 use super::TreeService;
@@ -24,7 +24,7 @@ impl TreeService {
             max_depth: grant.max_depth,
             may_spawn,
             budget: left(budget),
-            tools: Some(grant.tools.clone()),
+            tools: Some(Rights::clone(&grant.tools)),
             agents: if may_spawn { agents.into_iter().map(summary).collect() } else { Vec::new() },
         })
     }

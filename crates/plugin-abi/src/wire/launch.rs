@@ -119,7 +119,7 @@ mod terms {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         agents: Vec<AgentId>,
         #[serde(default, skip_serializing_if = "permits_all")]
-        tools: Rights,
+        tools: Arc<Rights>,
         #[serde(default, skip_serializing_if = "bounds_nothing")]
         budget: BudgetGrant,
         #[serde(default, skip_serializing_if = "is_none")]

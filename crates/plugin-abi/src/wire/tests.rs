@@ -81,7 +81,7 @@ fn what_says_nothing_is_left_out_or_null_and_means_the_same() {
 
     let bound = Grant {
         agents: vec!["a".parse().expect("an agent")],
-        tools: Rights { deny: ["exec".to_owned()].into(), ..Rights::all() },
+        tools: Rights { deny: ["exec".to_owned()].into(), ..Rights::all() }.into(),
         budget: BudgetGrant { tokens: Some(0), usd: None },
         run_timeout_seconds: 1,
         idle_timeout_seconds: 2,

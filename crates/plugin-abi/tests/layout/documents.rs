@@ -34,7 +34,7 @@ fn launch() -> Launch {
     };
     let grant = Grant {
         agents: vec!["a".parse().expect("an agent")],
-        tools: Rights { allow: Some(["read".into()].into()), deny: ["exec".into()].into() },
+        tools: Rights { allow: Some(["read".into()].into()), deny: ["exec".into()].into() }.into(),
         budget: BudgetGrant { tokens: Some(5), usd: Some(MicroUsd::from_micros(250_000)) },
         run_timeout_seconds: 1,
         idle_timeout_seconds: 2,

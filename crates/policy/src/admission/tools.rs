@@ -1,5 +1,7 @@
 //! The rights that a child gets.
 
+use std::sync::Arc;
+
 use offshoot_config::AgentDefinition;
 use offshoot_model::{Origin, Refusal, RefusalCode, Rights, SpawnRequest};
 
@@ -10,9 +12,34 @@ use crate::{RuntimeFacts, Terms};
 
 /// Returns the rights of the child: those that its caller holds, narrowed by the chain, by its depth, by its own definition and
 /// by the request.
-pub(super) fn check(question: &Question<'_>) -> Result<Rights, Refusal> {
+pub(super) fn check(question: &Question<'_>) -> Result<Arc<Rights>, Refusal> {
     let Question { caller, request, origin, .. } = *question;
     let depth = caller.depth + 1;
+    let rights = match known(question) {
+        Some(rights) => rights,
+        None => Arc::new(given(question, depth)?),
+    };
+    if !is_operators_command(question.definition, request, origin) {
+        check_enforceable(&rights, question.runtime)
+            .map_err(|(refusal, right)| governed_by(caller.terms, depth, refusal, &right))?;
+    }
+    Ok(rights)
+}
+
+/// The rights of the last child, where the same were asked for: they depend on nothing but the caller, the agent and the tools
+/// that the request names.
+fn known(question: &Question<'_>) -> Option<Arc<Rights>> {
+    let Question { caller, request, target, origin, .. } = *question;
+    let last = caller.last_child?;
+    let is_alike = last.agent == target && !last.named_tools;
+    // A command of the caller's own choosing needs a right of its own.
+    let names_command = origin == Origin::Agent && request.command.is_some();
+    let is_plain = request.tools.is_none() && !names_command;
+    (is_alike && is_plain).then(|| Arc::clone(&last.grant.tools))
+}
+
+fn given(question: &Question<'_>, depth: u32) -> Result<Rights, Refusal> {
+    let Question { caller, request, origin, .. } = *question;
     let grantable = grantable(&caller.grant.tools, &caller.terms.rules, depth);
     if let Some(asked) = &request.tools {
         let missing = missing(asked, &grantable);
@@ -32,12 +59,7 @@ pub(super) fn check(question: &Question<'_>) -> Result<Rights, Refusal> {
         return Err(governed_by(caller.terms, depth, refusal, EXEC));
     }
     let own = question.definition.and_then(ToolRule::of_definition);
-    let rights = narrow(grantable, own.as_ref(), request);
-    if !is_operators_command(question.definition, request, origin) {
-        check_enforceable(&rights, question.runtime)
-            .map_err(|(refusal, right)| governed_by(caller.terms, depth, refusal, &right))?;
-    }
-    Ok(rights)
+    Ok(narrow(grantable, own.as_ref(), request))
 }
 
 /// Returns the rights of a root: those of its definition, narrowed by the rules for depth 0 and by the request.
@@ -46,7 +68,7 @@ pub(super) fn of_root(
     definition: Option<&AgentDefinition>,
     request: &SpawnRequest,
     runtime: Option<&RuntimeFacts>,
-) -> Result<Rights, Refusal> {
+) -> Result<Arc<Rights>, Refusal> {
     let rights = narrow(grantable(&Rights::all(), &terms.rules, 0), None, request);
     if let Some(runtime) = runtime
         && !is_operators_command(definition, request, Origin::Root)
@@ -54,7 +76,7 @@ pub(super) fn of_root(
         check_enforceable(&rights, runtime)
             .map_err(|(refusal, right)| governed_by(terms, 0, refusal, &right))?;
     }
-    Ok(rights)
+    Ok(Arc::new(rights))
 }
 
 /// Names the first rule of the chain that denies this right at this depth. Where there is none, an earlier request has

@@ -7,7 +7,9 @@ use offshoot_config::{AgentId, Config, CostKind, Format, Loader, Source, SourceK
 use offshoot_model::{
     BudgetRequest, MicroUsd, Origin, Refusal, Rights, RunId, SpawnRequest, Timestamp,
 };
-use offshoot_policy::{Admission, Books, Caller, Load, RuntimeFacts, Terms, admit, open};
+use offshoot_policy::{
+    Admission, Books, Caller, LastChild, Load, RuntimeFacts, Terms, admit, open,
+};
 
 /// Sessions by number; the root is 0.
 pub(crate) struct Tree {
@@ -27,12 +29,24 @@ pub(crate) struct Session {
     pub(crate) out_of_time: bool,
     pub(crate) under: Arc<Terms>,
     pub(crate) live_children: u32,
+    named_tools: bool,
+    /// The number of its last child.
+    last_child: Option<usize>,
 }
 
 impl Session {
     fn of(run: RunId, admission: Admission, under: &Arc<Terms>) -> Self {
         let under = Arc::clone(under);
-        Self { run, admission, over: false, out_of_time: false, under, live_children: 0 }
+        Self {
+            run,
+            admission,
+            over: false,
+            out_of_time: false,
+            under,
+            live_children: 0,
+            named_tools: false,
+            last_child: None,
+        }
     }
 }
 
@@ -134,7 +148,14 @@ impl Tree {
             grant: &session.admission.grant,
             lineage: &session.admission.lineage,
             live_children: session.live_children,
-            last_grant: self.sessions.last().map(|last| &last.admission.grant),
+            last_child: session.last_child.map(|last| {
+                let last = &self.sessions[last];
+                LastChild {
+                    agent: &last.admission.agent,
+                    grant: &last.admission.grant,
+                    named_tools: last.named_tools,
+                }
+            }),
         };
         let load = Load {
             books: &self.books,
@@ -142,7 +163,12 @@ impl Tree {
             slot_free: self.slot_free,
             paused: self.paused,
         };
-        admit(&self.config, &caller, &load, request, origin, &self.runtime)
+        let answer = admit(&self.config, &caller, &load, request, origin, &self.runtime);
+        // What is shared with the last child is what would be made anew.
+        let alone = Caller { last_child: None, ..caller };
+        let anew = admit(&self.config, &alone, &load, request, origin, &self.runtime);
+        assert_eq!(answer, anew, "{request:?}");
+        answer
     }
 
     /// Asks, and reserves what was admitted. The number of the new session.
@@ -165,7 +191,9 @@ impl Tree {
         self.books.reserve(run(number), Some(self.sessions[caller].run), &admission, self.now);
         self.sessions[caller].live_children += 1;
         let under = Arc::clone(self.terms(caller));
-        self.sessions.push(Session::of(run(number), admission, &under));
+        let session = Session::of(run(number), admission, &under);
+        self.sessions.push(Session { named_tools: request.tools.is_some(), ..session });
+        self.sessions[caller].last_child = Some(number);
         Ok(number)
     }
 

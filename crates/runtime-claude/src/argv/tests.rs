@@ -125,9 +125,11 @@ fn what_the_grant_says() {
     let refused = run(&usd(0), &Case::default());
     assert_eq!(refused, Err(Reason::Budget { unit: "usd".into() }), "zero is zero");
     let only = |rights: &[&str]| Some(rights.iter().map(ToString::to_string).collect());
-    let read = granted(|grant| grant.tools = Rights { allow: only(&["read"]), ..Rights::all() });
+    let read =
+        granted(|grant| grant.tools = Rights { allow: only(&["read"]), ..Rights::all() }.into());
     check(&read, Case::default(), &["--tools=Read", "--allowedTools=Read"]);
-    let nothing = granted(|grant| grant.tools = Rights { allow: only(&[]), ..Rights::all() });
+    let nothing =
+        granted(|grant| grant.tools = Rights { allow: only(&[]), ..Rights::all() }.into());
     check(&nothing, Case::default(), &["--tools="]);
 }
 

@@ -115,7 +115,7 @@ async fn the_task_arrives_as_it_is() {
     let secret = stage.place.folder.path().join("secret");
     std::fs::write(&secret, "SECRET").expect("a file");
     let task = format!("say \"ä\"\n\n--print -p @{} \u{1f600}", secret.display());
-    let launch = stage.granted(&task, |grant| grant.tools = only(&[]));
+    let launch = stage.granted(&task, |grant| grant.tools = only(&[]).into());
     assert_eq!(stage.says(launch).await, format!("you said {task}"));
     let asked =
         stage.api.requests().iter().map(|request| request.body.to_string()).collect::<String>();
@@ -149,7 +149,7 @@ async fn rights_are_the_tools_on_offer() {
     let Some(clients) = install("rights_are_the_tools_on_offer") else { return };
     let stage = Stage::new(clients, [echo()]);
     let offered = async |rights: Rights| {
-        stage.says(stage.granted("x", |grant| grant.tools = rights)).await;
+        stage.says(stage.granted("x", |grant| grant.tools = rights.into())).await;
         let mut tools = stage.api.conversations().pop().expect("it asked").tools;
         tools.sort_unstable();
         tools
@@ -173,7 +173,7 @@ async fn a_granted_tool_works_and_another_does_not() {
     let call = Reply::call("Bash", json!({"command": "echo $((40 + 2)) ${OFFSHOOT_DEPTH}"}));
     let rules = [Rule::when(Condition::Step(1), call), Rule::always(Reply::text("{{result}}"))];
     let stage = Stage::new(clients, rules);
-    let launch = |rights| stage.granted("x", |grant| grant.tools = rights);
+    let launch = |rights: Rights| stage.granted("x", |grant| grant.tools = rights.into());
     assert_eq!(stage.says(launch(only(&["exec"]))).await, "42 1");
     let refused = stage.says(launch(only(&["read"]))).await;
     assert!(refused.contains("No such tool available: Bash"), "{refused}");
@@ -266,7 +266,7 @@ async fn one_that_is_stopped_takes_its_tools_along() {
     let stage = Stage::new(clients, [Rule::always(call)]);
     let pipe = stage.place.folder.path().join("project/pipe");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).expect("a pipe");
-    let launch = stage.granted("x", |grant| grant.tools = only(&["exec"]));
+    let launch = stage.granted("x", |grant| grant.tools = only(&["exec"]).into());
     let (handle, stop) = StopHandle::new();
     let when_it_runs = async {
         let pid = tokio::task::spawn_blocking(move || std::fs::read_to_string(pipe)).await;
@@ -322,7 +322,7 @@ async fn what_a_turn_has_cost_is_told_while_it_lasts() {
     let stage = Stage::new(clients, rules);
     let pipe = stage.place.folder.path().join("project/pipe");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).expect("a pipe");
-    let launch = stage.granted("x", |grant| grant.tools = only(&["exec"]));
+    let launch = stage.granted("x", |grant| grant.tools = only(&["exec"]).into());
     let (probe, told) = (UsageProbe::default(), Arc::new(Mutex::new(0)));
     let (_handle, stop) = StopHandle::new();
     let last = Arc::clone(&told);
@@ -405,7 +405,7 @@ async fn our_own_tools_are_attached_and_the_ticket_stays_in_its_file() {
     ];
     let server = own_server("node", &[script.to_str().expect("UTF-8")]);
     let stage = Stage::with(clients, rules, |options| options.own_server = Some(server));
-    let launch = with_pass(stage.granted("x", |grant| grant.tools = only(&["read"])));
+    let launch = with_pass(stage.granted("x", |grant| grant.tools = only(&["read"]).into()));
     let file = launch.run_folder.join("servers.json");
     let at_start = file.clone();
     let look = move |event: &RunEvent| {

@@ -61,7 +61,7 @@ pub(crate) struct Live {
     pub(crate) under: Arc<Terms>,
     pub(crate) lineage: Arc<Lineage>,
     pub(crate) grant: Arc<Grant>,
-    /// Its last child: pieces of one map share a grant.
+    /// The last child: pieces of one map share a grant.
     pub(crate) last_child: Option<Box<LastAdmitted>>,
     pub(crate) phase: SlotState,
     pub(crate) clock: RunClock,
@@ -109,7 +109,7 @@ pub(crate) struct Live {
     pub(crate) cut_off: bool,
 }
 
-/// What the next child of a run may share with the last one.
+/// The last child of a run, as far as the next one may be like it.
 #[derive(Debug)]
 pub(crate) struct LastAdmitted {
     pub(crate) agent: AgentId,

@@ -168,7 +168,13 @@ fn grant(is_below: bool, budget: BudgetGrant) -> Grant {
     ];
     let deny = roots_alone.into_iter().filter(|_| is_below).map(str::to_owned).collect();
     let tools = Rights { allow: None, deny };
-    Grant { run_timeout_seconds: 65, max_depth: 3, tools, budget, ..Grant::unbounded() }
+    Grant {
+        run_timeout_seconds: 65,
+        max_depth: 3,
+        tools: tools.into(),
+        budget,
+        ..Grant::unbounded()
+    }
 }
 
 fn rules() -> Rules {
