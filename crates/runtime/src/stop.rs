@@ -1,4 +1,4 @@
-//! The second ear of every wait: a request to stop, softly or firmly.
+//! Requests to stop a run, softly or firmly: the handle that makes them, and the signal that every wait listens to.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
