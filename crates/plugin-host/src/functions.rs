@@ -29,6 +29,7 @@ impl Functions {
         }
     }
 
+    #[cfg(feature = "conformance")]
     pub(crate) fn runtime(&self, name: &str, config: &str) -> RResult<RuntimeRef, AbiError> {
         self.made_runtime(name, config).map(|(runtime, _)| runtime).into()
     }
