@@ -211,9 +211,10 @@ impl Place {
         // It is over: some run says what could not be done, and everything works again.
         let tree = self.well(&["events", root]);
         let tree = String::from_utf8_lossy(&tree).into_owned();
-        let named = ["Input/output error", "No space left", "storage full"];
+        let text = format!("{said}\n{tree}").to_lowercase();
+        let named = ["input/output error", "no space left", "storage full"];
         assert!(
-            named.iter().any(|reason| tree.contains(reason) || said.contains(reason)),
+            named.iter().any(|reason| text.contains(reason)),
             "{what}: over, and nobody says why: {said}\n{tree}"
         );
         self.again(expected, what);

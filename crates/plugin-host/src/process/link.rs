@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use offshoot_model::{BootId, ProcessIdentity};
+use offshoot_model::{BootId, ProcessIdentity, error_chain};
 use offshoot_plugin_abi::wire::line::{self, Request};
 use offshoot_plugin_abi::{AbiError, HostRef, Outcome, RunHostRef};
 use offshoot_process::{
@@ -159,13 +159,7 @@ impl Link {
         let mut child = match started {
             Ok(child) => child,
             Err(error) => {
-                let mut text = error.to_string();
-                let mut source = std::error::Error::source(&error);
-                while let Some(cause) = source {
-                    text = format!("{text}: {cause}");
-                    source = cause.source();
-                }
-                self.fail(AbiError::new(AbiError::UNAVAILABLE, text));
+                self.fail(AbiError::new(AbiError::UNAVAILABLE, error_chain(&error)));
                 return self.over(None);
             }
         };
