@@ -5,14 +5,13 @@ use std::process::{Command, Stdio};
 
 use offshoot_plugin_host::{Checked, Plugin, Surroundings};
 use offshoot_process::{Options, Processes};
-use offshoot_runtime::{Launch, Output, Runtime};
-use tokio::sync::mpsc;
 
 use super::Row;
+use super::plugin_run::{IN_FLIGHT, each};
 use crate::Result;
 use crate::comparison::{Side, compare, timed};
 use crate::outcome::{Outcome, Unit};
-use crate::plugins::{context, settings};
+use crate::plugins::settings;
 use crate::programs::{LineProgram, line_programs};
 use crate::setting::Setting;
 
@@ -21,8 +20,6 @@ pub(crate) const ROW: Row = Row {
     what: "one run of a plugin that is a program beside a bare round trip of lines; 64 in flight",
     measure,
 };
-
-const IN_FLIGHT: u64 = 64;
 
 fn measure(setting: &Setting) -> Result<Outcome> {
     let runs = setting.pick(64_000, 640);
@@ -44,7 +41,7 @@ fn measure(setting: &Setting) -> Result<Outcome> {
         setting,
         setting.few_rounds(),
         vec![
-            Side::new("plugin", || each_run(setting, &runtime, runs)),
+            Side::new("plugin", || each(setting, &runtime, runs)),
             Side::new("lines", || each_line(&bare, runs)),
         ],
     )?;
@@ -61,24 +58,6 @@ runtimes = [\"echo\"]
 command = [\"./echo-lines\"]
 per = \"plugin\"
 ";
-
-/// Runs of the plugin, of which the process is started before.
-fn each_run(setting: &Setting, runtime: &dyn Runtime, runs: u64) -> Result<f64> {
-    let (tx, _) = mpsc::unbounded_channel();
-    let (seconds, ()) = timed(|| {
-        setting.runtime()?.block_on(async {
-            for _ in 0..runs / IN_FLIGHT {
-                let batch =
-                    (0..IN_FLIGHT).map(|_| runtime.start(Launch::bare("hello"), context(&tx)));
-                for finished in futures_util::future::join_all(batch).await {
-                    assert_eq!(finished.output, Output::Text("hello".into()));
-                }
-            }
-            Ok(())
-        })
-    })?;
-    Ok(seconds / runs as f64)
-}
 
 /// Lines of the same length there and back, each written and read alone.
 fn each_line(program: &std::path::Path, runs: u64) -> Result<f64> {
@@ -108,5 +87,5 @@ fn each_line(program: &std::path::Path, runs: u64) -> Result<f64> {
     Ok(seconds / runs as f64)
 }
 
-/// What a bare launch is as a document.
+/// The document of a bare launch.
 const LAUNCH: &str = r#"{"v":1,"run":"00000000-0000-0000-0000-000000000000","root":"00000000-0000-0000-0000-000000000000","key":"agent:main:subagent:test","agent":"main","depth":1,"task":"hello","input":"prompt","output":"text","workingFolder":"/","runFolder":"/nonexistent","spoolFolder":"/nonexistent","grant":{"maxDepth":1,"maySpawn":true,"graceSeconds":5}}"#;

@@ -17,7 +17,7 @@ pub(crate) const ROW: Row = Row {
     measure,
 };
 
-const IN_FLIGHT: u64 = 64;
+pub(super) const IN_FLIGHT: u64 = 64;
 
 fn measure(setting: &Setting) -> Result<Outcome> {
     let runs = setting.pick(64_000, 640);
@@ -40,8 +40,9 @@ fn measure(setting: &Setting) -> Result<Outcome> {
         .beside("plugin", "closure"))
 }
 
-fn each(setting: &Setting, runtime: &dyn Runtime, runs: u64) -> Result<f64> {
-    // Nobody listens: events are another row.
+/// Seconds for each of so many runs.
+pub(super) fn each(setting: &Setting, runtime: &dyn Runtime, runs: u64) -> Result<f64> {
+    // Without a listener: events are another row.
     let (tx, _) = mpsc::unbounded_channel();
     let (seconds, ()) = timed(|| {
         setting.runtime()?.block_on(async {

@@ -92,7 +92,7 @@ impl BuiltInRuntime {
     ///
     /// # Errors
     ///
-    /// Where it cannot be used, or has nothing to run.
+    /// Fails if the runtime cannot be used, or has nothing to run.
     pub fn check(&self, request: &CheckRequest<'_>) -> Result<CheckedRuntime, HostError> {
         (self.check)(request)
     }

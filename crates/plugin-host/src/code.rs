@@ -1,4 +1,4 @@
-//! What a plugin is made of, read and checked, before anything of it runs: a library or the files of a program.
+//! The code of a plugin, read and checked before anything of it runs: a library or the files of a program.
 
 use std::fs::{File, Permissions};
 use std::io;

@@ -20,14 +20,14 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tracing::Span;
 
-/// What a plugin says for the log.
+/// A line of a plugin for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogLine<'a> {
     /// From 1 (error) to 5 (trace).
     pub level: u32,
-    /// Which part of the plugin.
+    /// The part of the plugin.
     pub target: &'a str,
-    /// What.
+    /// The text.
     pub message: &'a str,
     /// A JSON object, or empty.
     pub fields_json: &'a str,
@@ -41,7 +41,7 @@ pub type Log = Arc<dyn Fn(LogLine<'_>) + Send + Sync>;
 pub struct Surroundings {
     /// Takes what they log; nobody listens where absent.
     pub log: Option<Log>,
-    /// What starts plugins that are programs, and whose keeper ends the processes of plugins if this process is killed.
+    /// Starts plugins that are programs. Its keeper ends the processes of plugins if this process is killed.
     pub processes: Option<Processes>,
     /// The path of the command `offshoot`, where this host is a part of it.
     pub offshoot: Option<PathBuf>,

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::PluginPathArguments;
 
-/// Look for plugins, make one, try one, take one in
+/// List, create, check and install plugins
 ///
 /// A plugin is a folder with a plugin.toml and a library that offers runtimes or merges. It runs with all your rights:
 /// nothing here is a sandbox.

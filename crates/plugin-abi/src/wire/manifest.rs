@@ -51,7 +51,7 @@ pub struct RuntimeEntry {
     pub name: String,
     /// One line about it.
     pub description: String,
-    /// What it can do, where its answer to a request for this runtime says nothing else; see [`encode_made`].
+    /// Abilities, unless the answer to a request for this runtime gives others; see [`encode_made`].
     pub abilities: Abilities,
     /// A JSON Schema of its settings, where it has one.
     pub config_schema: Option<JsonText>,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Must, Version, from_json, to_json};
 
-/// What is asked.
+/// The request of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Probe {

@@ -15,13 +15,13 @@ pub struct ProcessEntry {
     pub command: Vec<String>,
     /// Further files and folders of the plugin, relative to its folder.
     pub files: Vec<PathBuf>,
-    /// How many processes there are.
+    /// The number of processes: one for each run, or one for all.
     pub per: Per,
-    /// What the files must be, where the package says so.
+    /// The digest that the files must have, if the package names one.
     pub digest: Option<ContentHash>,
 }
 
-/// What has a process of its own.
+/// The unit that has a process of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Per {
     /// Each run and each merge.

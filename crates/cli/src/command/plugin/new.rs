@@ -59,7 +59,7 @@ struct Program {
     program: &'static str,
     file: &'static str,
     runtime: &'static str,
-    /// None where there is no example of a merge in this language.
+    /// The example of a merge; some languages have none.
     merge: Option<&'static str>,
 }
 

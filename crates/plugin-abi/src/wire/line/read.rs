@@ -20,12 +20,12 @@ pub enum Line<'a> {
         id: Option<u64>,
         /// The run or the merge; none where it is the plugin itself.
         of: Option<u64>,
-        /// What is asked.
+        /// The request.
         asked: Asked<'a>,
     },
 }
 
-/// What was answered.
+/// An answer to a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Answered<'a> {
     /// The document.
@@ -34,7 +34,7 @@ pub struct Answered<'a> {
     pub body: Option<&'a RawValue>,
 }
 
-/// What a plugin asks or tells.
+/// A request or a notice of a plugin.
 #[derive(Debug)]
 pub enum Asked<'a> {
     /// An event: its kind, and its payload as it crosses.
@@ -49,7 +49,7 @@ pub enum Asked<'a> {
         level: u32,
         /// The part of the plugin.
         target: Cow<'a, str>,
-        /// What.
+        /// The text.
         message: Cow<'a, str>,
         /// A JSON object, or empty.
         fields: &'a str,
