@@ -27,7 +27,7 @@ pub(crate) enum Unit {
     Bytes(&'static str),
 }
 
-/// What a side should be, or what it is beside a peer where nobody said what it should be.
+/// The goal of a side, or its value beside a peer where no goal is set.
 enum Goal {
     Times { side: String, limit: Option<f64>, peer: String },
     AtMost { side: String, limit: f64 },

@@ -29,7 +29,7 @@ pub(crate) fn settings() -> Result<JsonText> {
     Ok(JsonText::parse("{}".to_owned())?)
 }
 
-/// What a run is given, with somebody who hears its events at the other end of a channel.
+/// The launch of a run, with a channel that carries its events to a receiver.
 pub(crate) fn context(events: &mpsc::UnboundedSender<RunEvent>) -> RunContext {
     let (_, stop) = StopHandle::new();
     RunContext::new(RunHost::new(Listener(events.clone())), stop)

@@ -6,7 +6,7 @@
 //!     └─▶ regenerate    what is made from the code is still what the code makes
 //! ```
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to whoever runs it")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore prints for the developer")]
 
 mod bench;
 mod cargo;

@@ -109,7 +109,7 @@ fn peer(setting: &Setting, runs: u64) -> Result<Vec<f64>> {
         for _ in 0..runs {
             let (slots, moments) = (Arc::clone(&slots), moments.clone());
             tasks.spawn(async move {
-                let _slot = slots.acquire().await.expect("nobody closes it");
+                let _slot = slots.acquire().await.expect("it is never closed");
                 moments.note(Turn::Start);
                 moments.note(Turn::End);
             });

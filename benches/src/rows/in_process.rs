@@ -89,7 +89,7 @@ fn tokio_tasks(setting: &Setting, runs: u64) -> Result<f64> {
             for _ in 0..runs {
                 let slots = Arc::clone(&slots);
                 tasks.spawn(async move {
-                    let _slot = slots.acquire().await.expect("nobody closes it");
+                    let _slot = slots.acquire().await.expect("it is never closed");
                     1
                 });
             }

@@ -1,4 +1,4 @@
-//! Events of a plugin's run, through to whoever hears them at the other end of a channel.
+//! Events of a plugin's run, on their way to the receiver of a channel.
 
 use offshoot_plugin_host::{Checked, PluginRuntime};
 use offshoot_runtime::{Launch, RunEvent, Runtime};

@@ -150,7 +150,7 @@ where
     for _ in 0..count {
         let (slots, run) = (Arc::clone(&slots), run());
         tasks.spawn(async move {
-            let _slot = slots.acquire().await.expect("nobody closes it");
+            let _slot = slots.acquire().await.expect("it is never closed");
             run.await;
         });
     }

@@ -91,7 +91,7 @@ fn peer(setting: &Setting, width: u64) -> Result<f64> {
 
 fn task(depth: u32, width: u64, slots: Arc<Semaphore>) -> BoxFuture<'static, u64> {
     async move {
-        let slot = slots.acquire().await.expect("nobody closes it");
+        let slot = slots.acquire().await.expect("it is never closed");
         if depth == DEPTH {
             return 1;
         }
@@ -104,7 +104,7 @@ fn task(depth: u32, width: u64, slots: Arc<Semaphore>) -> BoxFuture<'static, u64
         while let Some(child) = children.join_next().await {
             count += child.expect("nothing panics in there");
         }
-        let _slot = slots.acquire().await.expect("nobody closes it");
+        let _slot = slots.acquire().await.expect("it is never closed");
         count
     }
     .boxed()

@@ -79,7 +79,7 @@ impl Audit {
                 self.handed_over(event, delivery, Handed::Over { again: *redelivered });
             }
             EventKind::Undelivered { delivery } => {
-                self.handed_over(event, delivery, Handed::ToNobody);
+                self.handed_over(event, delivery, Handed::Undelivered);
             }
             EventKind::Reopened => self.reopened(event),
             EventKind::Removal { .. } => self.check_removal(event),

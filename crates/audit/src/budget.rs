@@ -100,7 +100,7 @@ impl Books {
         broken
     }
 
-    /// Takes in what the operator has added from outside: to a run, and to everybody above it.
+    /// Takes in what the operator has added from outside: to a run, and to every run above it.
     pub(crate) fn raise(&mut self, run: RunId, more: [u64; 2]) {
         let mut at = Some(run);
         while let Some(entry) = at.and_then(|run| self.accounts.get_mut(&run)) {
@@ -189,7 +189,7 @@ impl Books {
         entry.priced_tokens = tokens.own;
     }
 
-    /// Tells everybody above what has changed.
+    /// Passes a change on to all runs above.
     fn carry(&mut self, run: RunId) {
         let mut at = Some(run);
         while let Some(run) = at {

@@ -14,7 +14,7 @@ pub(crate) enum Handed {
         again: bool,
     },
     /// The parent was over.
-    ToNobody,
+    Undelivered,
     /// The result was on its way, and the parent had stopped waiting when it came.
     NotTaken,
 }
@@ -32,18 +32,18 @@ pub(crate) fn check(
     let is_there =
         parent.is_some_and(|state| !matches!(state, SlotState::Ended | SlotState::Interrupted));
     let how = match (child.handed, how) {
-        (Some(Handed::Over { .. }), Handed::ToNobody) if is_there => Handed::NotTaken,
+        (Some(Handed::Over { .. }), Handed::Undelivered) if is_there => Handed::NotTaken,
         _ => how,
     };
     let before = child.handed.replace(how);
     match (before, how) {
-        (_, Handed::ToNobody) => counts.to_nobody += 1,
+        (_, Handed::Undelivered) => counts.undelivered += 1,
         (_, Handed::NotTaken) => {
             counts.results = counts.results.saturating_sub(1);
-            counts.to_nobody += 1;
+            counts.undelivered += 1;
         }
         (Some(Handed::NotTaken), _) => {
-            counts.to_nobody = counts.to_nobody.saturating_sub(1);
+            counts.undelivered = counts.undelivered.saturating_sub(1);
             counts.results += 1;
             counts.repeated += 1;
         }
@@ -63,7 +63,7 @@ pub(crate) fn check(
             "delivered to a parent that never started"
         }
         // One that begins anew has forgotten what it asked for.
-        (Handed::ToNobody, Some(_)) if is_there => "undelivered although its parent is there",
+        (Handed::Undelivered, Some(_)) if is_there => "undelivered although its parent is there",
         _ => match (before, how) {
             (None, _) | (_, Handed::NotTaken) => return Ok(()),
             (Some(Handed::Over { .. } | Handed::NotTaken), Handed::Over { again: true }) => {
@@ -72,10 +72,10 @@ pub(crate) fn check(
             (Some(Handed::Over { .. } | Handed::NotTaken), Handed::Over { again: false }) => {
                 "delivered twice as if each were the first time"
             }
-            (Some(Handed::Over { .. } | Handed::NotTaken), Handed::ToNobody) => {
+            (Some(Handed::Over { .. } | Handed::NotTaken), Handed::Undelivered) => {
                 "undelivered after it was delivered"
             }
-            (Some(Handed::ToNobody), _) => "handed over after it was given up",
+            (Some(Handed::Undelivered), _) => "handed over after it was given up",
         },
     };
     Err(wrong.to_owned())

@@ -23,8 +23,8 @@ pub struct Findings {
     pub refusals: u64,
     /// The greatest depth.
     pub deepest: u32,
-    /// The most slots that were held at once. More than the limit where a wait ended without success, and then nobody
-    /// was started until that was made good.
+    /// The most slots that were held at once. More than the limit where a wait ended without success; then no run was
+    /// started until slots were free again.
     pub peak_concurrency: u32,
     /// The same for each depth, beginning with the root.
     pub peak_per_level: Vec<u32>,
@@ -57,7 +57,7 @@ pub struct Deliveries {
     /// Repetitions, marked as such.
     pub repeated: u64,
     /// Results that were not received, because the parent was over or had stopped waiting.
-    pub to_nobody: u64,
+    pub undelivered: u64,
 }
 
 /// The work of the processes of a run while it waited.

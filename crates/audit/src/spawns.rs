@@ -11,7 +11,7 @@ use crate::Rule;
 #[derive(Default)]
 pub(crate) struct Spawns {
     pub(crate) count: u64,
-    /// Within the last minute, as far as anybody asks.
+    /// Spawns within the last minute, kept where a limit asks for them.
     recent: VecDeque<Timestamp>,
 }
 

@@ -103,7 +103,7 @@ fn everything_passes() {
 
     let found = Audit::of(&third);
     assert_eq!(found.breaches, []);
-    assert_eq!((found.runs, found.unfinished, found.deliveries.to_nobody), (4, 0, 1));
+    assert_eq!((found.runs, found.unfinished, found.deliveries.undelivered), (4, 0, 1));
 }
 
 #[test]
@@ -410,7 +410,7 @@ fn budgets_add_up() {
         &[Rule::Overrun],
     );
     check(
-        "nobody knows: all that was left is charged, and no more",
+        "unknown: all that was left is charged, and no more",
         |events| {
             events.remove(about(events, first, "used"));
             events.remove(about(events, first, "overrun"));
@@ -491,7 +491,7 @@ fn deliveries_go_to_the_parent_once() {
     check("twice, the second as a repetition", |events| delivered(events, true), &[]);
     check("twice as if it were the first", |events| delivered(events, false), &[Rule::Delivery]);
     check(
-        "nobody says what became of it",
+        "its end is not on record",
         |events| drop(events.remove(about(events, first, "delivered"))),
         &[Rule::Delivery],
     );
@@ -533,7 +533,7 @@ fn deliveries_go_to_the_parent_once() {
         &[Rule::Delivery],
     );
     check(
-        "the root's, to nobody",
+        "the root's, undelivered",
         |events| {
             let root = events[0].run;
             let key = admitted(events, root).key.clone();

@@ -17,7 +17,7 @@ use crate::work::engine::broken;
 pub(crate) struct Failure {
     /// The way the process ends.
     pub(crate) exit: Exit,
-    /// One for each thing that is wrong; empty where there is nobody to tell, as with a closed pipe.
+    /// One for each thing that is wrong; empty where no message is printed, as with a closed pipe.
     pub(crate) complaints: Vec<Complaint>,
     /// The JSON that `--json` prints on standard output in place of a result.
     pub(crate) json: Option<serde_json::Value>,
@@ -57,7 +57,7 @@ impl Failure {
     }
 
     /// A failure without a message: the reader of the output has closed it, as with any program before `head`.
-    pub(crate) const fn nobody_reads() -> Self {
+    pub(crate) const fn closed_pipe() -> Self {
         Self { exit: Exit::Done, complaints: Vec::new(), json: None }
     }
 

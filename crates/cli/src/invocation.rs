@@ -17,7 +17,7 @@ pub(crate) struct Invocation {
     pub(crate) output: Output,
 }
 
-/// The data folder where nobody names another.
+/// The data folder where no other is named.
 const DATA_FOLDER: &str = ".offshoot";
 
 impl Invocation {

@@ -94,7 +94,7 @@ impl Output {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
-    /// Asks somebody at the terminal, and takes everything but a yes as a no.
+    /// Asks the user at the terminal, and takes everything but a yes as a no.
     pub(crate) fn ask(self, question: impl Display) -> Result<bool, Failure> {
         let mut answer = String::new();
         let mut stderr = io::stderr().lock();
@@ -213,7 +213,7 @@ impl Output {
         printed(written.and_then(|()| file.write_all(b"\n")))
     }
 
-    /// Prints text of our own in colours, which are dropped where nobody sees them.
+    /// Prints text of our own in colours, which are dropped where the output is no terminal.
     pub(crate) fn painted(
         self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -279,18 +279,18 @@ pub(crate) fn harmless(text: &str) -> String {
 
 /// Prints what the parser of the command line made: help and version are results, everything else is an error.
 pub(crate) fn print_usage(error: &clap::Error) {
-    // Whoever closed the stream does not want to read it.
+    // A reader that has closed the stream does not want the text.
     let _ = error.print();
 }
 
 fn printed(result: io::Result<()>) -> Result<(), Failure> {
     result.map_err(|error| match error.kind() {
-        io::ErrorKind::BrokenPipe => Failure::nobody_reads(),
+        io::ErrorKind::BrokenPipe => Failure::closed_pipe(),
         _ => Failure::input(format_args!("cannot write the result: {}", plain(&error))),
     })
 }
 
-/// One line on standard error. Where that is closed, there is nobody to tell.
+/// Prints one line on standard error. Where that is closed, the line is dropped.
 fn say(text: std::fmt::Arguments<'_>) {
     beside_progress(|| drop(writeln!(anstream::stderr().lock(), "{text}")));
 }

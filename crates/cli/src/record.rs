@@ -96,7 +96,7 @@ impl Record {
         &self.sqlite
     }
 
-    /// The one run that somebody means.
+    /// Finds the one run that a user names.
     pub(crate) fn find(&self, text: &str) -> Result<FoundRun, Failure> {
         // What looks like a key must be one; that it names nothing would be the wrong complaint.
         if text.trim_start().to_ascii_lowercase().starts_with("agent:") {
@@ -199,12 +199,12 @@ impl Record {
         self.folder.is_held(root).map(|held| !held).map_err(|error| failed(&error))
     }
 
-    /// Wakes whoever follows a tree.
+    /// Returns a watch, which wakes its holder when a tree is written.
     pub(crate) fn watch(&self, root: RootId) -> Result<Watch, Failure> {
         self.folder.watch(root).map_err(|error| failed(&error))
     }
 
-    /// Trees that are not over and that nobody holds, the newest first.
+    /// Trees that are not over and that no supervisor holds, the newest first.
     pub(crate) fn abandoned(&self) -> Result<Vec<RootId>, Failure> {
         let roots = self.store.roots().map_err(|error| failed(&error))?;
         let mut found = Vec::new();

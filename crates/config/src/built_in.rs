@@ -32,7 +32,7 @@ pub const ARCHIVE_AFTER_MINUTES: u64 = 60;
 pub const ANNOUNCE_TIMEOUT_MS: NonZeroU64 = NonZeroU64::new(120_000).expect("120000 is not zero");
 /// About four thousand tokens of result; what is larger reaches a parent as a reference.
 pub const RESULT_INLINE_BYTES: u64 = 16_384;
-/// A record is kept until somebody prunes it.
+/// A record is kept until a user prunes it.
 pub const CLEANUP: Cleanup = Cleanup::Keep;
 /// Work under way is worth more than tidiness.
 pub const ON_PARENT_END: OnParentEnd = OnParentEnd::LetFinish;

@@ -117,7 +117,7 @@ impl Config {
         out.values.into_iter()
     }
 
-    /// Settings of a runtime, if anybody has set any.
+    /// Settings of a runtime, where a layer has any.
     pub fn runtime(&self, name: &str) -> Option<&RuntimeSettings> {
         self.inner.document.runtimes.get(name)
     }
@@ -172,7 +172,7 @@ impl Config {
         &self.inner.ignored
     }
 
-    /// A hash of the values that hold, in hexadecimal: the same for the same values, whoever set them and in whatever
+    /// A hash of the values that hold, in hexadecimal: the same for the same values, whichever layers set them and in whichever
     /// order.
     pub fn digest(&self) -> String {
         let mut values: Vec<(String, Value)> =

@@ -227,7 +227,7 @@ impl<T: Setting> Field for Option<Valued<T>> {
 
     fn fill(&mut self, ceiling: &Self, row: &Row<T>) {
         let (Some(highest), Some(bound)) = (ceiling, row.ceiling()) else { return };
-        // What somebody set has been checked, so what is set and exceeds is the value of another ceiling.
+        // A value of a layer was checked before, so a value that is set and exceeds is that of another ceiling.
         let exceeds = match (self.as_ref().map(|set| &set.value), &row.built_in) {
             (Some(value), _) | (None, Some(value)) => (bound.exceeds)(value, &highest.value),
             (None, None) => bound.unset_is_unbounded,

@@ -1,7 +1,7 @@
 //! Configuration of offshoot: schema, layers and resolution, where every value knows its origin.
 //!
-//! Purpose: turn texts into one frozen [`Config`]. The texts are handed in by whoever may read files and the
-//! environment; nothing is opened or fetched here.
+//! Purpose: turn texts into one frozen [`Config`]. The caller reads files and the environment and hands in their texts;
+//! nothing is opened or fetched here.
 //!
 //! ```text
 //!  (agent definitions stand just below the user's and the project's file)
@@ -36,7 +36,7 @@
 //! let depth = settings.max_depth.expect("the user's file sets it");
 //! assert_eq!(depth.value.get(), 5);
 //! assert_eq!(depth.origin.to_string(), "user file /home/x/config.toml:2");
-//! assert!(settings.max_spawns.is_none(), "nobody set it: `built_in::MAX_SPAWNS` holds");
+//! assert!(settings.max_spawns.is_none(), "unset: `built_in::MAX_SPAWNS` holds");
 //!
 //! // A slip is not a setting.
 //! let errors = Loader::new()
@@ -75,7 +75,7 @@
 //! | `allowAgents` | it names an agent that the ceiling does not |
 //! | `tools`, `toolsByDepth` | it permits something that the ceiling does not |
 //!
-//! The other keys have no more and less, and a ceiling that names them is an error. Where nobody sets a key whose
+//! The other keys have no more and less, and a ceiling that names them is an error. Where a key is not set and its
 //! built-in value exceeds the ceiling, the ceiling's own value holds and is named as the origin.
 //!
 //! # Layers without a layering library

@@ -91,7 +91,7 @@ impl<'a> Reader<'a> {
                 let line = lines.partition_point(|start| *start <= offset);
                 let start = lines[line - 1];
                 let before = source.text.get(start..offset).unwrap_or_default();
-                // The mark of UTF-8 is no column to anybody.
+                // Editors do not count the byte order mark as a column.
                 let before = before.trim_start_matches('\u{feff}');
                 let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
                 let (path, line) = (source.path.clone(), count(line));

@@ -24,8 +24,8 @@ use crate::setting::{
 };
 
 section! {
-    /// One agent's explicit values: `None` where nobody has said anything. What holds then is in
-    /// [`built_in`](crate::built_in); what holds over a chain of agents is for the policy to say.
+    /// One agent's explicit values: `None` where no layer sets one. The value that holds then is in
+    /// [`built_in`](crate::built_in); the policy computes what holds over a chain of agents.
     pub struct SubagentSettings, foreign crate::foreign::SUBAGENTS => {
         /// True if a sub-agent may spawn.
         pub allow_recursive_spawn: Option<Valued<bool>> = "allowRecursiveSpawn",

@@ -132,7 +132,7 @@ impl CallerKind {
 
 impl PeerFacts {
     /// All that is known of a process that is gone.
-    pub(crate) const fn of_nobody(same_user: bool) -> Self {
+    pub(crate) const fn unknown(same_user: bool) -> Self {
         Self {
             same_user,
             known: false,
@@ -193,14 +193,14 @@ mod tests {
         }
         use TicketFact::{Absent, Of, Worthless};
         let run_a = Some(CallerKind::Run(a));
-        // Another user, or nobody that could be found: whatever else is true.
+        // Another user, or a process that could not be found: refused, whatever else is true.
         for ticket in [Absent, Worthless, Of(a)] {
             for facts in cases(&any_run, &any_run, &any_place) {
                 check(ticket, &[PeerFacts { same_user: false, ..facts }], None);
                 check(ticket, &[PeerFacts { known: false, ..facts }], None);
             }
         }
-        // A ticket of nobody.
+        // A ticket that belongs to no run.
         check(Worthless, &cases(&any_run, &any_run, &any_place), None);
         // A ticket and the right process; the wrong one; one whose parents have ended.
         check(Of(a), &cases(&[Some(a)], &any_run, &any_place), run_a);

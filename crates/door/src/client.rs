@@ -216,7 +216,7 @@ struct Open<'a> {
 impl Drop for Open<'_> {
     fn drop(&mut self) {
         if !self.over {
-            // Nobody is there to cancel it any more, or nothing.
+            // An error says that the connection has ended, and its requests with it.
             let _ = self.client.commands.send(Command::Cancel { number: self.number });
         }
     }

@@ -12,7 +12,7 @@
 //! - Who is calling follows from the ticket *and* from what the kernel says about the calling process; no argument and no
 //!   variable of a child has a say in it. [`decide`] is the whole rule.
 //! - A ticket is printed nowhere: not by `Debug`, not in an error, not in a refusal.
-//! - Whatever a client sends, however much and however slowly it reads, costs bounded memory and delays nobody else.
+//! - Whatever a client sends, however much and however slowly it reads, costs bounded memory and delays no other client.
 //! - A request whose client cancels it or goes away is dropped, and so is whatever it waits for.
 //! - A client says nothing to a process that took a supervisor's place, and a supervisor opens no path for a caller.
 //! - Deep folders, sockets left by the dead and sockets of the living are told apart and dealt with ([`DoorSocket`]).

@@ -53,7 +53,7 @@ impl Lineage {
                 child.1 = again;
                 continue;
             }
-            // A parent that cannot be seen belongs to somebody else; what is above it is nothing of ours.
+            // A parent that cannot be seen belongs to another user, so nothing above it is ours.
             let Some(parent) = parent else { break };
             chain.push(identity(parent));
             if chain.len() == LONGEST {
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_never_keeps_still_is_nobody() {
+    fn a_process_that_never_keeps_still_has_no_lineage() {
         let mut parent = 100;
         let lineage = Lineage::walk(30, |pid| {
             parent += u32::from(pid == 30);
@@ -242,7 +242,7 @@ mod tests {
         check(12, None, None, Here); // forked away twice, and left its session
         check(13, None, Some(a), Here); // forked away twice
         check(10, None, None, No); // the supervisor itself
-        check(5, None, None, No); // whoever started it, although that is a supervisor too
+        check(5, None, None, No); // the parent of the supervisor, although that is a supervisor too
         check(80, None, None, No); // a sibling of the supervisor, below the same outer one
         check(60, None, None, Elsewhere);
         check(50, None, None, No); // another supervisor itself

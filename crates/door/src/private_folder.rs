@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Makes a folder with mode 0700, or takes one that is this user's, and closes it where it was open. Its parent must
-/// exist. One of somebody else is refused: in a folder for everybody, anybody may have been there first.
+/// exist. A folder of another user is refused: where all users may write, another one may have made it first.
 pub(crate) fn make(path: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -28,7 +28,7 @@ pub(crate) fn is_private(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| belongs_to_us(&found) && found.mode() & 0o077 == 0)
 }
 
-/// The folders of this user that do not depend on where anybody works: below the one that a session's environment names,
+/// The folders of this user that do not depend on the current folder: below the one that a session's environment names,
 /// below the one that systems make for each user, and one among the temporary files. More than one, because what
 /// a process finds must not depend on an environment that it can change.
 pub(crate) fn of_user(runtime_dir: Option<&Path>) -> Vec<PathBuf> {

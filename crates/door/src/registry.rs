@@ -242,7 +242,7 @@ fn is_elsewhere(world: Option<u64>) -> bool {
     world.is_some() && world != process_namespace()
 }
 
-/// Written aside and then renamed, so that nobody reads half of it.
+/// Written aside and then renamed, so that a reader never sees half of it.
 fn write(folder: &Path, name: &str, entry: &impl Serialize) -> io::Result<PathBuf> {
     private_folder::make(folder)?;
     // A file that is being written is no leftover: its name says in which world the number in it is a process.
@@ -374,7 +374,7 @@ mod tests {
         let before = files(&registry);
         assert_eq!(registry.supervisors().len(), 1, "only the one of this world");
         assert_eq!(registry.strays(), []);
-        assert_eq!(files(&registry), before, "what lives elsewhere is nobody's to remove here");
+        assert_eq!(files(&registry), before, "files of processes elsewhere are not removed here");
         // An entry of an earlier version says no world.
         fs::write(folder.join("3.stray"), serde_json::to_vec(&own).unwrap()).unwrap();
         assert_eq!(registry.strays(), [own]);
@@ -386,7 +386,7 @@ mod tests {
         let own = std::process::id();
         let parent = std::os::unix::process::parent_id();
         let _itself = registry.register(Path::new("/x/own.sock")).unwrap();
-        assert_eq!(registry.above(own), [], "nobody is its own child");
+        assert_eq!(registry.above(own), [], "no process is its own child");
         let of_parent = |socket: &str| Supervisor {
             process: process_identity(parent).unwrap(),
             socket: socket.into(),

@@ -111,7 +111,7 @@ pub(crate) struct Shared {
     tickets: SharedTickets,
     registry: Registry,
     limits: Limits,
-    /// The supervisor itself and its parents. None where this system does not tell: then nobody can be identified.
+    /// The supervisor itself and its parents. None where this system does not tell them: then no caller can be identified.
     own: Option<Lineage>,
 }
 
@@ -174,8 +174,8 @@ impl Server {
         })
     }
 
-    /// A client in this very process that asks as a run which lives here too, such as a root that is no program. Who holds
-    /// this server says who asks; nobody outside can come this way.
+    /// A client in this very process that asks as a run which lives here too, such as a root that is no program. The holder
+    /// of this server names that run; no other process can come this way.
     ///
     /// # Errors
     ///
@@ -264,7 +264,7 @@ async fn accept(
                         }
                     }
                 }
-                // No descriptor left, as a rule; whoever connects stays in the queue.
+                // No descriptor is left, as a rule; new connections stay in the queue.
                 Err(error) => {
                     tracing::warn!(%error, "connection not accepted, tried again");
                     breathe().await;

@@ -58,7 +58,7 @@ pub struct ProgressSink {
 impl ProgressSink {
     /// Tells. Never waits: where the client does not keep up, only the latest counts, and under a flood not even that.
     pub fn tell(&self, progress: Progress) {
-        // Full: the connection has others to forward first. Closed: nobody listens any more.
+        // Full: the connection has others to forward first. Closed: the client has gone.
         let _ = self.sender.try_send((self.id.clone(), progress));
     }
 }

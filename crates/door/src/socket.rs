@@ -5,8 +5,8 @@
 //!  {folder}/{name} -> {short}/{name}   otherwise a link that points to it
 //! ```
 //!
-//! Promise: a socket that nobody listens on any more is removed, one that somebody listens on is never taken away.
-//! Whoever listens removes its own files at the end, and nobody else's.
+//! Promise: a socket on which no process listens is removed; one on which a process listens is never removed.
+//! A listener removes its own files at the end, and no others.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -30,7 +30,7 @@ const LONGEST_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 /// The time for which a full queue of a listener is waited for. It empties as fast as the supervisor answers, which is at once.
 pub(crate) const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 
-/// A socket that somebody can knock at from now on. Its files go with it.
+/// A socket that accepts connections from now on. Its files are removed when it is dropped.
 #[derive(Debug)]
 pub struct DoorSocket {
     pub(crate) listener: UnixListener,
@@ -83,8 +83,8 @@ pub(crate) struct SocketFiles {
 }
 
 impl DoorSocket {
-    /// Listens in a folder, which is made with mode 0700 where it does not exist; its parent must. Sockets in it that
-    /// nobody listens on are removed. Where its path is too long, the socket stands in a folder of `registry`.
+    /// Listens in a folder, which is made with mode 0700 where it does not exist; its parent must exist. Sockets in it on
+    /// which no process listens are removed. Where its path is too long, the socket stands in a folder of `registry`.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ impl DoorSocket {
     pub fn bind(folder: &Path, name: &str, registry: &Registry) -> Result<Self, BindError> {
         let failed = |source| BindError::Folder { folder: folder.to_owned(), source };
         private_folder::make(folder).map_err(failed)?;
-        // Whoever sweeps must not find a socket between its birth and the moment at which it is listened on.
+        // Another process must not find the socket after it was made and before it accepts connections.
         let turn = File::open(folder).map_err(failed)?;
         turn.lock().map_err(failed)?;
         sweep(folder, registry).map_err(failed)?;
@@ -223,7 +223,7 @@ impl Drop for SocketFiles {
     fn drop(&mut self) {
         for (path, made) in &self.made {
             if number(path) == Some(*made) {
-                // Somebody may have been faster; then it is gone all the same.
+                // Another process may have removed it already.
                 let _ = fs::remove_file(path);
             }
         }
@@ -321,7 +321,7 @@ mod tests {
             assert!(matches!(error, BindError::InUse { .. }), "{error}");
             assert!(fs::symlink_metadata(&left).is_err());
             assert!(fs::symlink_metadata(place.folder.join("stale.sock")).is_err());
-            // Whoever looked has knocked, and comes first.
+            // The search has connected to it, and is accepted first.
             while live.listener.accept().is_ok() {}
             talks(live.path(), &live);
             place.bind("stale.sock").unwrap();

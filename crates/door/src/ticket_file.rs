@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_file_that_nobody_else_reads_is_believed() {
+    fn only_a_file_that_no_other_user_reads_is_believed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ticket");
         let ticket = Ticket::mint().unwrap();

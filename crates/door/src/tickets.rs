@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(
             tickets.of_process(process(12, 8)),
             None,
-            "it was over before anybody said that it ran"
+            "it was over before the engine said that it ran"
         );
     }
 

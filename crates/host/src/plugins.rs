@@ -48,7 +48,7 @@ pub struct Plugins {
 }
 
 impl Plugins {
-    /// Looks for plugins where `search` says, and lets those of a place that anyone may write run only where `trust` has them.
+    /// Looks for plugins where `search` says, and lets those of a place that other users may write run only where `trust` has them.
     pub fn new(
         search: Search,
         trust: Arc<Trust>,

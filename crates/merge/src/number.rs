@@ -27,7 +27,7 @@ impl<'a> Decimal<'a> {
         let exponent = match rest {
             [] => 0,
             [b'e' | b'E', rest @ ..] => {
-                // 32 bits: an exponent beyond them is no number anybody means, and sums of 64 bits stay safe.
+                // 32 bits: an exponent beyond them is no number of practical use, and sums of 64 bits stay safe.
                 let exponent: i32 = std::str::from_utf8(rest).ok()?.parse().ok()?;
                 i64::from(exponent)
             }

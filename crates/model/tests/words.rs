@@ -197,7 +197,7 @@ fn the_tree_is_a_fold_of_its_events() {
     assert_eq!(
         tree.nodes().count(),
         3,
-        "an event about a run that nobody admitted changes nothing"
+        "an event about a run that was not admitted changes nothing"
     );
 }
 

@@ -66,7 +66,7 @@ where
     for _ in 0..children {
         let (slots, child) = (Arc::clone(&slots), start());
         tasks.spawn(async move {
-            let _slot = slots.acquire_owned().await.expect("nobody closes it");
+            let _slot = slots.acquire_owned().await.expect("it is never closed");
             child.await;
         });
     }

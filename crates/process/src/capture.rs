@@ -80,7 +80,7 @@ impl Reader {
         }
     }
 
-    /// Takes what is still in the pipe, after everybody of ours who could write is gone, and answers what was kept. It
+    /// Takes what is still in the pipe after all our processes that could write have ended, and returns what was kept. It
     /// takes no more than is there now: a process that is not ours may hold the other side, and write for ever.
     pub(crate) async fn finish(mut self) -> Output {
         let mut left = None;

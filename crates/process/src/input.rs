@@ -166,7 +166,7 @@ fn read_block(file: &File, offset: u64, length: u64) -> io::Result<Vec<u8>> {
     Ok(block)
 }
 
-/// Writes what the pipe takes at once, before anybody reads.
+/// Writes what the pipe takes at once, before the reader reads.
 fn lay_ready(pipe: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
     let mut written = 0;
     while written < bytes.len() {

@@ -1,4 +1,4 @@
-//! Child processes in groups: stop, grace, kill, capture, and nobody left behind.
+//! Child processes in groups: stop, grace, kill, capture, and no process left behind.
 //!
 //! ```text
 //!   Program ──▶ Processes::spawn ──▶ Child ──▶ wait(stop) ──▶ Finished

@@ -32,8 +32,8 @@ pub enum Rung {
 
 /// A source of requests to stop. Callers that have such a thing already implement it for theirs.
 pub trait StopSignal: Send {
-    /// The next request. It may be dropped while it waits, and asked again, without a request being lost. Where nobody
-    /// can ask any more it never ends.
+    /// The next request. The future may be dropped and made again without a request being lost. Where no request can come
+    /// any more it never ends.
     fn heard(&mut self) -> impl Future<Output = Stop> + Send;
 }
 

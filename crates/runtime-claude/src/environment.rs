@@ -99,7 +99,7 @@ const ALWAYS: &[(&str, &str)] = &[
     ("DISABLE_AUTOUPDATER", "1"),
     // It would read each file that a task names behind an `@`, whatever the run's rights are.
     ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1"),
-    // What goes on behind a turn would begin a turn of its own when it ends, and nobody would count it.
+    // Work in the background would begin a turn of its own when it ends, and no limit would count that turn.
     ("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1"),
     ("CLAUDE_CODE_DISABLE_CRON", "1"),
     ("CLAUDE_CODE_DISABLE_WORKFLOWS", "1"),
@@ -120,7 +120,7 @@ const WITH_OWN_SERVER: &[(&str, &str)] = &[
     ("MCP_TIMEOUT", "60000"),
 ];
 
-/// In names of variables that hold what nobody else is to read.
+/// Parts of the names of variables whose values are secret.
 const SECRET: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "AUTH", "CREDENTIAL"];
 
 /// Values that are not to be recorded: of names that say so, and of those that the operator has added.

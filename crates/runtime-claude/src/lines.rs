@@ -195,7 +195,7 @@ fn turn_result(mut value: Value) -> TurnResult {
     let structured = value["structured_output"].take();
     TurnResult {
         subtype: text(&value["subtype"]),
-        // Without the field nobody says that it went well.
+        // Without the field, the subtype alone says that it went well.
         is_error: value["is_error"].as_bool().unwrap_or(value["subtype"] != "success"),
         result: value["result"].as_str().map(str::to_owned),
         structured_output: (!structured.is_null()).then(|| structured.to_string()),

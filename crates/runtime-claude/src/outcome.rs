@@ -42,7 +42,7 @@ pub(crate) fn reason(evidence: &Evidence, ended: &Ended) -> Reason {
         return Reason::RuntimeError { message: message.clone(), retryable: false };
     }
     if evidence.interrupted || ended.stop.is_some() && !evidence.lingered {
-        // Whoever asked knows why, and says so in the record.
+        // The engine, which asked for the stop, records the reason.
         return Reason::Cancelled { by: CancelledBy::Operator };
     }
     match &evidence.result {

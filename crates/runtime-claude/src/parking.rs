@@ -31,7 +31,7 @@ pub(crate) struct KeptProcess<'a> {
     taken: usize,
 }
 
-/// A ruling takes no longer than this where nobody has to be waited for.
+/// The longest that a ruling takes where no child has to be waited for.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
 /// Longer than this, `Auto` keeps no process: the half second that another one takes is nothing then.

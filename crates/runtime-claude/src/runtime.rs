@@ -54,7 +54,7 @@ struct Inner {
     parked: KeptProcesses,
 }
 
-/// A file that is nobody's business after the run: it holds a ticket.
+/// A file that is removed after the run, because it holds a ticket.
 struct Secret(Option<PathBuf>);
 
 impl ClaudeRuntime {
@@ -100,7 +100,7 @@ impl ClaudeRuntime {
             stderr: Keep::First(DIAGNOSTIC_BYTES).into(),
         };
         let child = self.inner.processes.spawn(program).map_err(|error| cannot(&error))?;
-        // Whoever stops waiting for a child kills it.
+        // A wait that is dropped kills the child.
         let said = match timeout(VERSION_LIMIT, child.wait(NeverStop)).await {
             Ok(ended) => match (ended.stdout.kept, ended.stderr.kept) {
                 (Kept::Memory(out), Kept::Memory(err)) => {
@@ -153,7 +153,8 @@ impl ClaudeRuntime {
             host.started(Some(ProcessIdentity::new(pid, start_time).of_boot(boot)));
             tracing::debug!(pid, resumed = session != Session::New, "session runs");
 
-            let stdin = child.take_stdin().expect("it was started with a pipe, and nobody took it");
+            let stdin =
+                child.take_stdin().expect("it was started with a pipe, which is taken here");
             let (end, ear) = StopRequests::new(stop.clone());
             let process = session::Session {
                 run: launch.run,

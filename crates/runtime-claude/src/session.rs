@@ -92,7 +92,7 @@ pub(crate) fn feed() -> (Feed, mpsc::UnboundedReceiver<Line>) {
 impl Feed {
     pub(crate) fn feed(&mut self, block: &[u8]) {
         let tx = &self.tx;
-        // Nobody listens any more where the run was dropped: then nobody is left to be told.
+        // An error says that the run was dropped: its lines have no reader.
         self.lines.feed(block, |line| drop(tx.send(parse(line))));
     }
 }
@@ -240,7 +240,7 @@ impl Session<'_> {
         exit.passed(self.options.linger, talk).await;
         tokio::select! {
             biased;
-            // Whoever is stopped asks no more.
+            // A run that is being stopped takes no further turn.
             () = stopped(&mut self.stop) => Next::End,
             next = asked => match next {
                 NextTurn::Go(prompt) => Next::Elsewhere(prompt),
@@ -330,7 +330,7 @@ fn used(talk: &Talk, host: &RunHost) {
     host.used(meter.usage(), meter.cost());
 }
 
-/// Waits until somebody has asked it to stop.
+/// Waits until the run is asked to stop.
 async fn stopped(stop: &mut RunStop) {
     if stop.requested().is_none() {
         stop.heard().await;

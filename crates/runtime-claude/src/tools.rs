@@ -19,7 +19,7 @@ pub struct Tools {
 }
 
 /// The program's own ways to start agents, to talk to agents that are not ours, and to come back after its turn: the tree
-/// would grow where nobody counts.
+/// would grow where no limit counts.
 const INNER_AGENTS: &[&str] = &[
     "Agent",
     "Task",

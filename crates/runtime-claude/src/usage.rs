@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_has_used_is_not_charged_again() {
+    fn usage_of_another_process_is_not_charged_again() {
         let mut meter = Meter::default();
         meter.begins_at(spent(tokens(30, 15, 0, 0), 420));
         assert_eq!(known(&meter), (0, 0));

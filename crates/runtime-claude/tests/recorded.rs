@@ -129,7 +129,7 @@ fn without_the_tools_it_needs_a_session_is_ended() {
     );
 }
 
-/// Wherever a recording of a success breaks off, it is no success, and nobody claims to know what it cost.
+/// Wherever a recording of a success breaks off, it is no success, and its cost is unknown.
 #[test]
 fn a_session_that_breaks_off_is_no_success() {
     let whole = read("tool_use");

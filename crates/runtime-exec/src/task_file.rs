@@ -19,7 +19,7 @@ pub(crate) fn task_file(run_folder: &Path, task: &str) -> io::Result<PathBuf> {
         return Ok(path);
     }
     fs::create_dir_all(&folder)?;
-    // Under a name of its own first, so that nobody reads half of it; two writers write the same.
+    // Under a name of its own first, so that no reader sees half of it; two writers write the same.
     let unfinished = path.with_extension(run_folder.file_name().unwrap_or_default());
     match fs::write(&unfinished, task).and_then(|()| fs::rename(&unfinished, &path)) {
         Ok(()) => Ok(path),

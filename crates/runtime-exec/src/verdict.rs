@@ -9,7 +9,7 @@ const LINES: usize = 10;
 /// The reason, by evidence: what we did, what the system said, and last the program's own verdict.
 pub(crate) fn reason(finished: &Finished, ok_exit: &[i32]) -> Reason {
     if finished.stop.is_some() {
-        // Whoever asked knows why, and says so in the record.
+        // The engine, which asked for the stop, records the reason.
         return Reason::Cancelled { by: CancelledBy::Operator };
     }
     if let Some(error) = &finished.stdout.error {

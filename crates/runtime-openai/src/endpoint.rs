@@ -18,7 +18,7 @@ pub(crate) struct Endpoint {
     pub(crate) loopback: bool,
 }
 
-/// The key. Its text is shown to nobody.
+/// The key. Its text is never shown.
 #[derive(Clone)]
 pub(crate) struct Key {
     header: HeaderValue,

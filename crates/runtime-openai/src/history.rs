@@ -64,7 +64,7 @@ pub(crate) struct History {
     counted: Option<(u64, usize)>,
 }
 
-/// Bytes of text to a token, where nobody counted: near enough to see a limit coming.
+/// Bytes of text to a token, where the endpoint gave no count: near enough to see a limit coming.
 const BYTES_PER_TOKEN: u64 = 4;
 
 impl History {

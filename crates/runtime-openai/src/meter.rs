@@ -151,7 +151,7 @@ impl Meter {
             });
     }
 
-    /// Tokens so far. A call that is under way, or was given up, has used what nobody knows.
+    /// Tokens so far. The use of a call that is under way, or was given up, is unknown.
     pub(crate) fn usage(&self) -> Usage {
         if self.open { self.usage + Usage::UNKNOWN } else { self.usage }
     }

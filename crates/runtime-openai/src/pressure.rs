@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Until when nobody calls. When one run is told to slow down, the others would be told the same.
+/// The time before which no run calls. When one run is told to slow down, the others would be told the same.
 #[derive(Debug, Default)]
 pub(crate) struct Pressure(Mutex<Option<Instant>>);
 

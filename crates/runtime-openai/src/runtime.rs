@@ -49,7 +49,7 @@ impl OpenAiRuntime {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Looks whether the options are complete: the address can be called, and the key is there. Calls nobody.
+    /// Checks that the options are complete: the address is usable, and the key is there. Makes no call.
     pub fn check(&self) -> Result<(), EndpointError> {
         self.inner.service.as_ref().map(drop).map_err(Clone::clone)
     }

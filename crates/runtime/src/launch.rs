@@ -56,8 +56,8 @@ pub struct Launch {
 impl Launch {
     /// A launch with a task and nothing else, of a run that does not exist: for tests.
     pub fn bare(task: impl Into<Arc<str>>) -> Self {
-        let nobody = "00000000-0000-0000-0000-000000000000";
-        let run: RunId = nobody.parse().expect("it is a UUID");
+        let zero = "00000000-0000-0000-0000-000000000000";
+        let run: RunId = zero.parse().expect("it is a UUID");
         let nowhere = Arc::new(PathBuf::from("/nonexistent"));
         Self {
             run,

@@ -134,7 +134,7 @@ impl fmt::Debug for Excerpt {
     }
 }
 
-/// A key can come from anybody: what would move the cursor or break the line is escaped.
+/// A key may come from an untrusted source: what would move the cursor or break the line is escaped.
 fn push_printable(shown: &mut String, text: &str) {
     for character in text.chars() {
         if character == ' ' || !(character.is_control() || character.is_whitespace()) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use offshoot_model::{ContentHash, RootId};
 use rusqlite::ErrorCode;
 
-/// A store that could not do what it was asked. Cheap to clone: one failed transaction answers everybody who
+/// A store that could not do what it was asked. Cheap to clone: one failed transaction is the answer to every call that
 /// was in it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -1,7 +1,7 @@
 //! The record of offshoot: events, values and results, in SQLite and a folder, or in memory.
 //!
 //! ```text
-//!  spawner ── append(events) ──▶ Store ──▶ offshoot.db        what happened is durable before anybody is told
+//!  spawner ── append(events) ──▶ Store ──▶ offshoot.db        an event is durable before it is told
 //!          ── put(value) ──────▶       ──▶ blobs/ab/cdef…     a value once, under the hash of its content
 //!          ── context_link ────▶ DataFolder ──▶ runs/{run}/context/{name}
 //!

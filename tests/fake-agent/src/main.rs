@@ -8,7 +8,7 @@
 //! | action | does |
 //! |---|---|
 //! | `exit N`, `signal N` | ends |
-//! | `hang`, `block-on FIFO` | waits for ever; until somebody has written the fifo |
+//! | `hang`, `block-on FIFO` | waits for ever; until the fifo is written |
 //! | `silent` | nothing |
 //! | `burn N` | works for N milliseconds of CPU time |
 //! | `print TEXT`, `complain TEXT` | a line to stdout, to stderr |

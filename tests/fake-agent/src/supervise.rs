@@ -61,7 +61,7 @@ fn say_notices() -> tokio::sync::mpsc::UnboundedSender<Notice> {
                 }
                 other => format!("{other:?}\n"),
             })
-            .expect("somebody reads");
+            .expect("the test reads");
         }
     });
     tx
@@ -150,7 +150,7 @@ async fn supervise(flags: Flags, args: Vec<OsString>) -> io::Result<()> {
             };
             match again.await {
                 Ok(second) => drop(second.wait(NeverStop).await),
-                Err(error) => say(&format!("{error}\n")).expect("somebody reads"),
+                Err(error) => say(&format!("{error}\n")).expect("the test reads"),
             }
         });
         return say_finished(&finished);
@@ -198,7 +198,7 @@ fn start(
         None => Capture {
             keep: Keep::First(1000),
             tap: Some(Box::new(move |block| {
-                say(&String::from_utf8_lossy(block)).expect("somebody reads what it prints");
+                say(&String::from_utf8_lossy(block)).expect("the test reads what it prints");
                 printed.notify_one();
             })),
         },
@@ -235,7 +235,7 @@ fn say_keeper(agents: &[u32]) -> io::Result<u32> {
     Ok(keeper)
 }
 
-/// Kills its own keeper and waits until it has closed its pipe. It stays for whoever started it to be reaped.
+/// Kills its own keeper and waits until it has closed its pipe. Its own parent reaps it.
 fn end_keeper(keeper: u32) -> io::Result<()> {
     use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
     let raw = i32::try_from(keeper).ok().filter(|raw| *raw > 1).and_then(Pid::from_raw);

@@ -119,7 +119,7 @@ impl Drop for FakeModelApi {
 }
 
 impl Recorded {
-    /// Whether it asked for a message, rather than whether somebody is there.
+    /// True if the request asks for a message; false for one that only looks whether the server is there.
     pub fn is_message(&self) -> bool {
         Protocol::of(&self.method, &self.path).is_some()
     }
@@ -177,7 +177,7 @@ impl State {
 fn elsewhere(method: &str, path: &str, body: &Value) -> Response {
     match (method, path.split('?').next()) {
         ("HEAD", _) => Response { parts: Vec::new(), ..wire::json_of(200, &Value::Null) },
-        // Four characters to the token: near enough for whoever asks how full its window is.
+        // Four characters to the token: near enough for a client that asks how full its window is.
         ("POST", Some("/v1/messages/count_tokens")) => {
             wire::json_of(200, &json!({"input_tokens": body["messages"].to_string().len() / 4}))
         }

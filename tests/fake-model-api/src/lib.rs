@@ -14,7 +14,7 @@
 //! has come) and says what the model does: text, tool calls, an error, silence, a stream that is slow or breaks.
 //! Where no rule holds, the client gets a `400` that quotes the prompt, because clients do not repeat that.
 //!
-//! Promise: it listens on 127.0.0.1 alone and talks to nobody; it holds a bounded number of connections and requests;
+//! Promise: it listens on 127.0.0.1 alone and opens no connection; it holds a bounded number of connections and requests;
 //! dropping the handle ends every connection.
 //!
 //! ```

@@ -23,7 +23,7 @@ fn serve() -> io::Result<()> {
     let port = args.next().map(|port| port.parse()).transpose().map_err(|_| usage())?;
     let api = FakeModelApi::start_on(port.unwrap_or(0), script)?;
     tell(&api.url());
-    // Whoever started it holds the other end, and takes it along when it ends.
+    // The process that started this one holds the other end; when that process ends, this one does.
     io::stdin().read_to_end(&mut Vec::new())?;
     Ok(())
 }

@@ -113,7 +113,7 @@ impl Reply {
         Self::Error(ApiError::new(529, "overloaded_error", "overloaded"))
     }
 
-    /// A key that nobody knows.
+    /// A key that the server does not know.
     pub fn unauthorized() -> Self {
         Self::Error(ApiError::new(401, "authentication_error", "invalid x-api-key"))
     }

@@ -28,7 +28,7 @@ const CONNECTIONS: usize = 512;
 
 type Body = StreamBody<BoxStream<'static, io::Result<Frame<Bytes>>>>;
 
-/// Serves until it is told to end, or whoever could tell is gone.
+/// Serves until it is told to end, or the sender of that order is gone.
 pub(crate) fn run(listener: TcpListener, state: Arc<State>, mut ended: oneshot::Receiver<()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

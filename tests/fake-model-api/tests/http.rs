@@ -158,7 +158,7 @@ async fn one_that_hangs_ends_with_the_service() {
 }
 
 #[test]
-fn what_is_no_request_hurts_nobody() {
+fn what_is_no_request_hurts_no_other_client() {
     let api = start([Rule::always(Reply::text("here"))]);
     let mut garbage = connect(&api);
     garbage.write_all(&[0xff; 4096]).expect("it reads");

@@ -166,7 +166,7 @@ struct Gate {
 enum Verdict {
     GoesOn,
     Fails(i32),
-    /// Whoever made it is dead.
+    /// The process that made the call is dead.
     Nothing,
 }
 
@@ -211,7 +211,7 @@ impl Gate {
         // SAFETY: a structure of numbers, for which the kernel demands zeros.
         let mut notice: libc::seccomp_notif = unsafe { std::mem::zeroed() };
         if !self.ask(libc::SECCOMP_IOCTL_NOTIF_RECV, &mut notice) {
-            // Whoever made the call was killed meanwhile.
+            // The process that made the call was killed meanwhile.
             return;
         }
         let (error, flags) = match self.judge(&notice) {
@@ -220,7 +220,7 @@ impl Gate {
             Verdict::Nothing => return,
         };
         let mut answer = libc::seccomp_notif_resp { id: notice.id, val: 0, error, flags };
-        // Nobody is there to hear it where this fails.
+        // Fails where that process was killed meanwhile.
         self.ask(libc::SECCOMP_IOCTL_NOTIF_SEND, &mut answer);
     }
 

@@ -6,7 +6,7 @@ use offshoot_model::{Event, EventClass, RootId};
 use offshoot_store::{SqliteStore, Store, StoreError};
 use offshoot_test_support::scenario;
 
-/// The last event of each tree of which somebody was told that it is durable.
+/// The last event of each tree that was reported as durable.
 pub type Acknowledged = HashMap<RootId, u64>;
 
 /// The scenario in which everything happens, in the portions in which a supervisor would record it.

@@ -135,7 +135,7 @@ fn fails(operation: Operation, error: c_int) -> Option<c_int> {
 }
 
 fn below() -> *mut ffi::sqlite3_vfs {
-    BELOW.get().expect("whoever is called was installed").0
+    BELOW.get().expect("a file system is installed before it is called").0
 }
 
 /// The file of the layer below.

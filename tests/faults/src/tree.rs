@@ -215,7 +215,7 @@ impl Place {
         let named = ["input/output error", "no space left", "storage full"];
         assert!(
             named.iter().any(|reason| text.contains(reason)),
-            "{what}: over, and nobody says why: {said}\n{tree}"
+            "{what}: over, and no message says why: {said}\n{tree}"
         );
         self.again(expected, what);
         Fate::Failed
@@ -229,7 +229,7 @@ impl Place {
         assert!(self.read("stdout") == expected.answer, "{what}: and again: another answer");
     }
 
-    /// Files that nobody finished.
+    /// Files that were not finished.
     fn left(&self) -> Vec<PathBuf> {
         let mut left = Vec::new();
         visit(&self.path().join("kept"), &mut |path| {

@@ -30,7 +30,7 @@ fn fail_each(failure: Failure, calls: &[Call], sample: u64) {
             let ambush = Ambush { call, after, failure };
             let place = Place::new();
             let passed = place.live(Some(ambush)).expect("there was a gate before");
-            // Nobody is as fast every time, and what was faster has fewer calls.
+            // Two runs are not equally fast, and a faster one has fewer calls.
             if passed.met.is_some() {
                 let mut fate = None;
                 points.try_one(|| fate = Some(place.check(&passed, ambush, &expected)));

@@ -73,7 +73,7 @@ fn fail_each(operation: Operation, fault: Fault, sample: u64) {
     assert_eq!(points.tried() > 0, operations > 0);
     // To cut or remove its log is tidying up, which the database tries again another time.
     let must_notice = matches!(operation, Operation::Write | Operation::Flush);
-    assert!(noticed > 0 || !must_notice, "nobody noticed");
+    assert!(noticed > 0 || !must_notice, "not noticed");
 }
 
 #[test]

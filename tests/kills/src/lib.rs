@@ -130,7 +130,7 @@ impl Place {
 
     fn map(&self) -> Child {
         let map = ["map", "--quiet", "--split", "lines:1", "in", "--", "sh", "-c", WORK];
-        // What it says goes into files: a pipe that nobody reads would hold it up.
+        // Its output goes into files: a pipe without a reader would block it.
         let file = |name: &str| fs::File::create(self.path().join(name)).expect("there is room");
         let mut command = self.command(&map);
         command.stdout(file("stdout")).stderr(file("stderr"));

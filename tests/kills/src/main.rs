@@ -1,6 +1,6 @@
 //! `cargo xtask soak`: many kills, and how many were survived.
 
-#![expect(clippy::print_stdout, reason = "a chore talks to whoever runs it")]
+#![expect(clippy::print_stdout, reason = "a chore prints for the developer")]
 
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -38,7 +38,7 @@ pub fn rows() -> Vec<Row> {
         Row::fails("dies by SIGSEGV", Fake(&["print", "half", "signal", "11"]), "signal")
             .says("killed by signal 11")
             .prints(Text("half")),
-        Row::fails("is killed by somebody", Fake(&["signal", "9"]), "signal")
+        Row::fails("is killed by a signal", Fake(&["signal", "9"]), "signal")
             .says("killed by signal 9")
             .prints(Text("")),
         Row::times_out("hangs", Fake(&["print", "half", "hang"]), "timeout")

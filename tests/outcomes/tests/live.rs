@@ -1,4 +1,4 @@
-//! The table, live and on replay: what a parent is told is what the record says, and nothing is left of anybody.
+//! The table, live and on replay: what a parent is told is what the record says, and no process is left.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};

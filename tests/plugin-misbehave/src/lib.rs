@@ -9,7 +9,7 @@
 //! | `silent` | never says that it has started |
 //! | `interrupted`, `client gone`, `deadline`, `timeout`, `idle`, `pieces` | says that it ended so, which it cannot know |
 //! | `no file` | answers with a file that is not there |
-//! | `deaf` | never ends, whoever asks it to |
+//! | `deaf` | never ends, even when asked to |
 //! | `block` | never ends, and blocks its thread |
 //! | `abort`, `exit`, `overflow` | ends the process |
 //!

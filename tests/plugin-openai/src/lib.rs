@@ -31,7 +31,7 @@ export_plugin!(plugin());
 
 fn runtime(setup: &Setup) -> Result<OpenAiRuntime, Error> {
     let options: OpenAiOptions = setup.config.parse()?;
-    // A plugin has the environment of its host, and nobody else who could hand it over.
+    // A plugin has the environment of its host, and gets no other.
     let environment: Vec<_> = std::env::vars_os().collect();
     let runtime = OpenAiRuntime::new("openai", options, &environment);
     runtime.check().map_err(|error| Error::invalid(format!("{error}; {}", error.hint())))?;

@@ -14,7 +14,7 @@ use offshoot_plugin_sdk::{
 use offshoot_test_support::Listener;
 use serde_json::json;
 
-/// The library that cargo has built for this test, in a folder that nobody else can write.
+/// The library that cargo has built for this test, in a folder that no other user can write.
 fn library() -> (tempfile::TempDir, PathBuf) {
     let test = std::env::current_exe().expect("a test has a file");
     let built = test.with_file_name("liboffshoot_plugin_openai.so");

@@ -9,7 +9,7 @@ use offshoot_runtime::Launch;
 pub use offshoot_test_support::{Listener, run};
 use uuid::Uuid;
 
-/// A plugin's library, loaded from a folder that nobody else can write.
+/// A plugin's library, loaded from a folder that no other user can write.
 ///
 /// # Panics
 /// Where it was not built, or is not accepted.

@@ -75,7 +75,8 @@ impl Disk {
     ///
     /// Where a file on it is open for writing.
     pub fn make_read_only(&self) {
-        mount_remount(self.path(), MountFlags::RDONLY, "").expect("nobody writes on it");
+        mount_remount(self.path(), MountFlags::RDONLY, "")
+            .expect("no file on it is open for writing");
     }
 }
 

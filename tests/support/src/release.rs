@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use crate::target::target_folder;
 
 /// Runs cargo in a folder as an author would, in release, but without optimisation: what is not its own is built once
-/// for all who ask. Answers with the folder in which the result lies, until somebody builds the same otherwise.
+/// for all who ask. Returns the folder of the result, which stays as it is until the same is built with other settings.
 ///
 /// # Panics
 ///

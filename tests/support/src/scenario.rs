@@ -1,4 +1,4 @@
-//! One scenario in which everything happens: every event, every status, and text that nobody should trust.
+//! One scenario in which everything happens: every event, every status, and text that is not to be trusted.
 //!
 //! ```text
 //!  main (a map over a file; its root runs nothing itself)

@@ -52,7 +52,7 @@ mod tests {
                 ["map", "--help"] => "Usage: offshoot map\n",
                 ["key", "--help"] => "Commands:\n  parse  Reads\n",
                 ["key", "parse", "--help"] => "Usage: offshoot key parse\n",
-                other => panic!("nobody should ask for {other:?}"),
+                other => panic!("unexpected: {other:?}"),
             }
             .to_owned())
         };

@@ -1,7 +1,8 @@
-//! Documentation comments open with the noun or verb that they are about.
+//! Comments and pages name their subject.
 //!
-//! A comment that opens with a pronoun or a question word makes its reader look for the subject, and one of a single word says
-//! nothing.
+//! A documentation comment that opens with a pronoun or a question word makes its reader look for the subject, and one of a
+//! single word says nothing. A word for an unnamed person makes a reader guess which program, user or run is meant: such words
+//! stand in no comment, no name of a function and no page.
 
 use super::Finding;
 use crate::workspace::Workspace;
@@ -9,35 +10,28 @@ use crate::workspace::Workspace;
 /// Crates whose comments are not clean yet. All others are checked.
 const NOT_CLEAN: &[&str] = &["plugin-abi", "plugin-host", "plugin-sdk"];
 
+/// Folders whose sentences are not clean yet, and the interface as it was published, which is not changed.
+const NOT_CLEAN_OF_PERSONS: &[&str] = &[
+    "crates/plugin-abi/",
+    "crates/plugin-host/",
+    "crates/plugin-sdk/",
+    "plugins/",
+    "tests/plugins/frozen-1.0/",
+];
+
+/// Words for a person without a name, in whatever combination. They are glued together, so that this file does not contain them.
+const PERSONS: &[&str] = &[
+    concat!("any", "body"),
+    concat!("every", "body"),
+    concat!("no", "body"),
+    concat!("some", "body"),
+    concat!("who", "ever"),
+];
+
 /// Words that name no subject.
 const OPENINGS: &[&str] = &[
-    "anybody",
-    "everybody",
-    "he",
-    "how",
-    "it",
-    "its",
-    "nobody",
-    "she",
-    "somebody",
-    "someone",
-    "that",
-    "their",
-    "them",
-    "these",
-    "they",
-    "this",
-    "those",
-    "what",
-    "whatever",
-    "when",
-    "where",
-    "whether",
-    "which",
-    "who",
-    "whoever",
-    "whom",
-    "whose",
+    "he", "how", "it", "its", "she", "someone", "that", "their", "them", "these", "they", "this",
+    "those", "what", "whatever", "when", "where", "whether", "which", "who", "whom", "whose",
     "why",
 ];
 
@@ -46,11 +40,36 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
         let folder = path.strip_prefix("crates/").and_then(|path| path.split('/').next());
         folder.is_some_and(|folder| !NOT_CLEAN.contains(&folder))
     };
-    workspace
+    let openings = workspace
         .rust()
         .filter(|(path, _)| is_clean(path))
-        .flat_map(|(path, text)| check_file(path, text))
-        .collect()
+        .flat_map(|(path, text)| check_file(path, text));
+    let named = |path: &str| !NOT_CLEAN_OF_PERSONS.iter().any(|folder| path.starts_with(folder));
+    let persons = workspace.files.iter().filter(|(path, _)| named(path));
+    openings.chain(persons.flat_map(|(path, text)| check_persons(path, text))).collect()
+}
+
+/// Finds words for a person without a name. Quoted text and code in it may hold them: an agent or a user may be called so.
+fn check_persons(path: &str, text: &str) -> Vec<Finding> {
+    let is_page = path.ends_with(".md");
+    if !is_page && !path.ends_with(".rs") {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let prose = match line.find("//") {
+            _ if is_page || line.contains("fn ") => line,
+            Some(at) => &line[at..],
+            None => continue,
+        };
+        let unquoted: String = prose.split(['`', '"']).step_by(2).collect();
+        let words = unquoted.to_lowercase();
+        for word in PERSONS.iter().filter(|word| words.contains(**word)) {
+            let message = format!("`{word}`: name the program, the user or the run");
+            findings.push(Finding::new(format!("{path}:{number}"), message));
+        }
+    }
+    findings
 }
 
 fn check_file(path: &str, text: &str) -> Vec<Finding> {
@@ -119,6 +138,26 @@ mod tests {
             &["crates/new/src/a.rs:3: a comment opens with `That`: begin with the noun or verb \
                that it is about"],
         );
+    }
+
+    #[test]
+    fn comments_names_and_pages_call_their_subjects_by_name() {
+        for word in super::PERSONS {
+            let line = format!("// Read by {word}.\nfn hurts_{word}() {{}}\nlet a = \"{word}\";\n");
+            let line = format!("{line}run(); // An agent `{word}`.\n");
+            let page = format!("Read by\n{word}, or by the agent `{word}`.\n");
+            let files = [
+                ("tests/support/src/a.rs", &*line),
+                ("crates/plugin-abi/src/a.rs", &line),
+                ("plugins/echo/README.md", &page),
+                ("docs/a.md", &page),
+                ("docs/a.txt", &page),
+            ];
+            let why = format!("`{word}`: name the program, the user or the run");
+            let places = ["docs/a.md:2", "tests/support/src/a.rs:1", "tests/support/src/a.rs:2"];
+            let expected = places.map(|place| format!("{place}: {why}"));
+            expect_findings(&super::check(&of_files(files)), &expected.each_ref().map(|it| &**it));
+        }
     }
 
     #[test]

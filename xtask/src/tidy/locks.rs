@@ -1,4 +1,4 @@
-//! Lock files name no machine: whoever installs from them asks the registry of their own choice.
+//! Lock files name no machine: an installation from them uses the registry that its user has chosen.
 
 use super::Finding;
 use crate::workspace::Workspace;

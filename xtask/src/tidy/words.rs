@@ -28,7 +28,7 @@ const BANS: &[Ban] = &[
     Ban {
         words: &[concat!("#[", "ignore")],
         files: Where::Rust,
-        why: "a test that nobody runs is not a test",
+        why: "a test that is never run is not a test",
     },
     Ban {
         words: &[concat!("#[", "allow("), concat!("#![", "allow(")],

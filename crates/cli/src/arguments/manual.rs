@@ -1,4 +1,4 @@
-//! `offshoot manual`: for whoever packages the command.
+//! `offshoot manual`: the pages for packages of the command.
 
 use std::path::PathBuf;
 

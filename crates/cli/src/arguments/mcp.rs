@@ -27,7 +27,7 @@ pub(crate) struct McpArguments {
     #[arg(long)]
     pub(crate) permission_tool: bool,
 
-    /// Print the tools and what they take, and serve nobody
+    /// Print the tools and their arguments, and exit
     #[arg(long)]
     pub(crate) list_tools: bool,
 

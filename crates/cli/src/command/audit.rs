@@ -172,8 +172,8 @@ fn print(audited: &Audited, root: RootId, cx: &Invocation) -> Result<(), Failure
     let unfinished = Some(findings.unfinished).filter(|&runs| runs > 0);
     let endings = endings.chain(unfinished.map(|runs| format!("{runs} without an end")));
     row("endings", endings.collect::<Vec<_>>().join(", "));
-    let Deliveries { results, repeated, to_nobody } = findings.deliveries;
-    row("deliveries", format!("{results}, {repeated} repeated, {to_nobody} not delivered"));
+    let Deliveries { results, repeated, undelivered } = findings.deliveries;
+    row("deliveries", format!("{results}, {repeated} repeated, {undelivered} not delivered"));
     for Busy { run, cpu_ms, wait_ms, .. } in &findings.busy_waiting {
         row("busy waiting", format!("{run} {}", busy(*cpu_ms, *wait_ms)));
     }

@@ -81,7 +81,7 @@ pub(super) async fn print(
         cx.output.note(format_args!("still running: {}", ids.join(" ")));
     }
     let all_well = ended.iter().all(|outcome| outcome.status.is_success());
-    // Where a merge stands, whoever did not complete was not needed for it.
+    // Where a merge has its answer, runs that did not complete were not needed for it.
     let well = if merges { exit == Exit::Done } else { all_well };
     Ok(if well && satisfied { Exit::Done } else { Exit::AgentFailed })
 }

@@ -73,7 +73,7 @@ pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
         shutdown_all(PLUGIN_GRACE).await;
         result
     });
-    // A merge of a plugin that does not come back from a result has one of our threads for ever, which nobody waits for.
+    // A plugin's merge that never returns holds one of our threads for ever: that thread is not waited for.
     threads.shutdown_timeout(PLUGIN_GRACE);
     result
 }

@@ -143,7 +143,7 @@ impl Spool {
         let folder = folder.spool_folder();
         let spool = || {
             let mut file = tempfile::tempfile_in(&folder)?;
-            // It gets a name before it is a value; the lock says that somebody will finish it.
+            // The file gets a name before it is a value; the lock says that a process is still writing it.
             flock(&file, FlockOperation::LockExclusive)?;
             io::copy(&mut io::stdin().lock(), &mut file)?;
             Ok(file)
@@ -174,7 +174,7 @@ impl Spool {
     }
 }
 
-/// The file behind standard input has a name that means nothing to anybody.
+/// Labels a piece of standard input: the name of the file behind it is one of ours, which no user knows.
 fn relabelled(label: &str, split: Split) -> Arc<str> {
     match label.rsplit_once(':') {
         Some((_, number)) if split != Split::Files => {

@@ -116,7 +116,7 @@ pub(crate) async fn run(
         let answered = async { tree.fan_out(order).await?.answer().await };
         let mut answer = match answered.await {
             Ok(answer) => answer,
-            // A tree that ends before its answer has a reason, which it tells to whoever asks.
+            // A tree that ends before its answer has a reason, and tells it when asked.
             Err(SpawnerError::Over) => {
                 return Err(tree.ended().await.err().unwrap_or(SpawnerError::Over));
             }

@@ -227,7 +227,7 @@ fn within_open_files(
     Ok((layers.clone(), load::finish(layers)?))
 }
 
-/// The configuration with a budget in dollars: where nobody set one, the runtime's own, which is then said.
+/// The configuration with a budget in dollars: where none is set, the runtime's own, which is then reported.
 fn capped(
     config: Config,
     layers: Loader,

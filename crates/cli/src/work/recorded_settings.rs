@@ -81,7 +81,7 @@ pub(crate) fn changes(
     Ok(changes)
 }
 
-/// The agents that both allow. Where nobody says it, that is the agent itself.
+/// The agents that both allow. Where the setting is absent, that is the agent itself.
 fn allowed(was: Option<&Value>, is: Option<&Value>, agent: &AgentId) -> Value {
     let ids = |value: Option<&Value>| match value.and_then(Value::as_array) {
         Some(ids) => ids.clone(),

@@ -1,4 +1,4 @@
-//! `offshoot audit`: real trees pass it, and what somebody changed afterwards does not.
+//! `offshoot audit`: real trees pass it, and a record that was changed afterwards does not.
 
 use rusqlite::Connection;
 use serde_json::Value;

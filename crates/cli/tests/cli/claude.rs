@@ -15,8 +15,10 @@ fn echo() -> Rule {
 }
 
 #[test]
-fn it_is_what_runs_where_nobody_says_otherwise() {
-    let Some(clients) = install("it_is_what_runs_where_nobody_says_otherwise") else { return };
+fn claude_code_is_the_runtime_where_no_other_is_named() {
+    let Some(clients) = install("claude_code_is_the_runtime_where_no_other_is_named") else {
+        return;
+    };
     let stage = Stage::new(clients, [echo()]);
     check("claude_run", &stage.run(&["run", "say hello"]));
     let report = stage.run(&["run", "--json", "--budget-usd", "1", "say hello"]).expect_code(0);

@@ -35,7 +35,7 @@ reads() { "$OFFSHOOT" -q "$@" --context plan=plan x -- sh -c '"$OFFSHOOT" contex
 "#;
 
 #[test]
-fn whoever_asks_for_a_child_says_what_becomes_of_it() {
+fn the_request_for_a_child_says_whether_it_is_deleted() {
     let place = Place::new();
     let script = r#"
 reads spawn --wait --label gone --cleanup delete
@@ -73,7 +73,7 @@ fn what_becomes_of_a_session_is_one_of_two_words() {
 }
 
 #[test]
-fn what_somebody_above_keeps_is_deleted_by_nobody_below() {
+fn what_a_session_above_keeps_is_not_deleted_by_one_below() {
     let place = Place::new();
     let script = r#"reads spawn --wait --label kept --cleanup delete
 "$OFFSHOOT" -q spawn --wait --label above --cleanup keep x -- sh -c '
@@ -113,7 +113,7 @@ until "$OFFSHOOT" tree | grep -c "not removed"; do :; done"#;
 }
 
 #[test]
-fn an_agent_sees_what_is_deleted_as_everybody_does() {
+fn an_agent_sees_deleted_children_as_the_operator_does() {
     let place = Place::new();
     let script = r#"
 "$OFFSHOOT" -q spawn --wait --label gone --cleanup delete x -- echo gone >/dev/null

@@ -17,7 +17,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// Nothing here takes a second; whoever takes a minute hangs.
+/// No command here takes a second; one that takes a minute hangs.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A folder of its own, with a home in it.
@@ -120,7 +120,7 @@ impl Place {
         let (tx, rx) = mpsc::channel();
         let output = thread::scope(|scope| {
             scope.spawn(move || {
-                // Whoever does not read its input closes the pipe, which is its own affair.
+                // A command that does not read its input closes the pipe, which is no error.
                 stdin.map(|mut stdin| stdin.write_all(input))
             });
             thread::spawn(move || tx.send(child.wait_with_output()));
@@ -199,7 +199,7 @@ impl Outcome {
 
 /// The parts that differ from run to run, as patterns and their names.
 const FILTERS: [(&str, &str); 10] = [
-    // How far it is when is nobody's promise.
+    // The progress at a given time is not promised.
     (r"(?m)^ *\d+ %  .*\n", ""),
     (r"\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b", "ID"),
     (r"\b[0-9a-f-]{4,36}…", "ID…"),

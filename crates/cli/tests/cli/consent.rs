@@ -29,12 +29,12 @@ fn typed(tasks: usize, more: &[&str], answer: &str) -> Typed {
     drop((command, other));
     let (mut said, mut answered) = (Vec::new(), false);
     let mut some = [0; 1024];
-    // A terminal that nobody holds any more is an error to read.
+    // To read a terminal whose other end is closed is an error.
     while let Ok(read @ 1..) = terminal.read(&mut some) {
         said.extend_from_slice(&some[..read]);
         if !answered && said.ends_with(b"[y/N] ") {
             answered = true;
-            terminal.write_all(answer.as_bytes()).expect("somebody reads it");
+            terminal.write_all(answer.as_bytes()).expect("the command reads it");
         }
     }
     let code = child.wait().expect("it is our child").code().expect("it ends by itself");

@@ -49,7 +49,7 @@ fn a_damaged_event_is_named_and_everything_else_is_shown() {
 
 /// A later version could have added such a word to a record: it is not guessed, as a plugin's word would be.
 #[test]
-fn a_word_that_is_not_known_stops_whoever_reads_the_record() {
+fn an_unknown_word_stops_the_reader_of_a_record() {
     for (known, unknown) in
         [(r#""kind":"completed""#, r#""kind":"dissolved""#), (r#"{"ended":"#, r#"{"dissolved":"#)]
     {

@@ -69,7 +69,7 @@ fn a_refusal_is_an_answer_with_a_code_of_its_own() {
 #[test]
 fn lineage_comes_from_us() {
     let place = Place::new();
-    // Whatever a child says of itself, the record knows better; and a ticket of nobody is worth nothing.
+    // Whatever a child says of itself, the record decides; and a ticket that belongs to no run is worth nothing.
     let outcome = tree(
         &place,
         &["--max-depth", "1"],
@@ -81,7 +81,7 @@ fn lineage_comes_from_us() {
     );
     assert_eq!(outcome.expect_code(0).stdout(), "3\n3\n3\n");
     let tree = place.run(&["tree", "--json"]).json();
-    assert_eq!(tree[0]["children"][0]["children"], Value::Array(Vec::new()), "nobody got deeper");
+    assert_eq!(tree[0]["children"][0]["children"], Value::Array(Vec::new()), "no run got deeper");
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn limits_hold_over_everything_below() {
 }
 
 #[test]
-fn a_child_that_fails_is_named_and_hurts_nobody() {
+fn a_child_that_fails_is_named_and_hurts_no_other_run() {
     let place = Place::new();
     let outcome = tree(
         &place,
@@ -182,7 +182,7 @@ fn a_model_finds_the_tools_of_its_session() {
 }
 
 #[test]
-fn outside_a_tree_there_is_nobody_to_ask() {
+fn outside_a_tree_there_is_no_supervisor_to_ask() {
     let place = Place::new();
     for command in [&["spawn", "x"][..], &["wait"], &["report", "x"], &["context", "info"]] {
         let outcome = place.run(command).expect_code(2);

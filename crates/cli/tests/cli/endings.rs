@@ -49,7 +49,7 @@ fn children_that_are_let_finish_outlive_their_parent() {
     }
     assert_eq!(answer, "early\ndone\n");
     for pipe in ["one", "two"] {
-        fs::write(place.path().join(pipe), "").expect("somebody reads");
+        fs::write(place.path().join(pipe), "").expect("the agent reads");
     }
     let outcome = place.finish(running, &command, &[]).expect_code(0);
     assert!(outcome.stderr.contains("more runs go on below it"), "{}", outcome.stderr);

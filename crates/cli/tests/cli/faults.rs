@@ -22,7 +22,7 @@ fn a_socket_that_is_removed_ends_no_wait() {
 }
 
 #[test]
-fn garbage_at_the_door_hurts_nobody() {
+fn garbage_at_the_door_hurts_no_run() {
     let place = Place::new();
     let outcome = place.tree(
         &[],
@@ -58,7 +58,7 @@ fn a_line_without_end_is_not_kept() {
 }
 
 #[test]
-fn a_thousand_connections_of_one_agent_shut_nobody_out() {
+fn a_thousand_connections_of_one_agent_shut_no_other_out() {
     let place = Place::new();
     let outcome = place.tree(
         &[],
@@ -126,7 +126,7 @@ fn the_socket_of_a_dead_supervisor_is_swept_away() {
     assert_eq!(place.finish(supervisor, &command, &[]).code, -9);
     let doors = place.path().join(".offshoot/doors");
     let left = || fs::read_dir(&doors).expect("it is there").count();
-    assert_eq!(left(), 1, "nobody was left to remove it");
+    assert_eq!(left(), 1, "no process was left to remove it");
     // The next one finds it, and is not taken for it.
     let script = format!("\"$OFFSHOOT\" spawn --wait y -- sh -c '{count}'");
     let next = place.run(&["-q", "run", "x", "--", "sh", "-c", &script]);

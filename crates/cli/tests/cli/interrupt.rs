@@ -159,7 +159,7 @@ fn what_a_killed_supervisor_left_is_shown_as_lost() {
         running.place.run(&[arguments, &["--data-dir", folder]].concat()).expect_code(0)
     };
     let before = look(&["tree", "--json"]).json();
-    assert_eq!(before[0]["status"], "running", "while somebody holds it: {before}");
+    assert_eq!(before[0]["status"], "running", "while a supervisor holds it: {before}");
     kill_process(running.group(), Signal::KILL).expect("it lives");
     let (place, outcome) = running.end();
     assert_eq!(outcome.code, -9);

@@ -149,7 +149,7 @@ fn the_data_folder_is_a_flag_or_a_variable() {
 
 /// The plan of a tree is text to those who look: they neither build nor understand it, however large it is and whatever is in it.
 #[test]
-fn a_plan_that_cannot_be_understood_is_in_nobodys_way() {
+fn a_plan_that_cannot_be_understood_hinders_no_reader() {
     let (place, id) = with_a_tree();
     let look = || {
         let tree = place.run(&["tree"]).expect_code(0).stdout().to_owned();

@@ -1,4 +1,4 @@
-//! `offshoot mcp` by a client that is nobody of ours: lines written by hand.
+//! `offshoot mcp` with a client that is no run of ours: lines written by hand.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};

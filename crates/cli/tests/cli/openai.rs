@@ -45,7 +45,7 @@ fn each_answer_contains_the_answers_below_it() {
         at("leaf", 1, Reply::text("fruit")),
     ];
     let (place, _api) = stage(rules, "");
-    // One slot for three levels: whoever waits lends its own.
+    // One slot for three levels: a run that waits lends its own.
     let arguments = ["--allow-recursive-spawn", "--max-concurrent", "1", "top"];
     assert_eq!(run(&place, &arguments).expect_code(0).stdout(), "top(middle(fruit))\n");
     let tree = place.run(&["tree", "--json"]).json();

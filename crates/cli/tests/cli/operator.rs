@@ -13,7 +13,7 @@ fn the_operator_raises_a_budget_and_pauses_a_tree() {
     let place = Place::new();
     let steps = place.path().join("steps");
     mknodat(CWD, &steps, FileType::Fifo, Mode::RWXU, 0).expect("there is room for a pipe");
-    // Open at both ends, so that nobody waits for the other to open it.
+    // Open at both ends, so that neither end waits for the other to open it.
     let mut steps = File::options().read(true).write(true).open(steps).expect("a pipe");
     place.file(
         "agent.sh",

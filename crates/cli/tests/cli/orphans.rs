@@ -58,7 +58,7 @@ fn what_was_left_by_a_supervisor_and_its_keeper_is_ended_by_the_next() {
     kill(keeper(child.id()));
     kill(child.id());
     child.wait().expect("it was ours");
-    assert!(watched.iter().all(|agent| !agent.is_gone()), "nobody is there to end them");
+    assert!(watched.iter().all(|agent| !agent.is_gone()), "no process is there to end them");
     let sockets = |place: &Path| {
         let doors = fs::read_dir(place.join(".offshoot/doors")).expect("a folder of sockets");
         doors.flatten().filter(|entry| entry.path().extension().is_some()).count()
@@ -86,7 +86,7 @@ fn what_was_left_by_a_supervisor_and_its_keeper_is_ended_by_the_next() {
     assert_eq!(trees[0]["status"], "lost", "{trees}");
     place.run(&["audit", trees[0]["runId"].as_str().expect("an id")]).expect_code(0);
 
-    // And nobody looks again.
+    // And they are not looked for again.
     let later = place.run(&["run", "z", "--", "cat"]).expect_code(0);
     assert!(!later.stderr.contains("earlier supervisor"), "{}", later.stderr);
 }

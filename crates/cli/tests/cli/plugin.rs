@@ -216,7 +216,7 @@ fn what_cannot_be_used_is_told_and_no_tree_dies_of_it() {
     table.row(&run("missing"));
     let machine = file("machine");
     let mut bytes = fs::read(&machine).expect("it is there");
-    // An s390x, which nobody who runs this has.
+    // An s390x, on which these tests do not run.
     bytes[18] = 22;
     fs::write(&machine, &bytes).expect("there is room");
     table.row(&run("machine").calling(std::env::consts::ARCH, "OURS"));
@@ -258,7 +258,7 @@ fn a_project_is_asked_for_trust() {
     run().expect_code(0);
     place.run(&["plugin", "trust", "raw", "-q", "--remove"]).expect_code(0);
     run().expect_code(5);
-    // Whoever trusts the whole project trusts its plugins.
+    // To trust the whole project is to trust its plugins.
     place.run(&["trust", "-q"]).expect_code(0);
     assert_eq!(run().expect_code(0).stdout(), "HELLO\n");
 }

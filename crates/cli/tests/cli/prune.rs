@@ -95,14 +95,14 @@ fn a_tree_that_runs_and_the_values_beside_it_are_not_touched() {
     assert_eq!((&pruned["busy"], &pruned["values"]), (&true.into(), &1.into()));
     assert_eq!(values(&place), 0);
 
-    fs::write(place.path().join("hold"), "").expect("somebody reads it");
+    fs::write(place.path().join("hold"), "").expect("the agent reads it");
     place.finish(child, &command, &[]).expect_code(0);
     let pruned = place.run(&["prune", "--older-than", "0s", "--json"]).expect_code(0).json();
     assert_eq!((&pruned["busy"], &pruned["values"]), (&false.into(), &0.into()));
 }
 
 #[test]
-fn what_was_over_long_ago_is_shown_to_whoever_asks_for_everything() {
+fn runs_that_ended_long_ago_are_shown_with_all() {
     let place = Place::new();
     let old = run(&place, "a");
     age(&place, 2);

@@ -47,7 +47,7 @@ fn shell(line: &str, place: &Place) -> Outcome {
 
 #[test]
 fn the_main_job_is_the_census_of_this_repository() {
-    // Nobody is told how long a build may take.
+    // The time of a build is not promised.
     offshoot_test_support::offshoot();
     let place = Place::new();
     let line = main_job();

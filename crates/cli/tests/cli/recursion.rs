@@ -39,7 +39,7 @@ fn each_answer_contains_the_answers_below_it() {
         at("leaf", 1, Reply::text("fruit")),
     ];
     let stage = Stage::new(clients, rules);
-    // One slot for three levels: whoever waits lends its own.
+    // One slot for three levels: a run that waits lends its own.
     let outcome = stage.run(&[RUN, &["--max-concurrent", "1", "top"]].concat()).expect_code(0);
     assert_eq!(outcome.stdout(), "top(middle(fruit))\n");
     assert_eq!(stage.agents(), 0);

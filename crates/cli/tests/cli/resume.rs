@@ -403,7 +403,7 @@ fn a_tree_without_a_plan_names_what_is_unfinished_in_it() {
 }
 
 #[test]
-fn output_that_a_killed_run_has_left_is_in_nobodys_way() {
+fn output_that_a_killed_run_has_left_is_in_no_runs_way() {
     let place = Place::new();
     place.file("in", "x\n");
     // Another tree in the same folder: while it is held, what was left in the folder is not swept.

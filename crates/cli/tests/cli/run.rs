@@ -62,7 +62,7 @@ fn a_deadline_of_the_tree_has_an_exit_code_of_its_own() {
 }
 
 #[test]
-fn an_agent_that_nobody_defined_has_the_defaults() {
+fn an_agent_without_a_definition_has_the_defaults() {
     let place = Place::new();
     let report = place.run(&["run", "--json", "--agent", "Nobody", "x", "--", "cat"]);
     assert_eq!(report.expect_code(0).json()["agent"], "nobody");
@@ -92,7 +92,7 @@ fn agents_see_no_more_of_the_environment_than_they_may() {
 }
 
 #[test]
-fn nobody_outlives_its_run() {
+fn no_process_outlives_its_run() {
     let place = Place::new();
     for start in ["sleep 1000", "setsid sleep 1000"] {
         let script = format!("{start} > /dev/null 2>&1 < /dev/null & echo $!");

@@ -55,7 +55,7 @@ fn a_tree_that_an_agent_opens_by_hand_is_a_child_of_it() {
     assert_eq!(outcome.expect_code(0).stdout(), "1\ndepth 1\n3\n3\n2\n3\n11\n0\n2\n");
     let expected = [("one", 1), ("two", 1), ("", 1), ("", 1)];
     assert_eq!(runs(&place), expected.map(|(label, depth)| (label.to_owned(), depth)));
-    assert!(!place.path().join("elsewhere").exists(), "nobody has opened a tree there");
+    assert!(!place.path().join("elsewhere").exists(), "no tree was opened there");
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn rights_that_the_caller_lacks_are_not_granted() {
 }
 
 #[test]
-fn a_process_that_forks_away_is_nobody_or_itself() {
+fn a_process_that_forks_away_is_no_run_or_itself() {
     let place = Place::new();
     // Its parent holds a pipe open until the moment at which it is gone.
     place.file(
@@ -284,7 +284,7 @@ fn a_process_that_forks_away_is_nobody_or_itself() {
 }
 
 #[test]
-fn agents_see_no_variable_that_nobody_gave_them() {
+fn agents_see_no_variable_that_they_were_not_given() {
     let place = Place::new();
     place.file("c.toml", "[runtimes.exec]\nenv = [\"WANTED_*\"]\n");
     let mut command = place.command(&[
@@ -379,7 +379,7 @@ fn what_is_recorded_about_a_model_holds_no_secret() {
 fn a_ticket_is_seen_nowhere() {
     let place = Place::new();
     // Each agent writes its ticket into a folder that is no part of the record, and everything that /proc shows of
-    // anybody's command line into another.
+    // processes is searched for it.
     fs::create_dir(place.path().join("tickets")).expect("the folder is new");
     fs::create_dir(place.path().join("seen")).expect("the folder is new");
     place.file(

@@ -132,7 +132,7 @@ fn five_orchestrators_of_five_share_four_slots() {
 }
 
 #[test]
-fn a_wait_that_times_out_goes_on_in_debt_and_nobody_starts_until_it_is_paid() {
+fn a_wait_that_times_out_goes_on_in_debt_and_no_run_starts_until_it_is_paid() {
     let place = Place::new();
     let outcome = place.tree(
         &["--max-concurrent", "1"],

@@ -51,7 +51,7 @@ impl Stage {
             has(home.as_bytes()) && has(b"OFFSHOOT_RUN_ID=")
         };
         let processes = fs::read_dir("/proc").expect("the system tells of its processes");
-        // One that is gone by now, or is somebody else's, has nothing to read.
+        // A process that is gone by now, or that belongs to another user, has nothing to read.
         let environ = |entry: fs::DirEntry| fs::read(entry.path().join("environ")).ok();
         processes
             .flatten()

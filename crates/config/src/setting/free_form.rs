@@ -9,7 +9,7 @@ use super::Setting;
 use crate::node::Node;
 use crate::reader::Reader;
 
-/// A table whose keys belong to whoever receives it.
+/// A table whose keys are known to its receiver alone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FreeForm(Map<String, Value>);
 

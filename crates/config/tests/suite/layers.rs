@@ -72,7 +72,7 @@ fn an_agent_has_its_own_values_and_else_those_of_the_defaults() {
     assert_eq!(config.settings(&id("scout")).max_spawns.map(|set| set.value.get()), Some(9));
     assert!(config.is_defined(&id("scout")) && config.is_defined(&id("main")));
     assert!(!config.is_defined(&id("nobody")));
-    assert_eq!(config.settings(&id("main")).allow_recursive_spawn, None, "None: nobody set it");
+    assert_eq!(config.settings(&id("main")).allow_recursive_spawn, None, "None: unset");
 }
 
 #[test]

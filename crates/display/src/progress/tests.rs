@@ -27,8 +27,8 @@ fn the_bar_shows_the_tally_and_failures_stay_above_it() {
         ),
         "{screen}"
     );
-    progress.note("a note of somebody else");
-    assert!(term.contents().contains("\na note of somebody else\n"), "{}", term.contents());
+    progress.note("a note of another writer");
+    assert!(term.contents().contains("\na note of another writer\n"), "{}", term.contents());
     let tally = progress.finish();
     assert_eq!(term.contents().lines().count() as u64, tally.failed() + 1, "the bar is gone");
 }

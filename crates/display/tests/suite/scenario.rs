@@ -14,7 +14,7 @@ struct Shared(Arc<Mutex<Vec<u8>>>);
 
 impl io::Write for Shared {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("nobody panics holding it").write(bytes)
+        self.0.lock().expect("no holder panics").write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -24,7 +24,7 @@ impl io::Write for Shared {
 
 impl Shared {
     fn text(&self) -> String {
-        let bytes = self.0.lock().expect("nobody panics holding it").clone();
+        let bytes = self.0.lock().expect("no holder panics").clone();
         String::from_utf8(bytes).expect("text")
     }
 }

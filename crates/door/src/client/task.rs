@@ -108,7 +108,7 @@ impl ConnectionTask {
     fn hear(&mut self, text: &[u8]) -> Option<Last> {
         match Incoming::parse(text) {
             Ok(Incoming::Answer { id: Some(id), result }) => {
-                // Nobody waits for what was cancelled.
+                // The answer to a cancelled request has no receiver.
                 let call = id.as_number().and_then(|number| self.calls.remove(&number));
                 if let Some(call) = call {
                     let _ =
@@ -135,7 +135,7 @@ impl ConnectionTask {
 
     fn end(self, last: &Last) {
         for call in self.calls.into_values() {
-            // Whoever does not wait any more does not want to know.
+            // An error says that the caller has stopped waiting.
             let _ = call.answer.send(Err(last.error()));
         }
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::RunName;
 
-/// `report`: a note to the caller's parent and to whoever watches.
+/// `report`: a note to the caller's parent and to those who watch the tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {

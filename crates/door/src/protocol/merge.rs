@@ -31,7 +31,7 @@ pub struct Merge {
     pub results: Vec<KeyedResult>,
 }
 
-/// A value with the name of whoever it came from.
+/// A value with the name of its source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KeyedResult {

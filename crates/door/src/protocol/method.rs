@@ -85,7 +85,7 @@ macro_rules! methods {
             pub(crate) fn parse(method: &str, result: &RawValue) -> serde_json::Result<Self> {
                 match method {
                     $( $name => serde_json::from_str(result.get()).map(Self::$Response), )*
-                    other => unreachable!("`{other}` is asked by nobody"),
+                    other => unreachable!("`{other}` is in no row of the table"),
                 }
             }
 

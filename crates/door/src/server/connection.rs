@@ -136,7 +136,7 @@ impl Connection {
                     open.abort();
                 }
             }
-            // Those of a later version; and nobody here has asked anything.
+            // Notifications of a later version, and answers, although this side asks nothing.
             Ok(Incoming::Notification { .. } | Incoming::Answer { .. }) => {}
             Err(malformed) => {
                 self.outbox.push(line(&Answer::error(None, malformed.into())));

@@ -131,7 +131,7 @@ async fn identify(
                     _ => facts,
                 }
             }
-            _ => PeerFacts::of_nobody(same_user),
+            _ => PeerFacts::unknown(same_user),
         };
         let may_change = match ticket {
             TicketFact::Worthless => false,

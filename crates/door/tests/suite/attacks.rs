@@ -23,7 +23,7 @@ print(s.makefile().readline(), flush=True)
 "#;
 
 #[test]
-fn a_number_that_went_to_another_process_means_nobody() {
+fn a_number_that_went_to_another_process_names_no_run() {
     let whole_test = "attacks::in_a_pid_namespace";
     let own = std::env::current_exe().expect("a test knows its own file");
     let mut command = child("unshare");
@@ -36,7 +36,7 @@ fn a_number_that_went_to_another_process_means_nobody() {
     let complaint = String::from_utf8_lossy(&output.stderr);
     if !said.contains("running 1 test") {
         return offshoot_test_support::lacking(
-            "a_number_that_went_to_another_process_means_nobody",
+            "a_number_that_went_to_another_process_names_no_run",
             &complaint,
         );
     }

@@ -204,7 +204,7 @@ async fn a_process_may_call_before_it_is_said_to_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_is_never_said_to_run_is_nobody_in_the_end() {
+async fn a_run_that_is_never_said_to_run_is_refused_in_the_end() {
     let house = House::new();
     let ticket = offshoot_door::Ticket::mint().unwrap();
     house.tickets.admit(run(1), ticket.clone());
@@ -248,7 +248,7 @@ async fn bounds_are_told_before_anything_breaks() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_said_with_the_place() {
+async fn a_missing_server_is_reported_with_its_path() {
     let house = House::new();
     let nowhere = house.folder.path().join("nowhere.sock");
     let error = Client::connect(&nowhere, &house.registry, None).await.unwrap_err();
@@ -257,7 +257,7 @@ async fn nobody_there_is_said_with_the_place() {
     let deep = nowhere.join("x".repeat(200));
     let error = Client::connect(&deep, &house.registry, None).await.unwrap_err();
     assert!(matches!(error, ClientError::NoSupervisor { .. }), "{error}");
-    // Somebody who accepts and says nothing that is understood.
+    // A server that accepts and says nothing that is understood.
     let listener = tokio::net::UnixListener::bind(&nowhere).unwrap();
     let connect = Client::connect(&nowhere, &house.registry, None);
     let liar = async {

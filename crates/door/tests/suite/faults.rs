@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use super::{FAR, Heard, House, RawClient};
 
 #[tokio::test]
-async fn garbage_is_answered_and_hurts_nobody() {
+async fn garbage_is_answered_and_hurts_no_other_client() {
     let house = House::new();
     let good = house.client().await;
     // Before the greeting it ends the connection.
@@ -159,7 +159,7 @@ async fn the_last_words_of_a_supervisor_are_heard_also_while_one_speaks() {
 
 /// A supervisor that greets, reads a little, and ends with an error.
 async fn listen_to_little(listener: &tokio::net::UnixListener) {
-    let (stream, _) = listener.accept().await.expect("somebody comes");
+    let (stream, _) = listener.accept().await.expect("the client connects");
     let mut stream = BufReader::new(stream);
     stream.read_line(&mut String::new()).await.expect("a greeting");
     let welcome = r#"{"jsonrpc":"2.0","id":0,"result":{"protocol":1,"caller":"operator","maxMessageBytes":1000000}}"#;
@@ -182,7 +182,7 @@ async fn a_thousand_connections_are_bounded_and_told() {
     let path = house.path();
     let mut first = RawClient::greeted(&path).await;
     let clients = (1..1000).map(|_| house.connect(None));
-    let clients = tokio::time::timeout(FAR, join_all(clients)).await.expect("nobody hangs");
+    let clients = tokio::time::timeout(FAR, join_all(clients)).await.expect("no client hangs");
     let (mut inside, mut outside) = (Vec::new(), 0);
     for client in clients {
         match client {

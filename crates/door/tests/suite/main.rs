@@ -200,7 +200,7 @@ impl House {
         let folder = tempfile::tempdir().expect("a folder");
         let registry = Registry::in_folders([folder.path().join("user")]);
         let socket = DoorSocket::bind(&folder.path().join("doors"), "a.sock", &registry)
-            .expect("nobody else is there");
+            .expect("no other client is there");
         let (sender, heard) = mpsc::unbounded_channel();
         let tickets = SharedTickets::new();
         let (gate, opens) = watch::channel(false);
@@ -236,7 +236,7 @@ impl House {
 
 impl RawClient {
     async fn connect(path: &Path) -> Self {
-        let stream = UnixStream::connect(path).await.expect("somebody listens");
+        let stream = UnixStream::connect(path).await.expect("the server listens");
         Self { stream: BufReader::new(stream) }
     }
 

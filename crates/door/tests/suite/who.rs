@@ -60,7 +60,7 @@ async fn a_child_is_its_run_whatever_it_says() {
     // Started by the supervisor, and no run: its helpers have nothing to ask.
     let found = knock(&house, DIRECTLY, None, false).await;
     assert_eq!(found["caller"], unknown);
-    // The supervisor's own process is nobody's child.
+    // The supervisor's own process is no run.
     assert_eq!(house.client().await.welcome().run_id, None);
 
     drop(sibling.stdin.take());
@@ -102,7 +102,7 @@ async fn a_client_inside_is_the_run_that_lives_here_while_that_lives() {
     inside.call(Report { text: "from inside".into() }).await.unwrap();
     let heard = Heard::Report(CallerKind::Run(run(1)), "from inside".into());
     assert_eq!(house.heard().await, heard);
-    // By the socket the same process is nobody's run.
+    // By the socket the same process is no run.
     assert_eq!(house.client().await.welcome().run_id, None);
     house.tickets.ended(run(1));
     let error = inside.call(Report { text: "afterwards".into() }).await.unwrap_err();
@@ -142,7 +142,7 @@ async fn knock(
         said
     });
     let said = said.await.expect("reading does not panic");
-    // Reaped last, so that its number means it and its group as long as anybody may call.
+    // Reaped last: its number names it and its group as long as it can be asked for.
     child.wait().expect("it is ours");
     let words = said.lines().filter_map(|line| line.split_once('='));
     words.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()

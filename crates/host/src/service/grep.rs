@@ -134,8 +134,8 @@ struct Text {
 }
 
 impl Text {
-    /// Adds a line, unless it does not fit any more. Up to the first in which it was found everything does: whoever
-    /// reads on must get on.
+    /// Adds a line, unless it does not fit any more. All lines up to the first hit fit: a reader that goes on from here must
+    /// get further.
     fn add(&mut self, line: &Line, mark: char) -> bool {
         let shown = &line.bytes[..line.bytes.len().min(SHOWN)];
         let cut = if shown.len() < line.bytes.len() { " …" } else { "" };

@@ -128,7 +128,7 @@ impl TreeService {
         let mut events = self.agents.live_events();
         let mut over = false;
         let mut spared = false;
-        // What has ended before anybody looked stands on record.
+        // Runs that had ended before this wait looked are read from the record.
         let mut look: Vec<RunId> = watched.open.iter().copied().collect();
         let mut answer = pin!(self.agents.wait(caller, wait));
         loop {
@@ -176,7 +176,7 @@ impl TreeService {
 }
 
 impl Watched<'_> {
-    /// Tells how it goes, where anybody wants to hear it.
+    /// Reports progress, where the caller has asked for it.
     fn tell(&self, text: Option<&str>) {
         let Some(progress) = self.progress else { return };
         progress.tell(Progress {

@@ -221,7 +221,7 @@ impl House {
         let folder = tempfile::tempdir().expect("a folder");
         let registry = Registry::in_folders([folder.path().join("user")]);
         let socket = DoorSocket::bind(&folder.path().join("doors"), "a.sock", &registry)
-            .expect("nobody else is there");
+            .expect("no other connection is open");
         let (sender, heard) = mpsc::unbounded_channel();
         let service = Fake { may_spawn, heard: sender };
         let door = Server::start(

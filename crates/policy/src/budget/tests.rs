@@ -130,7 +130,7 @@ fn what_is_added_comes_from_outside_and_lets_marks_be_told_again() {
     assert_eq!(marks(&mut ledger, 320), [Mark::Near]);
     ledger.raise(run(1), grant(600));
     assert_eq!(ledger.left(run(1)).tokens, Some(680));
-    assert_eq!(ledger.left(run(0)).tokens, Some(600), "nobody has less for it");
+    assert_eq!(ledger.left(run(0)).tokens, Some(600), "no other run has less for it");
     assert_eq!(ledger.balance(run(0), Unit::Tokens).and_then(|it| it.granted), Some(1600));
     assert_eq!(marks(&mut ledger, 799), [], "four fifths of 1000 are 800");
     assert_eq!(marks(&mut ledger, 800), [Mark::Near]);
@@ -200,7 +200,7 @@ fn no_budget_is_no_account() {
 
 #[test]
 #[should_panic(expected = "its parent cannot pay")]
-fn a_grant_that_nobody_checked_is_a_defect() {
+fn an_unchecked_grant_is_a_defect() {
     family(100, &[60, 60]);
 }
 

@@ -1,4 +1,4 @@
-//! Chains of different agents: everybody above is asked, the strictest answer holds.
+//! Chains of different agents: each agent above is asked, the strictest answer holds.
 
 use offshoot_config::{CostKind, OnInterrupt};
 use offshoot_model::{Origin, RefusalCode, SpawnRequest};
@@ -6,7 +6,7 @@ use offshoot_policy::{NEVER_FOR_SUB_AGENTS, RuntimeFacts, Terms};
 
 use crate::tree::{Tree, agent, ask, loader, paid, rights, tokens};
 
-/// Agents with the lines of their `subagents` tables; everybody may spawn everybody.
+/// Agents with the lines of their `subagents` tables; each may spawn each.
 fn tree(agents: &[(&str, &str)]) -> Tree {
     let mut text =
         "[agents.defaults.subagents]\nallowAgents = [\"*\"]\nallowRecursiveSpawn = true\n"
@@ -59,7 +59,7 @@ fn who_may_spawn_is_told_whom() {
 }
 
 #[test]
-fn an_agents_own_tools_bind_it_and_everybody_below() {
+fn an_agents_own_tools_bind_it_and_all_below() {
     let text = "[agents.defaults.subagents]\nallowAgents = [\"*\"]\nallowRecursiveSpawn = true\n\
                 [[agents.list]]\nid = \"a\"\ntools = { allow = [\"read\", \"search\"] }\ncanDelegate = true\n\
                 [[agents.list]]\nid = \"b\"\n";
@@ -73,7 +73,7 @@ fn an_agents_own_tools_bind_it_and_everybody_below() {
 }
 
 #[test]
-fn the_strictest_explicit_limit_holds_whoever_set_it() {
+fn the_strictest_explicit_limit_of_a_chain_holds() {
     // What main and a say; the terms under which b, below a, spawns.
     let check = |main: &str, a: &str, read: &dyn Fn(&Terms) -> u64, expected: u64| {
         let mut tree = tree(&[("main", main), ("a", a), ("b", "")]);

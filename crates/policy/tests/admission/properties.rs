@@ -56,7 +56,7 @@ fn is_wider(difference: &Difference) -> bool {
     }
 }
 
-/// Lines of a `subagents` table, most of them absent: where everybody forbids something, nothing is ever admitted.
+/// Lines of a `subagents` table, most of them absent: if each agent forbade something, nothing would ever be admitted.
 fn settings() -> impl Strategy<Value = String> {
     let tools = prop::option::weighted(
         0.2,

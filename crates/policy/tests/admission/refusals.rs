@@ -63,7 +63,7 @@ fn session(answers: &mut Answers) {
     let b = tree.chain(&["b"]);
     tree.sessions[b].out_of_time = true;
     answers.refused("a session below which the time is over", &tree, b, &ask("b"));
-    answers.refused_below("recursion by nobody's word", Tree::new(""), &["main"], "main");
+    answers.refused_below("recursion that no setting allows", Tree::new(""), &["main"], "main");
     let tree = with_b("[agents.list.subagents]\nallowRecursiveSpawn = false\n");
     answers.refused_below("recursion against an agent's word", tree, &["b"], "a");
     answers.refused_below("the deepest level", open_with(""), &["main", "main", "main"], "main");
@@ -74,7 +74,7 @@ fn session(answers: &mut Answers) {
 
 fn target(answers: &mut Answers) {
     answers.refused("an agent that is not defined", &open_with(""), 0, &ask("nobody"));
-    answers.refused("an agent by nobody's word", &Tree::new(AGENTS), 0, &ask("a"));
+    answers.refused("an agent that no setting allows", &Tree::new(AGENTS), 0, &ask("a"));
     let main = "[[agents.list]]\nid = \"main\"\nsubagents = { allowAgents = [\"b\"] }\n";
     let tree = Tree::new(&format!("{AGENTS}{main}"));
     answers.refused("an agent that is not on the list", &tree, 0, &ask("a"));
@@ -128,7 +128,7 @@ fn budget(answers: &mut Answers) {
     }
     let mut tree = open_with("budget = { usd = 5 }\n");
     tree.runtime = paid(CostKind::Unknown);
-    answers.refused("a cost that nobody can bound", &tree, 0, &ask("a"));
+    answers.refused("a cost without a bound", &tree, 0, &ask("a"));
 }
 
 fn moment(answers: &mut Answers) {

@@ -52,7 +52,8 @@ fn an_agent_that_is_not_defined_may_spawn_itself() {
     let tree = tree.expect("it has the terms of the defaults");
     assert!(tree.ask(0, &ask("made-up"), Origin::Agent).is_ok());
     let itself = SpawnRequest { agent: None, ..ask("made-up") };
-    let admission = tree.ask(0, &itself, Origin::Agent).expect("nobody named is itself");
+    let admission =
+        tree.ask(0, &itself, Origin::Agent).expect("without a name it is the caller's own agent");
     assert_eq!(admission.agent.as_str(), "made-up");
 }
 

@@ -92,7 +92,7 @@ impl Ledger {
         self.file.write_all_at(&BLANK, offset(place))
     }
 
-    /// The supervisor ends in order: nothing is left, nor is anybody to be looked for.
+    /// Empties the list: the supervisor ends in order, with no process left that would have to be found.
     pub(super) fn discard(&self) -> io::Result<()> {
         self.file.set_len(0)
     }

@@ -127,7 +127,7 @@ impl Link {
         sys::kill(&self.descriptor);
     }
 
-    /// The keeper's number, which is no child of anybody's run.
+    /// The keeper's number; the keeper belongs to no run.
     pub(crate) fn pid(&self) -> u32 {
         self.process.get()
     }

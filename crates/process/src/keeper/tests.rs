@@ -54,10 +54,10 @@ async fn a_keeper_is_not_woken_by_what_starts_and_ends() {
     let mut link = Link::start(&command, TOKEN, None, [].into_iter()).expect("a keeper comes up");
     let before = times_it_slept(link.pid());
     // No process has such a number: it is over what the kernel gives.
-    let nobody = Identity { pid: (1 << 22) + 1, start_time: 1 };
+    let absent = Identity { pid: (1 << 22) + 1, start_time: 1 };
     for _ in 0..1000 {
-        link.add(nobody).expect("it lives");
-        link.remove(nobody).expect("it lives");
+        link.add(absent).expect("the keeper lives");
+        link.remove(absent).expect("the keeper lives");
     }
     // Once it may have gone to sleep meanwhile.
     let slept = times_it_slept(link.pid()) - before;
@@ -71,7 +71,7 @@ fn times_it_slept(pid: u32) -> u64 {
 }
 
 #[tokio::test]
-async fn whoever_carries_the_token_is_killed() {
+async fn a_process_that_carries_the_token_is_killed() {
     let processes = Processes::start(Options::default()).expect("processes can be held");
     let (carrier, other) = (hanging(&processes), hanging(&processes));
     let [carrier, other] = [carrier.identity(), other.identity()].map(|child| child.pid);

@@ -6,7 +6,7 @@ use offshoot_process::{Exit, Identity, NeverStop, Wanted, end_leftovers, leftove
 
 use crate::{FAR, processes, shell, within};
 
-const NOBODY: [u32; 0] = [];
+const NONE: [u32; 0] = [];
 const VARIABLE: &str = "OFFSHOOT_TEST_RUN";
 
 fn wanted(leaders: &[Identity], value: Option<&str>) -> Wanted {
@@ -36,14 +36,14 @@ async fn a_process_is_known_by_number_and_start_or_by_its_environment() {
     both.sort_unstable();
     assert_eq!(found(&wanted(&[], Some("a run of theirs"))), both);
     assert_eq!(found(&wanted(&[id], None)), both);
-    assert_eq!(found(&wanted(&[], None)), NOBODY);
-    assert_eq!(found(&wanted(&[], Some("a run"))), NOBODY, "a part of a value is another value");
+    assert_eq!(found(&wanted(&[], None)), NONE);
+    assert_eq!(found(&wanted(&[], Some("a run"))), NONE, "a part of a value is another value");
     // A number that was given away since.
     let reused = Identity { start_time: other.start_time + 1, ..other };
-    assert_eq!(found(&wanted(&[reused], None)), NOBODY);
+    assert_eq!(found(&wanted(&[reused], None)), NONE);
     // Nor those who look, whatever they carry.
     let ours = Identity { pid: std::process::id(), start_time: 0 };
-    assert_eq!(found(&wanted(&[ours], None)), NOBODY);
+    assert_eq!(found(&wanted(&[ours], None)), NONE);
 
     let wanted = wanted(&[id], Some("a run of theirs"));
     let left = leftovers(&wanted).expect("/proc can be read");

@@ -61,7 +61,7 @@ fn a_supervisor_inside_goes_with_the_one_outside() {
 }
 
 #[test]
-fn the_keeper_holds_nothing_and_nobody_reaches_it() {
+fn the_keeper_holds_nothing_and_no_run_reaches_it() {
     let mut supervisor = Supervisor::start(&["--keeper", "pid", "hang"]);
     let keeper = supervisor.number("keeper ");
     let child = Watched::new(supervisor.number("child "));

@@ -100,7 +100,7 @@ fn end_stranger(pid: u32) {
 }
 
 #[tokio::test]
-async fn a_flood_nobody_can_end_does_not_hold_us() {
+async fn a_flood_that_cannot_be_ended_does_not_hold_us() {
     // Its session is its own and its output is ours; it prints for ever.
     let (program, mut lines) =
         announced(super::shell("setsid sh -c 'echo $$; exec yes' & read -r _ < \"$FIFO\""));

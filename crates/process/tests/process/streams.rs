@@ -108,7 +108,7 @@ async fn a_full_disk_is_an_honest_outcome() {
 async fn a_file_that_cannot_be_made_leaves_what_is_in_memory() {
     let folder = tempfile::tempdir().expect("a folder for the test");
     let (missing, taken) = (folder.path().join("none/output"), folder.path().join("taken"));
-    fs::write(&taken, "somebody else's").expect("a file");
+    fs::write(&taken, "another's").expect("a file");
     for (file, kind) in [(missing, ErrorKind::NotFound), (taken.clone(), ErrorKind::AlreadyExists)]
     {
         let mut program = agent(&["print", "abcdefgh"]);
@@ -118,11 +118,11 @@ async fn a_file_that_cannot_be_made_leaves_what_is_in_memory() {
         assert_eq!(output.error.expect("the file cannot be made").kind(), kind);
         assert!(output.truncated);
     }
-    assert_eq!(fs::read_to_string(taken).expect("it is there"), "somebody else's");
+    assert_eq!(fs::read_to_string(taken).expect("it is there"), "another's");
 }
 
 #[test]
-fn a_file_nobody_waits_for_is_removed() {
+fn a_file_without_a_reader_is_removed() {
     let folder = tempfile::tempdir().expect("a folder for the test");
     let file = folder.path().join("output");
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -225,7 +225,7 @@ async fn a_pipe_stays_open_until_it_is_dropped() {
 }
 
 #[tokio::test]
-async fn a_pipe_nobody_took_is_closed() {
+async fn a_pipe_that_was_not_taken_is_closed() {
     let mut program = agent(&["echo"]);
     program.stdin = Stdin::Pipe;
     assert_eq!(run(program).await.exit, Exit::Code(0));
@@ -241,7 +241,7 @@ async fn both_streams_flow_at_once() {
 }
 
 #[tokio::test]
-async fn nothing_is_read_where_nobody_looks() {
+async fn nothing_is_read_where_output_is_not_wanted() {
     let mut program = agent(&["flood", "3000000", "flood-stderr", "3000000"]);
     (program.stdout, program.stderr) = (Capture::nothing(), Capture::nothing());
     let finished = run(program).await;

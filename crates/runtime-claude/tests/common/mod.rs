@@ -41,7 +41,7 @@ impl Place {
         }
     }
 
-    /// Runs to the end, with nobody who stops it.
+    /// Runs to the end, without a request to stop.
     pub(crate) async fn run(&self, launch: Launch) -> (Finished, Vec<RunEvent>) {
         self.run_until(launch, StopHandle::new().1).await
     }
@@ -55,7 +55,7 @@ impl Place {
         self.listen(launch, stop, |_| {}).await
     }
 
-    /// Runs to the end; at each event somebody looks.
+    /// Runs to the end, and shows each event to a function.
     pub(crate) async fn listen(
         &self,
         launch: Launch,

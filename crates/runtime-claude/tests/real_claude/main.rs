@@ -328,14 +328,14 @@ async fn what_a_turn_has_cost_is_told_while_it_lasts() {
     let last = Arc::clone(&told);
     let listen = move |event: &RunEvent| {
         if let RunEvent::Used { cost, .. } = event {
-            *last.lock().expect("nobody panics") = cost.known_usd.as_micros();
+            *last.lock().expect("no holder panics") = cost.known_usd.as_micros();
         }
     };
     let ask = async {
         let opened = tokio::task::spawn_blocking(move || std::fs::File::create(pipe)).await;
         let mut pipe = opened.expect("opening does not panic").expect("the tool reads");
         probe.ask().await;
-        let cost = *told.lock().expect("nobody panics");
+        let cost = *told.lock().expect("no holder panics");
         std::io::Write::write_all(&mut pipe, b"on").expect("the tool reads");
         cost
     };
@@ -414,7 +414,7 @@ async fn our_own_tools_are_attached_and_the_ticket_stays_in_its_file() {
             assert_eq!(mode & 0o777, 0o600);
             let argv = std::fs::read(format!("/proc/{}/cmdline", process.pid)).expect("it runs");
             assert!(!String::from_utf8_lossy(&argv).contains("t-123"));
-            // It may start no program, so nobody but the server gets it.
+            // It may start no program, so only the server gets it.
             let env = std::fs::read(format!("/proc/{}/environ", process.pid)).expect("it runs");
             assert!(!String::from_utf8_lossy(&env).contains("t-123"));
         }

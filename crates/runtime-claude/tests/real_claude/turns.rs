@@ -270,7 +270,7 @@ async fn an_interrupted_run_goes_on_where_it_was() {
     let launch = stage.place.launch("count");
     let (killed, handle) = run(launch.clone(), &Engine::default());
     let kill = async {
-        // Somebody who looks, then its two questions.
+        // A request that looks, then the two questions of the run.
         while stage.api.conversations().len() < 2 {
             stage.api.arrived(stage.api.requests().len() + 1).await;
         }
@@ -315,5 +315,9 @@ async fn a_turn_that_fails_is_the_last() {
     let (run, _letters, _handle) = start(&stage, &engine, "x");
     let finished = run.await;
     assert_eq!(finished.reason.code(), "runtime_error", "{finished:?}");
-    assert_eq!(engine.answers(), [("one".to_owned(), 0)], "nobody is asked after a failure");
+    assert_eq!(
+        engine.answers(),
+        [("one".to_owned(), 0)],
+        "the engine is not asked after a failure"
+    );
 }

@@ -33,7 +33,7 @@ async fn an_answer_in_pieces_is_whole() {
         ),
         (Some(20), Some(3))
     );
-    assert_eq!(finished.cost, Some(Cost::unknown()), "nobody said what it costs");
+    assert_eq!(finished.cost, Some(Cost::unknown()), "the endpoint did not say what it costs");
     assert_eq!(events[0], RunEvent::Started(None));
     assert_eq!(progress(&events), ["Grüße — 👋 an", "alle 日本語"]);
     let (usage, cost) = finished.usage.zip(finished.cost).expect("it is told");

@@ -47,7 +47,7 @@ impl Place {
         Self { api, runtime: OpenAiRuntime::new("openai", options, &environment) }
     }
 
-    /// Runs to the end, with nobody who stops it and no room for children.
+    /// Runs to the end, without a request to stop and without children.
     pub(crate) async fn run(&self, task: &str) -> (Finished, Vec<RunEvent>) {
         self.run_with(launch(task), Listener::default()).await
     }

@@ -115,7 +115,7 @@ async fn a_stream_that_is_cut_is_asked_for_again() {
     let (finished, _) = place.run("go").await;
     assert_eq!(text(&finished), "whole", "nothing of the half is left");
     let usage = finished.usage.expect("it is told");
-    assert_eq!(usage.total(), TokenCount::AtLeast(15), "nobody knows what the half used");
+    assert_eq!(usage.total(), TokenCount::AtLeast(15), "the use of the half is unknown");
     let cut = Place::new([Rule::always(Reply::Broken(Break::Cut))]);
     let (finished, _) = cut.run("go").await;
     let (message, retryable) = failure(&finished.reason);
@@ -146,7 +146,7 @@ async fn silence_has_a_limit() {
 }
 
 #[tokio::test]
-async fn nobody_is_there() {
+async fn an_endpoint_that_does_not_listen_is_a_failure_that_can_be_tried_again() {
     let free = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = free.local_addr().expect("an address");
     drop(free);
@@ -159,7 +159,7 @@ async fn nobody_is_there() {
     assert!(message.starts_with(&format!("http://{address} cannot be reached")), "{message}");
     assert!(message.contains("onnection refused") && retryable, "{message}");
     assert_eq!(progress(&events).len(), 1, "it tried again once");
-    assert_eq!(finished.usage, Some(Usage::default()), "nobody has used anything");
+    assert_eq!(finished.usage, Some(Usage::default()), "nothing was used");
 }
 
 #[tokio::test]
@@ -204,7 +204,7 @@ async fn a_key_that_is_refused_is_not_repeated() {
 /// A test for the moment that is waited for.
 type Moment = fn(&RunEvent) -> bool;
 
-/// Moments at which a run is stopped: its task, and the event at which somebody asks.
+/// Moments at which a run is stopped: its task, and the event at which it is asked to stop.
 const MOMENTS: &[(&str, Moment)] = &[
     ("at its start", |event| matches!(event, RunEvent::Started(_))),
     ("while it speaks", |event| is_progress(event, "one")),
@@ -285,7 +285,7 @@ async fn a_run_that_is_dropped_closes_its_connection() {
     let host = RunHost::new(Listener::default());
     let run = runtime.start(launch("go"), RunContext::new(host, StopHandle::new().1));
     let (mut connection, read) = tokio::select! {
-        _ = run => panic!("nobody answers"),
+        _ = run => panic!("the endpoint does not answer"),
         accepted = async {
             let (mut connection, _) = server.accept().await.expect("it calls");
             let read = connection.read(&mut [0; 1 << 16]).await.expect("a request");

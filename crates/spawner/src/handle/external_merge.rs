@@ -213,8 +213,8 @@ fn no_turns() -> BoxFuture<'static, Ruling> {
     Box::pin(async { Ruling::End })
 }
 
-/// The host of a merge of the root: what it asks for is asked for by the root, through the same admission. What it tells
-/// is nobody's progress.
+/// The host of a merge of the root: its requests are requests of the root, through the same admission. Its events are no
+/// progress of any run.
 struct RootHost(AgentHost);
 
 #[deny(clippy::missing_trait_methods, reason = "what a merge may ask for is decided here")]

@@ -80,7 +80,7 @@ impl Machine {
                 }
             }
             EventKind::Delivered { .. } => self.handed_over(run),
-            EventKind::Undelivered { delivery } => self.reached_nobody(run, delivery),
+            EventKind::Undelivered { delivery } => self.was_undelivered(run, delivery),
             EventKind::Reported { .. } => {
                 if let Some(live) = live {
                     live.reports.count(at);

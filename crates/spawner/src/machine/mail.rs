@@ -206,7 +206,7 @@ impl Machine {
 
     /// A result was not delivered: its parent is over or begins anew, or the caller of a wait did not
     /// take the answer that the result was in.
-    pub(super) fn reached_nobody(&mut self, child: RunIndex, delivery: &DeliveryId) {
+    pub(super) fn was_undelivered(&mut self, child: RunIndex, delivery: &DeliveryId) {
         let Some(mail) = self.mail_of_parent(child) else { return };
         if mail.results.remove(&child).is_none() {
             mail.told.retain(|told| told.child != child);

@@ -28,8 +28,8 @@ struct Silence {
 }
 
 impl Machine {
-    /// Sees to it that a stall is looked for, where one may come: all slots are taken, by parents only, and somebody
-    /// stands in line. A leaf among the holders ends the search at once, which is the ordinary case.
+    /// Sets the time of the next search for a stall, where one may come: all slots are taken, by parents only, and a run is
+    /// queued. A leaf among the holders ends the search at once, which is the ordinary case.
     pub(super) fn watch_for_stall(&mut self, now: Timestamp) {
         if self.queue.is_empty() {
             if let Some(at) = self.stall_looked_for.take() {

@@ -134,10 +134,10 @@ fn one_tree_one_supervisor() {
     let mut world = World::new(0, limits, Behaviour::Quiet);
     let piece = world.spawn_piece();
     let child = world.spawn_from(piece).expect("the first spawn of the tree");
-    let grandchild = world.spawn_from(child).expect("the second, by somebody else");
+    let grandchild = world.spawn_from(child).expect("the second, by another caller");
     world.spawn_from(grandchild).expect("the third, by yet another");
     for caller in [piece, child, grandchild] {
-        assert_eq!(world.spawn_from(caller), None, "nobody has a count of its own");
+        assert_eq!(world.spawn_from(caller), None, "no caller has a count of its own");
     }
 }
 

@@ -109,7 +109,7 @@ mod tests {
     use crate::machine::{RunIndex, WaitId};
 
     #[test]
-    fn only_what_holds_nobody_up_can_wait() {
+    fn only_an_event_for_which_no_run_waits_can_be_late() {
         let check = |effects: Vec<Effect>, expected: bool| {
             let text = format!("{effects:?}");
             let released = Released { effects, ..Released::default() };

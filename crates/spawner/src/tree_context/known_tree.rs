@@ -54,7 +54,7 @@ mod tests {
         let before = known.tree(&store, root).expect("memory");
         store.append(&[event(3)]).await.expect("memory");
         known.tree(&store, root).expect("memory");
-        assert_eq!(known.0.lock().expect("nobody panics with it").last, 3);
+        assert_eq!(known.0.lock().expect("no holder panics").last, 3);
         assert_eq!(before.nodes().count(), 0, "what was handed out does not change");
     }
 }

@@ -52,12 +52,12 @@ mod tests {
         let (go_on, held) = mpsc::channel::<()>();
         let (begun, has_begun) = tokio::sync::oneshot::channel();
         let stuck = threads.run(move || {
-            begun.send(()).expect("somebody listens");
+            begun.send(()).expect("the test listens");
             held.recv().map_err(|_| MergeFault::new("let go"))
         });
         tokio::select! {
             biased;
-            _ = stuck => panic!("nobody lets it go"),
+            _ = stuck => panic!("it is held for ever"),
             heard = has_begun => heard.expect("it begins"),
         }
         // No caller waits for it any more, and it has its thread all the same.

@@ -20,7 +20,7 @@ struct Notes(Mutex<Vec<(&'static str, RunId)>>);
 
 impl Notes {
     fn note(&self, what: &'static str, run: RunId) {
-        self.0.lock().expect("nobody panics while noting").push((what, run));
+        self.0.lock().expect("no holder panics").push((what, run));
     }
 }
 
@@ -46,7 +46,7 @@ async fn tree(
 ) -> (Session, mpsc::UnboundedReceiver<Pass>) {
     let (told, passes) = mpsc::unbounded_channel();
     let runtime = FnRuntime::new("held", move |launch, _cx| {
-        told.send(launch.pass.clone().expect("the ticket_issuer lets everybody in")).ok();
+        told.send(launch.pass.clone().expect("the ticket issuer lets every run in")).ok();
         async move {
             if &*launch.task == "hold" {
                 std::future::pending::<()>().await;
@@ -92,8 +92,8 @@ async fn who_asks_is_an_argument_and_what_it_may_is_not() {
 
     let refusal = agents.cancel(other, child.run, false).await.expect_err("it is not below");
     assert_eq!(refusal.code, RefusalCode::InvalidRequest);
-    let nobody = RunId::from_bytes([7; 16]);
-    let refusal = agents.session(nobody).await.expect_err("nobody knows it");
+    let unknown = RunId::from_bytes([7; 16]);
+    let refusal = agents.session(unknown).await.expect_err("no tree has it");
     assert_eq!(refusal.code, RefusalCode::CallerEnded);
 
     let held = agents.spawn(parent, ask("hold")).await.expect("a child");
@@ -192,7 +192,7 @@ async fn a_wait_whose_caller_has_gone_delivers_nothing() {
         Some(LiveEvent::Event(event)) if happens(&event, parent, |kind| *kind == EventKind::Returned)
     ) {}
     agents.session(parent).await.expect("it lives, and what came of the drop is on record");
-    assert_eq!(delivered(), 0, "nobody was told");
+    assert_eq!(delivered(), 0, "no parent was told");
     let any = WaitFor { mode: WaitMode::Any, ..WaitFor::default() };
     let answer = agents.wait(parent, any).await.expect("it lives");
     assert_eq!(answer.ended[0].data, Some(Payload::text("answer")));

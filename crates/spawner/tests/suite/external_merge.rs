@@ -178,7 +178,7 @@ async fn a_session_merges_as_the_root_does_and_asks_in_its_own_name() {
     merged("ask", ["a", "b"]).await.0.expect("it asks for an agent");
     let tree = agents.tree().expect("a whole record");
     let node = tree.get(root).expect("the root is on record");
-    assert_eq!(tree.children(node).count(), 1, "it is a child of whoever merges");
+    assert_eq!(tree.children(node).count(), 1, "it is a child of the run that merges");
     // One that outlives its tree gets no more agents, and keeps nothing alive.
     let mut left = begin("ask").await.expect("it knows the parameter");
     session.close(Ending::of(Reason::Completed { exit_code: None })).await.expect("a whole record");

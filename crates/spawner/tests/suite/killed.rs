@@ -29,7 +29,7 @@ enum Last {
 /// Answers that never come.
 type Never = Mutex<Vec<oneshot::Sender<Result<(), StoreError>>>>;
 
-/// A store whose process dies at a certain write: from then on nothing is written and nobody is answered.
+/// A store whose process dies at a certain write: from then on nothing is written and no call is answered.
 fn dying(inner: Arc<MemoryStore>, write: i64, last: Last, dead: Arc<Notify>) -> Arc<impl Store> {
     let (left, never) = (AtomicI64::new(write), Never::default());
     let silence = move || {
@@ -153,7 +153,7 @@ fn killed_at(write: i64, last: Last, expected: &Payload) -> bool {
     }
     let ended = ended(&inner, root);
     if inner.admitted(root, root.run()).expect("a record").is_none() {
-        assert!(before.lock().expect("nobody runs").is_empty(), "recorded before it is begun");
+        assert!(before.lock().expect("no agent runs").is_empty(), "recorded before it is begun");
         return true;
     }
     let after = Starts::default();
@@ -169,7 +169,7 @@ fn killed_at(write: i64, last: Last, expected: &Payload) -> bool {
         }
     });
     assert_eq!(answer, *expected, "killed at write {write}, {last:?}");
-    for (run, starts) in &*after.lock().expect("nobody runs any more") {
+    for (run, starts) in &*after.lock().expect("no agent runs any more") {
         assert!(!ended.contains(run), "what had ended is not run again");
         assert_eq!(*starts, 1);
     }
@@ -241,8 +241,8 @@ fn runs_nothing_twice(write: i64, last: Last) -> bool {
             Err(error) => assert!(matches!(error, SpawnerError::Over), "{error}"),
         }
     });
-    let before = before.lock().expect("nobody runs any more");
-    for run in after.lock().expect("nobody runs any more").keys() {
+    let before = before.lock().expect("no agent runs any more");
+    for run in after.lock().expect("no agent runs any more").keys() {
         assert!(!before.contains_key(run), "killed at write {write}, {last:?}: run twice");
     }
     let events: Vec<Event> =

@@ -276,7 +276,7 @@ async fn a_follower_that_joins_late_misses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_holds_the_tree_so_it_ends() {
+async fn a_tree_without_a_handle_ends() {
     let runtime = FnRuntime::new("hang", |_launch, _cx| std::future::pending::<Finished>());
     let spawner = Spawner::builder().runtime(runtime).build().expect("a spawner");
     let session = spawner.open(RootSpec::new("root")).await.expect("a root");

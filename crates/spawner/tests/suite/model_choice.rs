@@ -8,7 +8,7 @@ use offshoot_runtime::{Finished, FnRuntime, Pass, WaitFor};
 use offshoot_spawner::{RootSpec, Spawner, TicketIssuer};
 use tokio::sync::mpsc;
 
-/// Lets everybody in by the name of the run.
+/// Lets every run in by its name.
 struct Door;
 
 impl TicketIssuer for Door {

@@ -49,7 +49,7 @@ async fn begin(spawner: &Spawner, state: &str) -> Session {
                 session.spawn(ask(task)).await.expect("a child");
             }
         }
-        "somebody waits" => {
+        "a caller waits" => {
             session.spawn(ask("a")).await.expect("a child");
             let waited = session.wait(WaitFor::default()).now_or_never();
             assert!(waited.is_none(), "it hangs");
@@ -86,7 +86,7 @@ async fn a_session_may_be_dropped_in_any_state() {
         "runs and was asked",
         "one runs, one queues",
         "paused",
-        "somebody waits",
+        "a caller waits",
         "a fan was dropped",
         "an answer was not waited for",
         "stopped",
@@ -109,14 +109,14 @@ async fn asking_too_late_is_answered() {
     let kept: Arc<Mutex<Option<RunHost>>> = Arc::default();
     let keep = Arc::clone(&kept);
     let runtime = FnRuntime::new("keeps", move |_launch, cx| {
-        *keep.lock().expect("nobody panics with it") = Some(cx.host);
+        *keep.lock().expect("no holder panics") = Some(cx.host);
         async { Finished::text("done") }
     });
     let spawner = spawner(runtime, &[]);
     let session = spawner.open(RootSpec::new("root")).await.expect("a root");
     let run = session.spawn(ask("keep")).await.expect("a child");
     session.wait(WaitFor::default()).await.expect("an answer");
-    let host = kept.lock().expect("nobody panics with it").take().expect("it ran");
+    let host = kept.lock().expect("no holder panics").take().expect("it ran");
 
     let refusal = host.spawn(ask("late")).await.expect_err("it is over");
     assert_eq!(refusal.code, RefusalCode::CallerEnded);

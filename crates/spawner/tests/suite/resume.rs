@@ -121,7 +121,7 @@ fn pieces_that_had_ended_are_not_run_again_and_the_answer_is_the_same() {
     let expected: Vec<String> = (0..8).map(|number| format!("PIECE {number}")).collect();
     let expected = Payload::text(expected.join("\n---\n"));
     assert_eq!(answer.answer.to_payload(), Some(expected), "as if nothing had happened");
-    let runs = runs.lock().expect("nobody runs any more");
+    let runs = runs.lock().expect("no agent runs any more");
     let times: Vec<u32> = runs.values().copied().collect();
     assert_eq!(times, [1, 1, 2, 2, 1, 1, 1, 1], "only what was interrupted runs twice");
     let resumed = |kind: &&EventKind| matches!(kind, EventKind::Resumed { attempt: 2, .. });
@@ -312,7 +312,7 @@ fn pieces_that_were_lost_or_being_stopped_keep_their_end() {
             assert_eq!(envelope.status, expected);
             session.conclude(&answer).await.expect("a whole record");
         });
-        let times: Vec<u32> = runs.lock().expect("nobody runs").values().copied().collect();
+        let times: Vec<u32> = runs.lock().expect("no agent runs").values().copied().collect();
         assert_eq!(times, [1, 1, 1], "{on_interrupt}, {stopped}: nothing is run a second time");
     };
     check("lost", false, RunStatus::Lost);
@@ -409,7 +409,7 @@ fn a_tree_whose_answer_cannot_be_kept_has_it_when_it_is_resumed() {
         assert_eq!(value.size, 200_005);
     });
     assert_eq!(ends(home.path()), 3);
-    assert!(runs.lock().expect("nobody runs any more").values().all(|times| *times == 1));
+    assert!(runs.lock().expect("no agent runs any more").values().all(|times| *times == 1));
 }
 
 /// The runtime of tokio that is dropped under a tree is no failure of its agents: what ran is interrupted, and runs again.

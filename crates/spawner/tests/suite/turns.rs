@@ -61,7 +61,7 @@ async fn each_level_s_answer_contains_the_answers_below() {
     }
     assert_eq!(delivered.len(), 3, "each result once");
     assert!(delivered[0].as_str().starts_with("announce:v1:agent:main:subagent:"), "{delivered:?}");
-    assert_eq!(prompts.lock().expect("nobody writes any more").len(), 3);
+    assert_eq!(prompts.lock().expect("no agent writes any more").len(), 3);
 }
 
 #[tokio::test]

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_will_write_is_told_so() {
+    fn a_call_that_will_not_be_written_is_answered() {
         let queue = Queue::default();
         let (request, mut answer) = Request::new(Vec::new(), Some(FAR));
         queue.push(request);

@@ -38,7 +38,7 @@ contract![
     a_file_is_copied_and_a_spooled_one_is_moved,
     a_large_value_comes_back,
     what_is_no_file_is_refused,
-    a_value_nobody_stored_is_missing,
+    a_value_that_was_not_stored_is_missing,
 ];
 
 type AnyStore = Arc<dyn Store>;
@@ -338,7 +338,7 @@ fn what_is_no_file_is_refused(store: AnyStore) {
     assert!(home.path().is_dir());
 }
 
-fn a_value_nobody_stored_is_missing(store: AnyStore) {
+fn a_value_that_was_not_stored_is_missing(store: AnyStore) {
     let nothing = VariableRef { hash: ContentHash::of(b"?"), size: 1, kind: ValueKind::Text };
     assert!(matches!(store.read(&nothing), Err(StoreError::Missing { .. })));
     assert!(matches!(store.verify(&nothing), Err(StoreError::Missing { .. })));

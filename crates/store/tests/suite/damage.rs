@@ -125,7 +125,7 @@ fn a_record_that_was_cut_off_is_named_wherever_it_was_cut() {
     let mut some = 0;
     for cut in (page..bytes.len()).step_by(page).chain([1, 100, page + 17, bytes.len() - 1]) {
         let left = read(&bytes[..cut], &trees);
-        assert!(left.whole < TREES || cut + page > bytes.len(), "cut at {cut} and nobody noticed");
+        assert!(left.whole < TREES || cut + page > bytes.len(), "cut at {cut} and not noticed");
         some += usize::from(left.whole > 0);
     }
     assert!(some > 0, "where only the end is gone, the beginning is still read");

@@ -107,7 +107,7 @@ fn what_waits_together_is_committed_together() {
 }
 
 #[test]
-fn what_nobody_waits_for_waits_for_company() {
+fn an_event_for_which_no_caller_waits_is_written_with_others() {
     let disk = OnDisk::new();
     let mut script = Script::new();
     disk.store.append(&script.many(1)).wait().unwrap();

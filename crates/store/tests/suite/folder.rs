@@ -337,7 +337,7 @@ fn many_who_want_the_same_tree_hold_it_one_at_a_time() {
 }
 
 #[test]
-fn looking_takes_a_tree_from_nobody() {
+fn a_reader_takes_no_tree_from_its_supervisor() {
     use std::sync::atomic::{AtomicBool, Ordering};
     let disk = OnDisk::new();
     let root = RootId::new(new_run());

@@ -47,7 +47,7 @@ fn a_tree_is_removed_whole_and_alone() {
 }
 
 #[test]
-fn a_tree_that_somebody_runs_is_not_removed() {
+fn a_tree_that_a_supervisor_runs_is_not_removed() {
     let disk = OnDisk::new();
     let script = tree(&disk, put(&disk.store, "[1]"));
     let held = disk.folder.hold(script.root).unwrap();
@@ -62,7 +62,7 @@ fn what_no_record_names_goes_and_what_one_names_stays() {
     let disk = OnDisk::new();
     let (shared, own) = (put(&disk.store, "[\"shared\"]"), put(&disk.store, "[\"own\"]"));
     let (gone, other, stays) = (tree(&disk, shared), tree(&disk, own), tree(&disk, shared));
-    let nobody = put(&disk.store, "[\"nobody's\"]");
+    let unnamed = put(&disk.store, "[\"unnamed\"]");
     drop(disk.folder.spool_file().unwrap());
     disk.store.remove_tree(gone.root).unwrap();
     disk.store.remove_tree(other.root).unwrap();
@@ -70,11 +70,11 @@ fn what_no_record_names_goes_and_what_one_names_stays() {
     let expected = disk.store.sweep(&[], LATER, true).unwrap();
     // Two values, the wrapped form of one of them, two folders, one spool file.
     assert_eq!((expected.values, expected.folders, expected.files), (3, 2, 1), "{expected:?}");
-    assert!(expected.bytes >= nobody.size + own.size);
-    assert!(disk.store.read(&nobody).is_ok() && context(&disk, &gone).exists(), "only counted");
+    assert!(expected.bytes >= unnamed.size + own.size);
+    assert!(disk.store.read(&unnamed).is_ok() && context(&disk, &gone).exists(), "only counted");
 
     assert_eq!(disk.store.sweep(&[], LATER, false).unwrap(), expected);
-    for value in [own, nobody] {
+    for value in [own, unnamed] {
         assert!(matches!(disk.store.read(&value), Err(StoreError::Missing { .. })));
     }
     assert_eq!(disk.store.read(&shared).unwrap(), b"[\"shared\"]");
@@ -204,7 +204,7 @@ fn a_tree_that_cannot_be_removed_is_still_known_as_one_that_was_held() {
 #[test]
 fn what_was_begun_and_never_finished_goes_without_a_look_at_the_record() {
     let disk = OnDisk::new();
-    let nobody = put(&disk.store, "[1]");
+    let unnamed = put(&disk.store, "[1]");
     drop(disk.folder.spool_file().unwrap());
     std::fs::write(disk.folder.path().join("blobs/.new-half"), "half a val").unwrap();
     let tasks = disk.folder.path().join("runs/tasks");
@@ -217,6 +217,6 @@ fn what_was_begun_and_never_finished_goes_without_a_look_at_the_record() {
     drop(held);
     let swept = disk.folder.sweep_unfinished().unwrap();
     assert_eq!((swept.files, swept.values, swept.bytes), (3, 0, 19));
-    assert!(disk.store.read(&nobody).is_ok() && tasks.join("0123").exists());
-    assert!(path.exists(), "somebody has it open");
+    assert!(disk.store.read(&unnamed).is_ok() && tasks.join("0123").exists());
+    assert!(path.exists(), "a process has it open");
 }

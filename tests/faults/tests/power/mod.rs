@@ -252,7 +252,7 @@ fn a_tree_that_lost_its_power_is_resumed_to_the_same_answer() {
 }
 
 #[test]
-fn a_value_that_is_used_again_is_durable_whoever_wrote_it() {
+fn a_value_that_is_used_again_is_durable_also_where_another_wrote_it() {
     let Some(power) = power("a value used again") else { return };
     let folder = DataFolder::open(power.path().join("data")).expect("there is room");
     let store = SqliteStore::open(&folder).expect("there is room");

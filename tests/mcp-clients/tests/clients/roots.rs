@@ -1,4 +1,4 @@
-//! Clients of the user's own, started by nobody of ours: each is a root.
+//! Clients that the user has started, and no run of ours: each is a root.
 
 use std::process::Command;
 

@@ -22,14 +22,14 @@ fn a_long_wait_shows_signs_of_life_and_answers_pending() {
             told.iter().map(|told| told["progress"].as_f64().expect("a number")).collect();
         assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
         assert!(told[0]["message"].is_string(), "{told:?}");
-        // Nobody asked for signs of life.
+        // The client did not ask for signs of life.
         assert_eq!(report["answers"][2]["progress"], json!([]));
         assert_eq!(answer(report, 4)["ended"][0]["status"], "cancelled");
     });
 }
 
 #[test]
-fn a_wait_that_is_given_up_hurts_nobody() {
+fn a_wait_that_is_given_up_hurts_no_run() {
     let steps = json!([
         { "tool": "sessions_spawn", "arguments": { "task": "x", "agentId": "slow" } },
         { "tool": "sessions_wait", "cancel": true },
@@ -38,7 +38,7 @@ fn a_wait_that_is_given_up_hurts_nobody() {
         { "tool": "sessions_cancel", "arguments": { "run": "$0.runId" } },
         { "tool": "sessions_wait", "arguments": { "runs": ["$0.runId"] } },
     ]);
-    both("a_wait_that_is_given_up_hurts_nobody", &[], &steps, |library, report| {
+    both("a_wait_that_is_given_up_hurts_no_run", &[], &steps, |library, report| {
         assert_eq!(report["answers"][1]["cancelled"], true, "{library:?} {report}");
         // The server goes on, and so does the child.
         assert_eq!(answer(report, 2)["caller"], "run");

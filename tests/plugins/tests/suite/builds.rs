@@ -190,7 +190,7 @@ fn cost() -> Cost {
     Cost { estimated_usd: MicroUsd::from_micros(1), ..Cost::unknown() }
 }
 
-/// Notes what it hears, admits nobody, and knows of one child that has ended.
+/// Notes what it hears, admits no child, and knows of one child that has ended.
 struct Counting(Listener);
 
 impl Host for Counting {

@@ -21,7 +21,7 @@ pub(super) struct Script {
     root: Option<RootId>,
     seq: u64,
     elapsed: Duration,
-    /// What is reserved for whoever is admitted next.
+    /// The reservation of the run that is admitted next.
     pub(super) budget: BudgetGrant,
 }
 
@@ -155,7 +155,7 @@ impl Script {
     }
 }
 
-/// Nobody below a root has what is for roots alone.
+/// The grant of a run; below a root it lacks the rights that only roots have.
 fn grant(is_below: bool, budget: BudgetGrant) -> Grant {
     let roots_alone = [
         "agents_list",

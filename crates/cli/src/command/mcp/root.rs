@@ -1,5 +1,5 @@
-//! A tree for a client that nobody above us started: a root that runs nothing itself, and whose agent is the model at
-//! the other end.
+//! A tree for a client that is no run of ours: its root runs nothing itself, and the agent of the root is the model of the
+//! client.
 //!
 //! ```text
 //!  the user's own client ── MCP ──▶ serve ── first call ──▶ open the root, its door, and a way in
@@ -96,7 +96,7 @@ impl OwnTree {
             label: label.map(Into::into),
             context: Vec::new(),
             run_spec: prepared.run_spec.clone(),
-            // Nobody but its client could go on with it.
+            // Only its client could go on with it.
             plan: None,
         };
         let tree = engine.host.open(spec).await?;

@@ -63,7 +63,7 @@ fn copy(checked: &Checked, to: &Path) -> io::Result<()> {
     fs::create_dir(to)?;
     let package = checked.write_into(to)?;
     fs::write(to.join(PACKAGE_FILE), package.to_toml())?;
-    // Nobody but the owner writes, whatever the mask is.
+    // Only the owner may write, whatever the mask is.
     for (path, mode) in [(to.join(PACKAGE_FILE), 0o644), (to.into(), 0o755)] {
         fs::set_permissions(path, Permissions::from_mode(mode))?;
     }

@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &CheckPluginArguments, cx: &Invocation) -> Result<E
 pub(crate) fn suite(cx: &Invocation) -> Result<Exit, Failure> {
     let order = standard_input()?;
     let print = |line: &str| {
-        // Whoever does not read on has seen enough.
+        // A reader that closes the output has seen enough.
         let _ = cx.output.stream(|out| out.write_all(line.as_bytes()));
     };
     let suite = offshoot_plugin_host::suite(&order, cx.environment.variables.clone(), print);

@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &TrustPluginArguments, cx: &Invocation) -> Result<E
                 .hint("`offshoot plugin list` shows what is")),
         };
     }
-    // Everything but trust has to be in order: nobody trusts what cannot be used.
+    // Everything but trust has to be in order: a plugin that cannot be used is not trusted.
     let examined = candidate.examine()?;
     let (name, digest) = (examined.name(), examined.digest());
     trusted.add_plugin(folder.clone(), digest)?;

@@ -50,7 +50,7 @@ impl World {
             assert!(steps < 200_000, "the tree does not come to an end");
             if !self.something_happens() {
                 let timer = self.machine.next_timer();
-                let at = timer.expect("somebody lives, nobody runs and no timer is set: locked up");
+                let at = timer.expect("a run lives, none runs and no timer is set: locked up");
                 self.jump(at);
             }
         }

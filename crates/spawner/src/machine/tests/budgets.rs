@@ -57,7 +57,7 @@ fn a_budget_that_is_used_up_stops_the_subtree() {
 }
 
 #[test]
-fn a_budget_that_is_raised_in_time_stops_nobody() {
+fn a_budget_that_is_raised_in_time_stops_no_run() {
     let mut world = world(34, 1000);
     let parent = world.spawn_piece();
     let child = world.spawn_from(parent).expect("the parent may spawn");
@@ -79,7 +79,7 @@ fn a_budget_that_is_raised_in_time_stops_nobody() {
 }
 
 #[test]
-fn nothing_is_added_to_a_budget_that_nobody_has() {
+fn nothing_is_added_to_a_budget_that_is_not_set() {
     let mut world = World::new(35, Limits::default(), Behaviour::Quiet);
     let run = world.spawn_piece();
     let refused = world.raise(run, 400).expect_err("nothing bounds it");

@@ -50,7 +50,7 @@ fn a_child_goes_when_its_result_was_handed_over_and_it_alone() {
 }
 
 #[test]
-fn a_child_that_nobody_asks_for_goes_as_well() {
+fn a_child_whose_result_no_run_asks_for_goes_as_well() {
     let mut world = quiet(61);
     let parent = world.spawn_piece();
     let before = to_delete(&mut world, parent, Origin::Agent);
@@ -86,7 +86,7 @@ fn a_new_supervisor_removes_what_the_last_may_have_left() {
 }
 
 #[test]
-fn what_somebody_above_keeps_stays() {
+fn what_a_session_above_keeps_stays() {
     const KEEP: Option<Cleanup> = Some(Cleanup::Keep);
     const DELETE: Option<Cleanup> = Some(Cleanup::Delete);
     // What is configured for the tree, what is asked for the parent, what for the child, and what becomes of the child.

@@ -195,12 +195,12 @@ impl Ledger {
                 self.started.insert(run);
                 self.interrupted.remove(&run);
                 let cap = self.limits.max_concurrent as usize;
-                assert!(self.holding.len() < cap, "nobody starts at the cap");
+                assert!(self.holding.len() < cap, "no run starts at the cap");
                 let depth = self.admitted[&run].depth;
                 let here =
                     self.holding.iter().filter(|id| self.admitted[id].depth == depth).count();
                 let level_cap = self.limits.per_level.map_or(usize::MAX, |cap| cap as usize);
-                assert!(here < level_cap, "nobody starts on a full level");
+                assert!(here < level_cap, "no run starts on a full level");
                 self.assert_caps_above(run);
                 assert!(self.holding.insert(run), "a run starts once");
                 self.most_holding = self.most_holding.max(self.holding.len());
@@ -349,7 +349,7 @@ impl Ledger {
 
     /// A result goes to the session that asked for it while that lives; again only as a repetition.
     fn deliver(&mut self, run: RunId, again: bool) {
-        assert!(self.listens(run), "told while somebody listens");
+        assert!(self.listens(run), "told while the parent listens");
         let before = self.handed_over.insert(run, true);
         assert_eq!(before.is_some(), again, "no result is handed over twice as if it were new");
         *self.seen.entry("redelivered").or_default() += u32::from(again);
@@ -358,13 +358,13 @@ impl Ledger {
     /// A result was not delivered: its parent is over or begins anew, or did not take the answer that the result was in.
     fn give_up(&mut self, run: RunId) {
         let before = self.handed_over.insert(run, false);
-        assert_eq!(before, self.listens(run).then_some(true), "given up where nobody listens");
+        assert_eq!(before, self.listens(run).then_some(true), "given up where no parent listens");
         *self.seen.entry("not taken").or_default() += u32::from(before.is_some());
     }
 
     fn listens(&self, run: RunId) -> bool {
         assert!(self.announces(run), "pieces are followed by their owner");
-        let parent = self.admitted[&run].parent.expect("a root has nobody to tell");
+        let parent = self.admitted[&run].parent.expect("a root has no parent to tell");
         !self.ended.contains_key(&parent) && !self.interrupted.contains(&parent)
     }
 
@@ -473,7 +473,7 @@ impl Ledger {
             let is_over = spent > 0 && spent >= granted && self.holding.contains(&run);
             assert!(
                 !is_over || self.stopping.contains(&run),
-                "whoever reaches its limit is stopped"
+                "a run that reaches its limit is stopped"
             );
             *self.seen.entry("out of budget").or_default() += u32::from(is_over);
         }

@@ -29,5 +29,5 @@ fn what_a_session_keeps_is_known_after_a_crash_until_it_is_over() {
     let kept = &world.kept_values[&world.id(one)];
     let kept: Vec<_> = kept.iter().map(|(name, kept)| (&**name, kept.value)).collect();
     assert_eq!(kept, [("log", value("lines")), ("plan", value("second"))]);
-    assert!(!world.kept_values.contains_key(&world.id(other)), "nobody asks for what it had");
+    assert!(!world.kept_values.contains_key(&world.id(other)), "its values are not asked for");
 }

@@ -31,7 +31,7 @@ fn what_never_started_costs_nothing() {
         let parent = world.spawn_piece();
         let child = world.spawn_from(parent).expect("the parent may spawn");
         world.crash();
-        assert_eq!(status(&world, child), Some(RunStatus::Lost), "nobody asks for it any more");
+        assert_eq!(status(&world, child), Some(RunStatus::Lost), "no run asks for it any more");
         let balance = world.machine.books.ledger.balance(world.id(parent), Unit::Tokens);
         assert_eq!(balance.expect("it has a budget").used, expected);
     };

@@ -71,7 +71,7 @@ fn nothing_else_is_tried_again() {
 }
 
 #[test]
-fn somebody_else_may_go_first() {
+fn another_run_may_go_first() {
     let mut world = world(1);
     let (first, second) = (world.spawn_piece(), world.spawn_piece());
     world.finish_because(first, OVERLOADED);

@@ -73,7 +73,7 @@ fn caps_of_agents_hold_after_a_crash() {
 }
 
 #[test]
-fn a_full_subtree_holds_up_nobody_elsewhere() {
+fn a_full_subtree_holds_up_no_other_subtree() {
     let (mut world, a) = below(at_once(1), Limits::default());
     let [first, second] = [(); 2].map(|()| world.spawn_agent(a, "b"));
     let other = world.spawn_piece();

@@ -107,7 +107,7 @@ fn what_a_wait_has_brought_is_not_brought_again() {
 }
 
 #[test]
-fn whoever_is_over_is_told_nothing_and_nobody_else_is() {
+fn a_run_that_is_over_is_told_nothing_and_no_other_is() {
     let mut world = World::new(43, Limits::default(), Behaviour::Quiet);
     let grandparent = world.spawn_piece();
     let parent = world.spawn_from(grandparent).expect("it may spawn");
@@ -186,7 +186,7 @@ fn the_clock_of_the_silent_runs_on() {
     world.advance(30_000);
     assert_eq!(world.holding(), [child]);
     world.advance(30_000);
-    assert_eq!(world.asked_to_stop(), [parent], "nobody has seen it wait");
+    assert_eq!(world.asked_to_stop(), [parent], "it was not seen to wait");
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn a_wait_that_times_out_goes_on_in_debt() {
     world.give_up(wait);
     assert_eq!(world.holding(), [parent, child], "two live at a cap of one: a debt");
     world.finish(child);
-    assert_eq!(world.holding(), [parent], "nobody starts until the debt is paid");
+    assert_eq!(world.holding(), [parent], "no run starts until the debt is paid");
     world.finish(parent);
     assert_eq!(world.holding(), [newcomer]);
 }
@@ -144,7 +144,7 @@ fn a_parent_that_is_cancelled_while_it_waits_leaves_nothing_behind() {
 }
 
 #[test]
-fn waiting_for_strangers_and_for_nobody_is_answered_at_once() {
+fn a_wait_for_strangers_or_for_no_run_is_answered_at_once() {
     let mut world = one_slot(25);
     let (parent, stranger) = (world.spawn_piece(), world.spawn_piece());
     for mode in [WaitMode::All, WaitMode::Any] {
@@ -168,7 +168,7 @@ fn a_wait_that_names_no_run_is_for_those_that_its_caller_has_not_heard_of() {
     };
     assert_eq!(unnamed(&world), ids(&world, &[first, second, third]));
     world.finish(second);
-    assert_eq!(unnamed(&world), ids(&world, &[first, second, third]), "nobody has told it yet");
+    assert_eq!(unnamed(&world), ids(&world, &[first, second, third]), "it was not told yet");
     world.wait_for(parent, vec![], WaitMode::Any, None);
     assert_eq!(unnamed(&world), ids(&world, &[first, third]), "it has heard of the second");
     let wait = world.wait_for(parent, vec![], WaitMode::Any, None);

@@ -385,7 +385,7 @@ impl World {
     pub(super) fn assert_ended(&self) {
         self.ledger.assert_ended();
         assert_eq!(self.machine.active(), 0, "no slot leaked");
-        assert_eq!(self.machine.queued, 0, "nobody is left in line");
+        assert_eq!(self.machine.queued, 0, "no run is left in the queue");
         assert!(self.machine.waits.is_empty() && self.open_waits.is_empty(), "no wait leaked");
         assert!(self.answers.values().all(Option::is_some), "every request was answered");
     }
@@ -456,7 +456,7 @@ impl World {
                 | Effect::Remove { .. } => {}
             }
         }
-        assert_eq!(delivered, [], "delivered, and nobody was told");
+        assert_eq!(delivered, [], "delivered, and the parent was not told");
         self.ledger.assert_step(&self.machine, &self.open_waits, self.now);
         for (wait, caller, ended) in resolved {
             self.hears(wait, caller, &ended);
