@@ -52,6 +52,8 @@ async function turn(run, prompt) {
     return ended[0].data?.text ?? ended[0].status;
   }
   run.event(1, "saying it louder");
+  // A tool that is used, with its input: shown, and kept in the record.
+  run.event(2, { v: 1, name: "upper", input: { text: prompt } });
   // What was used so far, never less than before. Money is known, or a number of runs of which it is unknown.
   run.used += prompt.split(/\s+/).length;
   run.event(4, {

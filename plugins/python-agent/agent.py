@@ -54,6 +54,8 @@ def turn(run, prompt):
         ended = run.call("wait", {"v": 1, "runs": [asked["run"]], "mode": "all"})["ended"]
         return (ended[0]["data"] or {}).get("text", ended[0]["status"])
     run.event(1, "saying it louder")
+    # A tool that is used, with its input: shown, and kept in the record.
+    run.event(2, {"v": 1, "name": "upper", "input": {"text": prompt}})
     # What was used so far, never less than before. Money is known, or a number of runs of which it is unknown.
     run.used += len(prompt.split())
     run.event(4, {

@@ -395,10 +395,12 @@ impl Audit {
             }
             (EventKind::TurnEnded { .. }, _) => misplaced("before it started"),
             (
-                EventKind::Kept { .. } | EventKind::Reported { .. },
+                EventKind::Kept { .. } | EventKind::Reported { .. } | EventKind::ToolUsed(_),
                 SlotState::Queued | SlotState::Interrupted,
             ) => misplaced("while nothing of it ran"),
-            (EventKind::Kept { .. } | EventKind::Reported { .. }, _) => None,
+            (EventKind::Kept { .. } | EventKind::Reported { .. } | EventKind::ToolUsed(_), _) => {
+                None
+            }
             (EventKind::Letter { from, .. }, _) => {
                 run.has_acted = true;
                 self.check_letter(event.run, *from)

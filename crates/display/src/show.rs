@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use offshoot_model::{
     Admitted, Cleanup, Ending, Event, EventKind, Grant, InputRange, Node, Origin, Payload, Reason,
-    Refusal, RootId, RunId, RunStatus, TokenCount, Tree,
+    Refusal, RootId, RunId, RunStatus, TokenCount, ToolUse, Tree,
 };
 
 use crate::branch::beside_status;
@@ -29,6 +29,9 @@ pub struct Show {
     /// The number of reports that the run has made, and the last one.
     reports: u64,
     report: Option<Arc<str>>,
+    /// The number of tools that the run has used, and the last one.
+    tool_uses: u64,
+    tool_use: Option<Box<ToolUse>>,
     /// The texts of its other events, by the word of the event.
     notes: Vec<(&'static str, String)>,
 }
@@ -49,6 +52,8 @@ impl Show {
             refusals: Vec::new(),
             reports: 0,
             report: None,
+            tool_uses: 0,
+            tool_use: None,
             notes: Vec::new(),
         }
     }
@@ -73,6 +78,9 @@ impl Show {
             }
             EventKind::Reported { text } => {
                 (self.reports, self.report) = (self.reports + 1, Some(Arc::clone(text)));
+            }
+            EventKind::ToolUsed(used) => {
+                (self.tool_uses, self.tool_use) = (self.tool_uses + 1, Some(used.clone()));
             }
             EventKind::Stopping { reason } => self.stopping = Some((**reason).clone()),
             EventKind::Ended(ending) => self.ending = Some(ending.clone()),
@@ -119,7 +127,9 @@ impl Show {
         for (refusal, times) in &self.refusals {
             row("refused", Some(refused(refusal, *times)));
         }
-        row("reported", self.report.as_deref().map(|text| reported(text, self.reports)));
+        row("reported", self.report.as_deref().map(|text| last_of(text, self.reports, "reports")));
+        let tool_use = self.tool_use.as_ref().map(ToString::to_string);
+        row("tools", tool_use.map(|used| last_of(&used, self.tool_uses, "uses")));
         for (word, note) in &self.notes {
             row(word, Some(note.clone()));
         }
@@ -265,12 +275,12 @@ fn input(input: &InputRange) -> String {
     format!("{length} of {} from byte {offset}", neutral::line(&path))
 }
 
-/// The last of so many reports.
-fn reported(text: &str, reports: u64) -> String {
+/// Returns the last of so many texts, which are called `what`.
+fn last_of(text: &str, count: u64, what: &str) -> String {
     let text = neutral::line(text);
-    match reports {
+    match count {
         1 => text.into_owned(),
-        _ => format!("{text} (the last of {} reports)", number::count(reports)),
+        _ => format!("{text} (the last of {} {what})", number::count(count)),
     }
 }
 

@@ -3,6 +3,7 @@
 mod admitted;
 mod process;
 mod schema;
+mod tool_use;
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use crate::{
 pub use admitted::{Admitted, InputRange, Origin, Particulars};
 pub use process::{BootId, ProcessIdentity};
 pub use schema::event_schema;
+pub use tool_use::{ToolInput, ToolUse};
 
 /// One entry of a tree's record. Screen, journal and parent read the same entries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -69,6 +71,9 @@ pub enum EventKind {
         /// A line for its parent and for people.
         text: Arc<str>,
     },
+    /// The agent of the run has used a tool. Kept as `reported` is: of a run that uses more tools than a record should hold, the
+    /// rest is progress.
+    ToolUsed(Box<ToolUse>),
     /// The usage so far: cumulative, it replaces earlier reports.
     Used {
         /// The tokens used.
@@ -285,6 +290,7 @@ table! {
         process.map_or_else(String::new, |process| format!("process {}", process.pid));
     Self::Progress { text } => "progress", &**text;
     Self::Reported { text } => "reported", &**text;
+    Self::ToolUsed(used) => "tool_used", used.to_string();
     Self::Used { usage, cost } => "used", number::used(usage, cost).unwrap_or_default();
     Self::Waiting => "waiting", "";
     Self::Returned => "returned", "";

@@ -47,7 +47,7 @@ pub use ending::{CancelledBy, Ending, Reason};
 pub use envelope::{Envelope, EnvelopeError};
 pub use event::{
     Admitted, BootId, Event, EventClass, EventKind, InputRange, KeeperFault, MergeSummary, Origin,
-    Particulars, ProcessIdentity, event_schema,
+    Particulars, ProcessIdentity, ToolInput, ToolUse, event_schema,
 };
 pub use grant::{BudgetGrant, Grant};
 pub use id::{ContentHash, DeliveryId, ParseIdError, RootId, RunId};

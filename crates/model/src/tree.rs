@@ -148,6 +148,7 @@ impl Tree {
             EventKind::Progress { text } | EventKind::Reported { text } => {
                 node.progress = Some(Arc::clone(text));
             }
+            EventKind::ToolUsed(used) => node.progress = Some(used.line().into()),
             EventKind::Used { usage, cost } => (node.usage, node.cost) = (*usage, *cost),
             EventKind::Ended(ending) => {
                 node.status = ending.status();

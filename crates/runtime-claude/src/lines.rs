@@ -3,6 +3,7 @@
 //! Types and fields that are not known here are passed over, and those that are may stand in any order: the program is
 //! older or newer than this crate.
 
+use offshoot_model::ToolUse;
 use serde_json::Value;
 
 use crate::usage::{Spent, Tokens};
@@ -80,8 +81,8 @@ pub struct Retry {
 pub struct Assistant {
     /// The text; empty where there is none.
     pub text: String,
-    /// The tools it calls, by name.
-    pub calls: Vec<String>,
+    /// The tools that it uses.
+    pub calls: Vec<ToolUse>,
     /// Set where the text is not the model's but tells what went wrong, such as `rate_limit` or `authentication_failed`.
     pub error: Option<String>,
 }
@@ -174,8 +175,15 @@ fn assistant(value: &Value) -> Assistant {
     let texts: Vec<_> = of_type("text").map(|block| str(&block["text"])).collect();
     Assistant {
         text: texts.join("\n"),
-        calls: of_type("tool_use").map(|block| text(&block["name"])).collect(),
+        calls: of_type("tool_use").map(tool_use).collect(),
         error: value["error"].as_str().map(str::to_owned),
+    }
+}
+
+fn tool_use(block: &Value) -> ToolUse {
+    match &block["input"] {
+        Value::Null => ToolUse::named(str(&block["name"])),
+        input => ToolUse::new(str(&block["name"]), input),
     }
 }
 
@@ -260,7 +268,8 @@ mod tests {
     fn keys_stand_in_any_order_and_fields_may_lack() {
         let init = Init { session: Some("s".into()), ..Init::default() };
         check(r#"{"session_id":"s","x":{},"subtype":"init","type":"system"}"#, Line::Init(init));
-        let said = Assistant { text: "a\nb".into(), calls: vec!["Bash".into()], error: None };
+        let said =
+            Assistant { text: "a\nb".into(), calls: vec![ToolUse::named("Bash")], error: None };
         check(
             r#"{"message":{"content":[{"text":"a","type":"text"},{"type":"thinking"},
                 {"type":"tool_use","name":"Bash"},{"type":"text","text":"b"}]},"type":"assistant"}"#,

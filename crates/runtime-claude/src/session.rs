@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_model::RunId;
+use offshoot_model::{RunId, ToolUse};
 use offshoot_process::{Identity, Lines, Stop, StopHandle, StopReceiver, StopSignal};
 use offshoot_runtime::{
     NextTurn, RunHost, Stop as RunStopRequest, StopSignal as RunStop, Turns, UsageListener,
@@ -133,7 +133,7 @@ impl Session<'_> {
             self.host.sign();
             match self.thread.talk.hear(line?) {
                 None => {}
-                Some(Effect::Progress(text)) => self.host.progress(text),
+                Some(Effect::Told { line, tools }) => tell(&self.host, line, tools),
                 Some(Effect::Used) => self.used(),
                 Some(Effect::AskUsage) => self.ask_usage().await,
                 Some(Effect::Answered(request)) => {
@@ -219,7 +219,7 @@ impl Session<'_> {
                     line = lines.recv() => {
                         host.sign();
                         match talk.hear(line?) {
-                            Some(Effect::Progress(text)) => host.progress(text),
+                            Some(Effect::Told { line, tools }) => tell(host, line, tools),
                             Some(Effect::Used | Effect::TurnEnded) => used(talk, host),
                             Some(Effect::End | Effect::AskUsage | Effect::Answered(_)) | None => {}
                         }
@@ -323,6 +323,13 @@ impl Exit<'_> {
             }
         }
     }
+}
+
+fn tell(host: &RunHost, line: Option<String>, tools: Vec<ToolUse>) {
+    if let Some(line) = line {
+        host.progress(line);
+    }
+    tools.into_iter().for_each(|used| host.tool_used(used));
 }
 
 fn used(talk: &Talk, host: &RunHost) {

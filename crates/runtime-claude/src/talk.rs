@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use offshoot_model::{JsonText, Reason, Usage};
+use offshoot_model::{JsonText, Reason, ToolUse, Usage};
 use offshoot_process::{Finished as Ended, Kept};
 use offshoot_runtime::{Finished, Output, OutputFormat};
 
@@ -36,8 +36,13 @@ pub struct Talk {
 /// The effect that a line asks of the code that runs the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// To tell people.
-    Progress(String),
+    /// To tell people a line, and the tools that are used.
+    Told {
+        /// The line, where there is one.
+        line: Option<String>,
+        /// The tools.
+        tools: Vec<ToolUse>,
+    },
     /// To tell what has been used.
     Used,
     /// To ask the program what has been used.
@@ -204,7 +209,7 @@ impl Talk {
     fn refused(&mut self, retry: &Retry) -> Effect {
         self.evidence.retry_after = Some(Duration::from_millis(retry.delay_ms));
         if retry.error != UNAUTHORIZED || retry.attempt < 2 {
-            return Effect::Progress(again(retry));
+            return Effect::Told { line: Some(again(retry)), tools: Vec::new() };
         }
         let message = format!("the service refuses the key or the login ({UNAUTHORIZED})");
         self.evidence.broken = Some(message);
@@ -276,15 +281,12 @@ impl Talk {
             self.evidence.assistant_error = error;
             return None;
         }
-        let line = match (text.lines().find(|line| !line.trim().is_empty()), &calls[..]) {
-            (Some(line), _) => line.trim().chars().take(PROGRESS_CHARS).collect(),
-            (None, []) => return None,
-            (None, calls) => format!("uses {}", calls.join(", ")),
-        };
-        if !text.trim().is_empty() {
+        let line = text.lines().find(|line| !line.trim().is_empty());
+        let line = line.map(|line| line.trim().chars().take(PROGRESS_CHARS).collect());
+        if line.is_some() {
             self.last_text = Some(text);
         }
-        Some(Effect::Progress(line))
+        (line.is_some() || !calls.is_empty()).then_some(Effect::Told { line, tools: calls })
     }
 
     fn output(self, format: OutputFormat) -> Output {
@@ -404,15 +406,22 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_one_line() {
+    fn progress_is_one_line_and_the_tools_that_are_used() {
         let mut talk = Talk::default();
         let mut hear = |content: &str| {
             let line = format!(r#"{{"type":"assistant","message":{{"content":[{content}]}}}}"#);
             talk.hear(parse(line.as_bytes()))
         };
-        let progress = |text: &str| Some(Effect::Progress(text.to_owned()));
-        let call = r#"{"type":"tool_use","name":"Bash"}"#;
-        assert_eq!(hear(call), progress("uses Bash"));
+        let progress =
+            |text: &str| Some(Effect::Told { line: Some(text.to_owned()), tools: Vec::new() });
+        let call = r#"{"type":"tool_use","name":"Bash","input":{"command":"ls"}}"#;
+        let bash = ToolUse::new("Bash", &serde_json::json!({"command": "ls"}));
+        let told = |line, tools| Some(Effect::Told { line, tools });
+        assert_eq!(hear(call), told(None, vec![bash.clone()]));
+        let said = r#"{"type":"text","text":"I look"},"#;
+        let both = vec![bash, ToolUse::named("Read")];
+        let calls = format!(r#"{said}{call},{{"type":"tool_use","name":"Read"}}"#);
+        assert_eq!(hear(&calls), told(Some("I look".to_owned()), both));
         assert_eq!(hear(r#"{"type":"text","text":"\n first\nsecond"}"#), progress("first"));
         assert_eq!(hear(r#"{"type":"thinking"}"#), None);
         let long = format!(r#"{{"type":"text","text":"{}"}}"#, "x".repeat(500));

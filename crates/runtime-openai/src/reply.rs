@@ -1,5 +1,8 @@
 //! One answer of the model, put together from its bits. Pure.
 
+use offshoot_model::ToolUse;
+use serde_json::Value;
+
 use crate::chunk::{CallDelta, Delta};
 use crate::failure::Failure;
 use crate::meter::Tokens;
@@ -28,6 +31,16 @@ pub struct Call {
     pub arguments: String,
     /// The place that the endpoint gave it.
     index: Option<u64>,
+}
+
+impl Call {
+    /// The use of the tool, as it is told. Arguments that are no JSON are told as a text.
+    pub(crate) fn used(&self) -> ToolUse {
+        match serde_json::from_str::<Value>(&self.arguments) {
+            Ok(arguments) => ToolUse::new(&self.name, &arguments),
+            Err(_) => ToolUse::new(&self.name, &self.arguments),
+        }
+    }
 }
 
 /// An answer beyond this is no answer; an endpoint that never ends must not take the memory of the tree.

@@ -127,8 +127,10 @@ impl Session<'_> {
             if rounds > self.options.max_rounds {
                 return Err(Reason::TurnLimit);
             }
-            let names: Vec<_> = reply.calls.iter().map(|call| call.name.as_str()).collect();
-            self.tell(format!("uses {}", names.join(", ")));
+            for call in &reply.calls {
+                self.host.tool_used(call.used());
+            }
+            self.told = Instant::now();
             // Asked for in their order; waited for together, as the model means it.
             let answers = join_all(reply.calls.iter().map(|call| self.use_tool(call))).await;
             for (call, answer) in reply.calls.iter().zip(answers) {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use offshoot_model::{Cost, Envelope, ProcessIdentity, Refusal, RunId, SpawnRequest, Usage};
+use offshoot_model::{
+    Cost, Envelope, ProcessIdentity, Refusal, RunId, SpawnRequest, ToolUse, Usage,
+};
 
 use crate::Ruling;
 
@@ -16,6 +18,8 @@ pub enum RunEvent {
     Started(Option<ProcessIdentity>),
     /// A line for people. May be dropped where the reader is too slow.
     Progress(Arc<str>),
+    /// The agent has used a tool. May be dropped where the reader is too slow.
+    ToolUsed(ToolUse),
     /// A process that had left its run was ended, because this run was the last that lived.
     StrayEnded {
         /// The process id.
@@ -119,6 +123,11 @@ impl RunHost {
     /// Tells how it goes.
     pub fn progress(&self, text: impl Into<Arc<str>>) {
         self.0.hear(RunEvent::Progress(text.into()));
+    }
+
+    /// Tells that the agent has used a tool.
+    pub fn tool_used(&self, used: ToolUse) {
+        self.0.hear(RunEvent::ToolUsed(used));
     }
 
     /// Tells that a process which had left its run was ended.

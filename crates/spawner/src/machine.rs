@@ -241,10 +241,8 @@ impl Machine {
                 }
                 self.record(now, run, EventKind::Started { process }, out);
             }
-            RunEvent::Progress(text) => {
-                let event = self.event(now, run, EventKind::Progress { text });
-                out.push(Effect::Show(Box::new(event)));
-            }
+            RunEvent::Progress(text) => self.show(now, run, text, out),
+            RunEvent::ToolUsed(used) => self.tool_used(now, run, used, out),
             RunEvent::StrayEnded { pid, name } => {
                 self.record(now, run, EventKind::StrayEnded { pid, name }, out);
             }

@@ -23,7 +23,10 @@ impl Host for Printer {
         match event {
             RunEvent::Started(Some(process)) => println!("child {}", process.pid),
             RunEvent::Progress(line) => println!("{line}"),
-            RunEvent::Started(None) | RunEvent::Used { .. } | RunEvent::StrayEnded { .. } => {}
+            RunEvent::Started(None)
+            | RunEvent::ToolUsed(_)
+            | RunEvent::Used { .. }
+            | RunEvent::StrayEnded { .. } => {}
         }
     }
 

@@ -23,10 +23,12 @@
 
 mod script;
 
+use std::collections::BTreeMap;
+
 use offshoot_model::{
     BudgetGrant, CancelledBy, ContentHash, Cost, Ending, Event, EventKind, GovernedBy, JsonText,
     KeeperFault, MergeSummary, MicroUsd, Payload, Reason, Refusal, RefusalCode, RootId, RunId,
-    TokenCount, Usage, ValueKind, VariableRef,
+    TokenCount, ToolUse, Usage, ValueKind, VariableRef,
 };
 
 use self::script::Script;
@@ -163,6 +165,10 @@ fn delegating(script: &mut Script, parent: RunId) {
     script.say(first, EventKind::Refused { refusal: refusal.clone(), times: None });
     script.say(first, EventKind::Refused { refusal, times: Some(12_345) });
     script.say(first, EventKind::Progress { text: "reading \u{1b}]0;title\u{7}chapter 2".into() });
+    for (name, input) in [("Read", "notes.txt"), ("Bash", "ls \u{1b}[2J")] {
+        let used = ToolUse::new(name, &BTreeMap::from([("input", input)]));
+        script.say(first, EventKind::ToolUsed(Box::new(used)));
+    }
     let usage = Usage {
         input: TokenCount::Known(11_000),
         output: TokenCount::Known(1_300),

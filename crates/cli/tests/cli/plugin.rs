@@ -4,8 +4,10 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use offshoot_model::ContentHash;
 use offshoot_test_support::plugin_library;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
+use serde_json::{Value, json};
 
 use crate::command::{Outcome, Place, Table, check};
 
@@ -406,13 +408,26 @@ fn a_program_is_a_runtime_with_usage_cost_turns_and_children() {
         "{told}"
     );
     assert_eq!(told["cost"]["knownUsd"], 0.002, "{told}");
+    // The tool that it used is in the record, and in what is said of the run.
+    let root = told["runId"].as_str().expect("it has one");
+    let events = place.run(&["events", root, "--json"]).expect_code(0);
+    let used = events.stdout().lines().filter_map(|line| {
+        let event: Value = serde_json::from_str(line).expect("it is JSON");
+        event["kind"].get("tool_used").cloned()
+    });
+    let input = r#"{"text":"two words"}"#;
+    let digest = ContentHash::of(input.as_bytes()).to_string();
+    let input = json!({"text": input, "size": input.len(), "digest": digest});
+    assert_eq!(used.collect::<Vec<_>>(), [json!({"name": "upper", "input": input})]);
+    let show = place.run(&["show", root]).expect_code(0);
+    let show = show.stdout();
+    assert!(show.contains(r#"upper {"text":"two words"}"#), "{show}");
     // The answer of a child of the same kind, which has a process of its own.
     assert_eq!(run("ask who is there", &[]).expect_code(0).stdout(), "WHO IS THERE\n");
     let failed = run("fail on purpose", &[]).expect_code(1);
     assert!(failed.stderr.contains("on purpose"), "{}", failed.stderr);
     let stopped = run("wait", &["--timeout", "1"]);
     assert!(stopped.stderr.contains("timed out after 1 s"), "{}", stopped.stderr);
-    let root = told["runId"].as_str().expect("it has one");
     place.run(&["audit", root]).expect_code(0);
 }
 

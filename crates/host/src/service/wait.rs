@@ -163,6 +163,7 @@ impl TreeService {
                             EventKind::Progress { text } | EventKind::Reported { text } => {
                                 watched.tell(Some(text));
                             }
+                            EventKind::ToolUsed(used) => watched.tell(Some(&used.line())),
                             _ => {}
                         }
                     }

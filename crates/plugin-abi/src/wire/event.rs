@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use offshoot_model::{Cost, ProcessIdentity, Usage};
+use offshoot_model::{ContentHash, Cost, ProcessIdentity, ToolInput, ToolUse, Usage};
 use offshoot_runtime::RunEvent;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{Must, Version, from_json, to_json};
 use crate::{AbiError, event};
@@ -22,6 +23,9 @@ pub fn encode(told: &RunEvent) -> (u32, Cow<'_, str>) {
             (event::STATUS, json(to_json(&status, "status")))
         }
         RunEvent::Progress(text) => (event::TEXT, Cow::Borrowed(text)),
+        RunEvent::ToolUsed(used) => {
+            (event::TOOL_START, json(to_json(&Tool::from(used), "tool start")))
+        }
         // Only a host adopts what left its run, so a plugin has none to tell of. For people it is a line.
         RunEvent::StrayEnded { pid, name } => {
             (event::TEXT, Cow::Owned(format!("process {pid} ({name}) was ended")))
@@ -33,8 +37,8 @@ pub fn encode(told: &RunEvent) -> (u32, Cow<'_, str>) {
     }
 }
 
-/// The event of a kind and a payload; none where it is of a kind that nobody here listens to. Tools and a vendor's own events
-/// are lines for people, and signs of life.
+/// The event of a kind and a payload; none where it is of a kind that is not known here. A vendor's own events and the answers of
+/// tools are lines for people, and signs of life.
 ///
 /// # Errors
 /// [`AbiError::INVALID`] where the payload is not what its kind asks for.
@@ -42,8 +46,7 @@ pub fn decode(kind: u32, payload: &str) -> Result<Option<RunEvent>, AbiError> {
     Ok(match kind {
         event::TEXT => Some(RunEvent::Progress(payload.into())),
         event::TOOL_START => {
-            let Tool { v: Version, must: Must, name, .. } = from_json(payload, "tool start")?;
-            Some(RunEvent::Progress(format!("uses {name}").into()))
+            Some(RunEvent::ToolUsed(from_json::<Tool>(payload, "tool start")?.into()))
         }
         event::TOOL_END => {
             let Tool { name, is_error, .. } = from_json(payload, "tool end")?;
@@ -66,7 +69,7 @@ pub fn decode(kind: u32, payload: &str) -> Result<Option<RunEvent>, AbiError> {
             let Raw { v: Version, must: Must, source, event } =
                 from_json(payload, "vendor's event")?;
             // Most vendors name the kind of an event so. All of it is for whoever reads the log.
-            let kind = event.get("type").and_then(serde_json::Value::as_str);
+            let kind = event.get("type").and_then(Value::as_str);
             Some(RunEvent::Progress(match kind {
                 Some(kind) => format!("{source}: {kind}").into(),
                 None => source,
@@ -98,15 +101,59 @@ struct Used {
     cost: Cost,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Tool {
     v: Version,
     #[serde(default, skip_serializing_if = "Must::is_empty")]
     must: Must,
     name: Arc<str>,
-    #[serde(default)]
+    /// The input. Where size and digest are beside it, a text: the beginning of the input's JSON.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    input: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    input_size: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    input_digest: Option<ContentHash>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_error: bool,
+}
+
+impl From<&ToolUse> for Tool {
+    fn from(used: &ToolUse) -> Self {
+        let name = Arc::clone(&used.name);
+        let tool = Self {
+            v: Version,
+            must: Must,
+            name,
+            input: Value::Null,
+            input_size: None,
+            input_digest: None,
+            is_error: false,
+        };
+        let Some(whole @ ToolInput { text, size, digest }) = &used.input else { return tool };
+        match serde_json::from_str(text) {
+            Ok(input) if whole.is_whole() => Self { input, ..tool },
+            _ => Self {
+                input: Value::String(text.to_string()),
+                input_size: Some(*size),
+                input_digest: Some(*digest),
+                ..tool
+            },
+        }
+    }
+}
+
+impl From<Tool> for ToolUse {
+    fn from(tool: Tool) -> Self {
+        match (tool.input, tool.input_size, tool.input_digest) {
+            (Value::Null, ..) => Self::named(&tool.name),
+            (Value::String(text), Some(size), Some(digest)) => {
+                Self::named(&tool.name).with_start(&text, size, digest)
+            }
+            (input, ..) => Self::new(&tool.name, &input),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -115,7 +162,7 @@ struct Raw {
     #[serde(default, skip_serializing_if = "Must::is_empty")]
     must: Must,
     source: Arc<str>,
-    event: serde_json::Value,
+    event: Value,
 }
 
 #[derive(Deserialize)]

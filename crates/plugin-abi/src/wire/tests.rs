@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use offshoot_model::*;
 use offshoot_runtime::*;
+use serde_json::json;
 use uuid::Uuid;
 
 use super::probe::Probe;
@@ -195,6 +196,9 @@ fn events_arrive() {
         RunEvent::Started(None),
         RunEvent::Started(Some(ProcessIdentity::new(5, 6))),
         RunEvent::Progress("a {line}".into()),
+        RunEvent::ToolUsed(ToolUse::named("grep")),
+        RunEvent::ToolUsed(ToolUse::new("grep", &json!({"pattern": "x".repeat(9_000)}))),
+        RunEvent::ToolUsed(ToolUse::new("grep", &"a text")),
         RunEvent::Used { usage: Usage::UNKNOWN, cost: Cost::unknown() },
     ];
     for here in events {
@@ -205,7 +209,11 @@ fn events_arrive() {
         assert_eq!(event::decode(kind, payload).expect(payload), expected);
     };
     let line = |text: &str| Some(RunEvent::Progress(text.into()));
-    check(2, r#"{"v":1,"name":"grep","input":{}}"#, line("uses grep"));
+    let used = |used| Some(RunEvent::ToolUsed(used));
+    check(2, r#"{"v":1,"name":"grep"}"#, used(ToolUse::named("grep")));
+    let input = json!({"in": "src", "pattern": "word"});
+    let tool = r#"{"v":1,"name":"grep","input":{"pattern":"word","in":"src"}}"#;
+    check(2, tool, used(ToolUse::new("grep", &input)));
     check(3, r#"{"v":1,"name":"grep"}"#, line("grep has answered"));
     check(3, r#"{"v":1,"name":"grep","isError":true}"#, line("grep has failed"));
     check(5, r#"{"v":1,"status":"thinking"}"#, None);

@@ -18,7 +18,7 @@ use offshoot_plugin_abi::wire::{
 };
 use offshoot_plugin_abi::{AbiError, Outcome, event as kind};
 use offshoot_runtime::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 const RUN: RunId = RunId::from_uuid(Uuid::from_u128(7));
@@ -274,11 +274,18 @@ fn runs(files: &mut Files) {
     let used = RunEvent::Used { usage: usage(), cost: Cost::unknown() };
     files.both_ways("usage", Some(used), write, told(kind::USAGE));
     let started = |process| Some(RunEvent::Started(process));
+    for (name, used) in [
+        ("tool-start", ToolUse::new("grep", &json!({"pattern": "x"}))),
+        ("tool-start-bare", ToolUse::named("grep")),
+        ("tool-start-long", ToolUse::new("grep", &"x".repeat(500))),
+    ] {
+        let used = Some(RunEvent::ToolUsed(used));
+        files.both_ways(name, used, write, told(kind::TOOL_START));
+    }
     files.both_ways("status", started(Some(process())), write, told(kind::STATUS));
     files.both_ways("status-bare", started(None), write, told(kind::STATUS));
     // Those that are only ever read here.
     for (name, kind, line) in [
-        ("tool-start", kind::TOOL_START, "uses grep"),
         ("tool-end", kind::TOOL_END, "grep has failed"),
         ("note", kind::NOTE, "hm"),
         ("raw", kind::RAW, "acme: delta"),

@@ -1,11 +1,12 @@
 //! Real libraries, good and awkward: those of `examples/`, which cargo builds with these tests.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use offshoot_model::{JsonText, Reason, RunStatus};
+use offshoot_model::{JsonText, Reason, RunStatus, ToolUse};
 use offshoot_plugin_host::{
     Checked, Extent, LogLine, Plugin, PluginError, Surroundings, Trier, shutdown_all, target,
     try_out,
@@ -161,9 +162,10 @@ async fn events_of_every_kind_reach_whom_they_are_for() {
     let plugin = Plugin::load(&copy.checked(), surroundings, &json("{}")).expect("a good plugin");
     let upper = plugin.runtime("upper", &json("{}")).expect("it has one");
     let (_, events) = run(&upper, "kinds").await;
-    let lines = ["here we go", "uses grep", "grep has failed", "nothing found", "acme: delta"];
-    let told = lines.map(|line| RunEvent::Progress(line.into()));
-    assert_eq!(events[1..], told);
+    let line = |line: &str| RunEvent::Progress(line.into());
+    let used = RunEvent::ToolUsed(ToolUse::new("grep", &BTreeMap::from([("pattern", "x")])));
+    let rest = ["grep has failed", "nothing found", "acme: delta"].map(line);
+    assert_eq!(events[1..], [&[line("here we go"), used], &rest[..]].concat());
     let logged = logged.lock().expect("nobody panics");
     let [unreadable, vendor] = &logged[..] else { panic!("{logged:?}") };
     assert!(

@@ -119,13 +119,18 @@ async fn every_runtime_passes_the_contract() {
         assert_eq!(broken, [], "a process per {per}");
         let (finished, events) = run(&runtime, "hello there").await;
         assert_eq!(finished.output, Output::Text("HELLO THERE".into()));
-        let [RunEvent::Started(process), RunEvent::Progress(line), RunEvent::Used { usage, cost }] =
-            &events[..]
+        let [
+            RunEvent::Started(process),
+            RunEvent::Progress(line),
+            RunEvent::ToolUsed(used),
+            RunEvent::Used { usage, cost },
+        ] = &events[..]
         else {
             panic!("{events:?}");
         };
         assert_eq!(process.is_some(), per == "run", "a process of several runs is of none of them");
         assert_eq!(&**line, "saying it louder");
+        assert_eq!(used.to_string(), r#"upper {"text":"hello there"}"#);
         assert_eq!(usage.input, TokenCount::Known(2));
         assert_eq!(*cost, Cost::known(MicroUsd::from_micros(2000)));
         let (finished, _) = run(&runtime, "fail with words").await;

@@ -62,6 +62,7 @@ impl abi::RunHost for HostSide {
         match wire::event::decode(kind, payload.as_str()).expect("what was encoded") {
             Some(RunEvent::Started(process)) => self.0.started(process),
             Some(RunEvent::Progress(text)) => self.0.progress(text),
+            Some(RunEvent::ToolUsed(used)) => self.0.tool_used(used),
             Some(RunEvent::Used { usage, cost }) => self.0.used(usage, cost),
             Some(RunEvent::StrayEnded { pid, name }) => self.0.stray_ended(pid, name),
             None => {}

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use offshoot_fake_model_api::{Condition, Reply, Rule};
-use offshoot_model::{Refusal, RefusalCode, RunId, SpawnRequest};
+use offshoot_model::{Refusal, RefusalCode, RunId, SpawnRequest, ToolUse};
 use offshoot_real_clients::{Clients, install};
 use offshoot_runtime::{
     Finished, Host, Launch, LetterBox, Output, Ruling, RunContext, RunEvent, RunHost, Runtime,
@@ -200,8 +200,12 @@ async fn a_letter_goes_into_the_turn_that_is_under_way() {
     let mut told = engine.watch();
     let (run, letters, _handle) = start(&stage, &engine, "x");
     let write = async {
-        let uses =
-            |told| matches!(told, Told::Event(RunEvent::Progress(text)) if &*text == "uses Bash");
+        let input = ToolUse::new("Bash", &json!({"command": "true"})).input;
+        let uses = |told| {
+            let Told::Event(RunEvent::ToolUsed(used)) = told else { return false };
+            assert_eq!(used.input, input);
+            &*used.name == "Bash"
+        };
         while !uses(told.recv().await.expect("it runs")) {}
         letters.put("LETTER".into());
     };

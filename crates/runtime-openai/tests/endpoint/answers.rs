@@ -131,7 +131,16 @@ async fn children_by_tools() {
         .map(|envelope| &envelope["data"])
         .collect();
     assert_eq!(data, ["LEFT", "RIGHT"]);
-    assert_eq!(progress(&events), ["uses sessions_spawn, sessions_spawn", "uses sessions_wait"]);
+    let used = events.iter().filter_map(|event| match event {
+        RunEvent::ToolUsed(used) => Some(used.to_string()),
+        _ => None,
+    });
+    let expected = [
+        r#"sessions_spawn {"agentId":"scout","label":"left","task":"left"}"#,
+        r#"sessions_spawn {"agentId":"scout","label":"right","task":"right"}"#,
+        "sessions_wait {}",
+    ];
+    assert_eq!(used.collect::<Vec<_>>(), expected);
     let accepted = &place.api.conversations()[1].tool_results[1];
     let accepted: Value = serde_json::from_str(accepted).expect("JSON");
     assert_eq!(accepted, json!({"status": "accepted", "runId": run_id(2).to_string()}));

@@ -191,7 +191,10 @@ pub(crate) fn progress(events: &[RunEvent]) -> Vec<&str> {
     fn text(event: &RunEvent) -> Option<&str> {
         match event {
             RunEvent::Progress(text) => Some(text),
-            RunEvent::Started(_) | RunEvent::Used { .. } | RunEvent::StrayEnded { .. } => None,
+            RunEvent::Started(_)
+            | RunEvent::ToolUsed(_)
+            | RunEvent::Used { .. }
+            | RunEvent::StrayEnded { .. } => None,
         }
     }
     events.iter().filter_map(text).collect()

@@ -210,7 +210,10 @@ const MOMENTS: &[(&str, Moment)] = &[
     ("while it speaks", |event| is_progress(event, "one")),
     ("before it tries again", |event| is_progress(event, "the service answered 500")),
     ("under pressure", |event| is_progress(event, "the service answered 429")),
-    ("in a tool", |event| is_progress(event, "uses sessions_wait")),
+    (
+        "in a tool",
+        |event| matches!(event, RunEvent::ToolUsed(used) if &*used.name == "sessions_wait"),
+    ),
     ("while it sums up", |event| is_progress(event, "sums up")),
 ];
 

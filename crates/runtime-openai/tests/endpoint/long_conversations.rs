@@ -37,7 +37,7 @@ async fn past_its_limit_it_is_summed_up() {
     let listener = Listener { admits: Some(1), ..Listener::default() };
     let (finished, events) = place.run_with(parent("the task"), listener).await;
     assert_eq!(text(&finished), "finished from notes");
-    assert!(progress(&events)[1].starts_with("sums up a conversation of about 11"), "{events:?}");
+    assert!(progress(&events)[0].starts_with("sums up a conversation of about 11"), "{events:?}");
     let bodies: Vec<_> = place.api.requests().into_iter().map(|request| request.body).collect();
     let [first, summary, last] = &bodies[..] else { panic!("{} requests", bodies.len()) };
     assert_eq!(roles(first), ["system", "user"]);

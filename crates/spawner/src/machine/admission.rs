@@ -194,6 +194,7 @@ impl Machine {
             resumes: facts.is_some_and(|facts| facts.resumes),
             stopping: None,
             reports: Allowance::default(),
+            tool_uses: Allowance::default(),
             refusals: None,
             cut_off: false,
         };

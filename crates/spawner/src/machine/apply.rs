@@ -86,6 +86,11 @@ impl Machine {
                     live.reports.count(at);
                 }
             }
+            EventKind::ToolUsed(_) => {
+                if let Some(live) = live {
+                    live.tool_uses.count(at);
+                }
+            }
             EventKind::Letter { .. } => {
                 if let Some(live) = live {
                     live.mail.get_or_insert_default().letters += 1;

@@ -1,14 +1,14 @@
-//! Reports of running agents: kept, as long as they come no faster than a record should grow.
+//! Reports of running agents, and the tools that they use: kept, as long as they come no faster than a record should grow.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_model::{EventKind, Timestamp};
+use offshoot_model::{EventKind, Timestamp, ToolUse};
 
 use super::run::RunIndex;
 use super::{Effect, Machine};
 
-/// A run may report this often for as long as it likes.
+/// A run may report, or use a tool, this often for as long as it likes.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// The number of reports beyond that rate that may come at once.
@@ -52,9 +52,36 @@ impl Machine {
         if live.reports.has_room(now) {
             self.record(now, run, EventKind::Reported { text }, out);
         } else {
-            let event = self.event(now, run, EventKind::Progress { text });
-            out.push(Effect::Show(Box::new(event)));
+            self.show(now, run, text, out);
         }
+    }
+
+    /// The agent of a living run has used a tool.
+    pub(super) fn tool_used(
+        &mut self,
+        now: Timestamp,
+        run: RunIndex,
+        used: ToolUse,
+        out: &mut Vec<Effect>,
+    ) {
+        let live = self.runs[run.get()].live();
+        if live.is_some_and(|live| live.tool_uses.has_room(now)) {
+            self.record(now, run, EventKind::ToolUsed(Box::new(used)), out);
+        } else {
+            self.show(now, run, used.line().into(), out);
+        }
+    }
+
+    /// Shows a line of progress, which is not kept.
+    pub(super) fn show(
+        &self,
+        now: Timestamp,
+        run: RunIndex,
+        text: Arc<str>,
+        out: &mut Vec<Effect>,
+    ) {
+        let event = self.event(now, run, EventKind::Progress { text });
+        out.push(Effect::Show(Box::new(event)));
     }
 }
 

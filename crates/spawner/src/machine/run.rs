@@ -105,6 +105,8 @@ pub(crate) struct Live {
     pub(super) refusals: Option<Box<Refusals>>,
     /// The number of its reports that may still be kept.
     pub(super) reports: Allowance,
+    /// The number of its uses of tools that may still be kept.
+    pub(super) tool_uses: Allowance,
     /// True if the run holds pieces of which some were at work when it was to stop.
     pub(crate) cut_off: bool,
 }

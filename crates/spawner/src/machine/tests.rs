@@ -213,6 +213,23 @@ fn soft_then_firm() {
 }
 
 #[test]
+fn tools_that_are_used_are_kept_as_often_as_a_record_should_grow() {
+    let mut world = World::new(9, Limits::default(), Behaviour::Quiet);
+    let run = world.spawn_piece();
+    let kept = |world: &World| {
+        world.record.iter().filter(|event| event.kind.name() == "tool_used").count()
+    };
+    (0..150).for_each(|_| world.use_tool(run));
+    assert_eq!(kept(&world), 100, "the rest is progress");
+    world.report(run);
+    let last = world.record.last().map(|event| event.kind.name());
+    assert_eq!(last, Some("reported"), "a report has an allowance of its own");
+    world.advance(2_000);
+    (0..9).for_each(|_| world.use_tool(run));
+    assert_eq!(kept(&world), 102);
+}
+
+#[test]
 fn any_sign_of_life_puts_idleness_off() {
     let limits = Limits { idle_timeout_seconds: 10, ..Limits::default() };
     let mut world = World::new(9, limits, Behaviour::Quiet);

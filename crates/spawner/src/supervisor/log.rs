@@ -99,6 +99,10 @@ fn write(kind: &EventKind, ms: Option<u64>) {
         }
         EventKind::Progress { text } => trace!(bytes = text.len(), "progress"),
         EventKind::Reported { text } => debug!(bytes = text.len(), "run reports"),
+        EventKind::ToolUsed(used) => {
+            let bytes = used.input.as_ref().map(|input| input.size);
+            debug!(bytes, "tool used");
+        }
         EventKind::Used { usage, cost } => {
             let micro_usd = (cost.known_usd.as_micros(), cost.estimated_usd.as_micros());
             let (known, estimated) = micro_usd;

@@ -38,11 +38,13 @@ impl Host for AgentHost {
 
     fn hear(&self, event: RunEvent) {
         let permit = match event {
-            RunEvent::Progress(_) => match Arc::clone(&self.tree.progress).try_acquire_owned() {
-                Ok(permit) => Some(permit),
-                // Its line is dropped; that it lives is not.
-                Err(_) => return self.sign(),
-            },
+            RunEvent::Progress(_) | RunEvent::ToolUsed(_) => {
+                match Arc::clone(&self.tree.progress).try_acquire_owned() {
+                    Ok(permit) => Some(permit),
+                    // Its line is dropped; that it lives is not.
+                    Err(_) => return self.sign(),
+                }
+            }
             RunEvent::Started(_) | RunEvent::Used { .. } | RunEvent::StrayEnded { .. } => None,
         };
         if let (RunEvent::Started(process), Some(ticket_issuer)) =

@@ -7,7 +7,7 @@ use offshoot_model::{
     BootId, BudgetGrant, CancelledBy, ContentHash, Cost, DeliveryId, Ending, Event, EventKind,
     Grant, InputRange, JsonText, KeeperFault, MergeSummary, MicroUsd, Origin, Payload,
     ProcessIdentity, Reason, Refusal, RefusalCode, Rights, RootId, RunId, SessionKey, Timestamp,
-    TokenCount, Usage, ValueKind, VariableRef,
+    TokenCount, ToolUse, Usage, ValueKind, VariableRef,
 };
 use offshoot_store::{MemoryStore, Store};
 use proptest::collection::{btree_set, vec};
@@ -160,6 +160,10 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
                 let boot = BootId::from_u128(u128::from(start_time));
                 ProcessIdentity::new(pid, start_time).of_boot((pid % 2 == 0).then_some(boot))
             }),
+        }),
+        (text(), option::of(text())).prop_map(|(name, input)| {
+            let used = input.map_or_else(|| ToolUse::named(&name), |it| ToolUse::new(&name, &it));
+            EventKind::ToolUsed(Box::new(used))
         }),
         (usage(), cost()).prop_map(|(usage, cost)| EventKind::Used { usage, cost }),
         Just(EventKind::Waiting),

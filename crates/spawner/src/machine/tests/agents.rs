@@ -152,6 +152,7 @@ impl World {
             0..=5 => self.spawn_some(run),
             6..=11 => self.wait_somehow(run),
             12 if self.seed.one_in(2) => self.report(run),
+            12 if self.seed.one_in(2) => self.use_tool(run),
             12 => self.progress(run),
             13 if self.seed.one_in(4) => {
                 let all: Vec<RunIndex> = self.actors.keys().copied().collect();

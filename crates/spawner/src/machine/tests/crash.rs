@@ -97,7 +97,7 @@ impl World {
                     live.resumes,
                     live.started_at.is_some() || live.attempt > 1,
                     live.refusals.as_ref().map_or(0, |refusals| refusals.recorded),
-                    live.reports.clone(),
+                    (live.reports.clone(), live.tool_uses.clone()),
                     stopping,
                 ))
             };

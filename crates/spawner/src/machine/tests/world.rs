@@ -7,7 +7,7 @@ use std::time::Duration;
 use offshoot_config::CostKind;
 use offshoot_model::{
     AgentId, BudgetGrant, CancelledBy, Cost, Ending, Event, EventKind, Origin, Payload, Reason,
-    Refusal, RefusalCode, RootId, RunId, SpawnRequest, Timestamp, TokenCount, Usage,
+    Refusal, RefusalCode, RootId, RunId, SpawnRequest, Timestamp, TokenCount, ToolUse, Usage,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::{RunEvent, Stop, WaitMode};
@@ -329,6 +329,11 @@ impl World {
 
     pub(super) fn progress(&mut self, run: RunIndex) {
         let event = RunEvent::Progress("still here".into());
+        self.step(Input::RunEvent { run, event });
+    }
+
+    pub(super) fn use_tool(&mut self, run: RunIndex) {
+        let event = RunEvent::ToolUsed(ToolUse::new("Read", &"a"));
         self.step(Input::RunEvent { run, event });
     }
 
