@@ -295,7 +295,7 @@ impl Machine {
         self.seq += 1;
         let applied = self.apply(now, run, &kind);
         let event = self.event(now, run, kind);
-        out.push(Effect::Record(event));
+        out.push(Effect::Record(Arc::new(event)));
         applied
     }
 

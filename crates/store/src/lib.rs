@@ -73,7 +73,7 @@ pub use kind::kind_of;
 pub use memory::MemoryStore;
 pub use name::{NAME_LIMIT, file_name};
 pub use sqlite::{ChainHead, Proof, SqliteStore};
-pub use store::{Events, FIND_LIMIT, FoundRun, NewValue, RootSummary, Source, Store};
+pub use store::{Events, FIND_LIMIT, FoundRun, NewValue, RootSummary, Source, Store, Urgency};
 pub use sweep::Swept;
 pub use value_file::{ValueFile, WholeCopies};
 pub use value_reader::ValueReader;

@@ -19,7 +19,7 @@ use crate::pages::{PAGE, Page, Pages};
 use crate::sought::Sought;
 use crate::{
     Commit, Events, FIND_LIMIT, FoundRun, NewValue, RootSummary, Source, Store, StoreError,
-    ValueReader,
+    Urgency, ValueReader,
 };
 
 /// Values up to this size are hashed by the caller of `put`: that takes some twenty microseconds.
@@ -37,7 +37,7 @@ pub struct MemoryStore {
 struct Record {
     /// In the order in which they were opened.
     roots: Vec<RootId>,
-    trees: HashMap<RootId, Vec<Event>>,
+    trees: HashMap<RootId, Vec<Arc<Event>>>,
     runs: BTreeMap<(RunId, RootId), Milestones>,
 }
 
@@ -67,14 +67,14 @@ impl MemoryStore {
         Self::default()
     }
 
-    fn record(&self) -> MutexGuard<'_, Record> {
+    fn lock(&self) -> MutexGuard<'_, Record> {
         lock(&self.record)
     }
 }
 
 impl Store for MemoryStore {
-    fn append(&self, events: &[Event]) -> Commit {
-        Commit::ready(self.record().append(events))
+    fn record(&self, events: &[Arc<Event>], _urgency: Urgency) -> Commit {
+        Commit::ready(self.lock().append(events))
     }
 
     fn put(&self, value: NewValue) -> BoxFuture<'static, Result<VariableRef, StoreError>> {
@@ -123,31 +123,31 @@ impl Store for MemoryStore {
     }
 
     fn all_events(&self) -> Events {
-        let roots = self.record().roots.clone();
+        let roots = self.lock().roots.clone();
         let record = Arc::clone(&self.record);
         Box::new(roots.into_iter().flat_map(move |root| events(Arc::clone(&record), root, 0)))
     }
 
     fn roots(&self) -> Result<Vec<RootSummary>, StoreError> {
-        let record = self.record();
+        let record = self.lock();
         Ok(record.roots.iter().map(|&root| record.summary(root)).collect())
     }
 
     fn find(&self, text: &str) -> Result<Vec<FoundRun>, StoreError> {
-        Ok(self.record().find(&Sought::parse(text)))
+        Ok(self.lock().find(&Sought::parse(text)))
     }
 
     fn admitted(&self, root: RootId, run: RunId) -> Result<Option<Admitted>, StoreError> {
-        Ok(self.record().admitted(root, run).cloned())
+        Ok(self.lock().admitted(root, run).cloned())
     }
 
     fn ending(&self, root: RootId, run: RunId) -> Result<Option<Ending>, StoreError> {
-        Ok(self.record().ending(root, run).cloned())
+        Ok(self.lock().ending(root, run).cloned())
     }
 }
 
 impl Record {
-    fn append(&mut self, events: &[Event]) -> Result<(), StoreError> {
+    fn append(&mut self, events: &[Arc<Event>]) -> Result<(), StoreError> {
         let last = |root| self.trees.get(&root).map_or(0, |events| events.len() as u64);
         let kept = events.iter().filter(|event| event.kind.class() == EventClass::Kept);
         check_order(kept.clone().map(|event| (event.root, event.seq)), last)?;
@@ -167,7 +167,7 @@ impl Record {
                 }
                 _ => {}
             }
-            tree.push(event.clone());
+            tree.push(Arc::clone(event));
         }
         Ok(())
     }
@@ -175,7 +175,7 @@ impl Record {
     fn page(&self, root: RootId, at: usize) -> Page {
         let events = self.trees.get(&root).and_then(|events| events.get(at..)).unwrap_or_default();
         Page {
-            events: events.iter().take(PAGE).cloned().map(Ok).collect(),
+            events: events.iter().take(PAGE).map(|event| Ok(Event::clone(event))).collect(),
             more: events.len() > PAGE,
         }
     }

@@ -24,7 +24,6 @@ mod writer;
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use offshoot_model::{
@@ -35,14 +34,14 @@ use self::chain::Chain;
 pub use self::chain::{ChainHead, Proof};
 use self::file::DatabaseFile;
 use self::look::ReadPosition;
-use self::queue::COMMIT_DELAY;
 use self::reader::Readers;
 use self::writer::Writer;
 use crate::blobs::{Blobs, put_on_thread};
 use crate::pages::{Page, Pages};
 use crate::sought::Sought;
 use crate::{
-    Commit, DataFolder, Events, FoundRun, NewValue, RootSummary, Store, StoreError, ValueReader,
+    Commit, DataFolder, Events, FoundRun, NewValue, RootSummary, Store, StoreError, Urgency,
+    ValueReader,
 };
 
 /// A store that outlives its process. Dropped, it waits until what was queued has been written: drop it where a thread
@@ -91,14 +90,13 @@ impl SqliteStore {
         self.writer.get().and_then(|writer| writer.as_ref().ok()).map_or(0, Writer::commits)
     }
 
-    fn write(&self, events: &[Event], patience: Option<Duration>) -> Commit {
-        let mut kept =
-            events.iter().filter(|event| event.kind.class() == EventClass::Kept).peekable();
+    fn write<'a>(&self, events: impl Iterator<Item = &'a Event>, urgency: Urgency) -> Commit {
+        let mut kept = events.filter(|event| event.kind.class() == EventClass::Kept).peekable();
         if kept.peek().is_none() {
             return Commit::ready(Ok(()));
         }
         match self.writer.get_or_init(|| Writer::start(&self.folder)) {
-            Ok(writer) => writer.append(kept, patience),
+            Ok(writer) => writer.append(kept, urgency),
             Err(error) => Commit::ready(Err(error.clone())),
         }
     }
@@ -160,12 +158,12 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
-    fn append(&self, events: &[Event]) -> Commit {
-        self.write(events, None)
+    fn record(&self, events: &[Arc<Event>], urgency: Urgency) -> Commit {
+        self.write(events.iter().map(|event| &**event), urgency)
     }
 
-    fn append_soon(&self, events: &[Event]) -> Commit {
-        self.write(events, Some(COMMIT_DELAY))
+    fn append(&self, events: &[Event]) -> Commit {
+        self.write(events.iter(), Urgency::Now)
     }
 
     fn put(&self, value: NewValue) -> BoxFuture<'static, Result<VariableRef, StoreError>> {

@@ -13,7 +13,7 @@ use crate::{Commit, StoreError, ValueReader};
 /// Keeps events and values. Implemented by [`MemoryStore`](crate::MemoryStore) and
 /// [`SqliteStore`](crate::SqliteStore); one set of tests runs against both.
 ///
-/// `append` and `put` may be called from async code. Everything else reads, synchronously: call it on a thread that
+/// `record`, `append` and `put` may be called from async code. Everything else reads, synchronously: call it on a thread that
 /// may block.
 pub trait Store: Send + Sync + 'static {
     /// Queues events for the record, in this order; the answer comes when they are durable. Never blocks.
@@ -21,12 +21,13 @@ pub trait Store: Send + Sync + 'static {
     /// One call is recorded whole or not at all, and calls are recorded in the order in which they were made. Each
     /// event must follow the last one of its tree without a gap, so nothing can be recorded after something that was
     /// lost: see [`StoreError::Broken`]. Events that are not to be kept (progress) are passed over.
-    fn append(&self, events: &[Event]) -> Commit;
+    /// The record may keep the events themselves instead of copies.
+    fn record(&self, events: &[Arc<Event>], urgency: Urgency) -> Commit;
 
-    /// As [`append`](Self::append), for events for which no caller waits: they may be kept back for a few milliseconds, so that what comes
-    /// meanwhile becomes durable with it. An append behind it that is in haste takes it along.
-    fn append_soon(&self, events: &[Event]) -> Commit {
-        self.append(events)
+    /// Records copies of events, [now](Urgency::Now).
+    fn append(&self, events: &[Event]) -> Commit {
+        let events: Vec<Arc<Event>> = events.iter().cloned().map(Arc::new).collect();
+        self.record(&events, Urgency::Now)
     }
 
     /// Takes in a value; the answer comes when it is durable. The same value is stored once.
@@ -69,6 +70,16 @@ pub trait Store: Send + Sync + 'static {
 
     /// A value, to be read from any place; each part is compared with what was stored before it is handed out.
     fn open(&self, reference: &VariableRef) -> Result<ValueReader, StoreError>;
+}
+
+/// The time at which events are to become durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgency {
+    /// At once: a caller waits.
+    Now,
+    /// In a few milliseconds, so that what comes meanwhile becomes durable with them: no caller waits. Events behind them
+    /// that are recorded now take them along.
+    Soon,
 }
 
 /// Events as they are read back.

@@ -10,10 +10,10 @@ use super::{ReplyId, RunIndex, WaitId};
 /// Everything that the supervisor is to do. Closed: one match sees it all.
 #[derive(Debug)]
 pub(crate) enum Effect {
-    /// Keep this, in this order. Not boxed: most effects are this one, and are moved once.
-    Record(Event),
+    /// Keep this event, in this order.
+    Record(Arc<Event>),
     /// Show this event to those that follow the tree now.
-    Show(Box<Event>),
+    Show(Arc<Event>),
     /// Start this run: ahead of the record of it where a loss of that would run nothing twice that must not be.
     Start { run: RunIndex, ahead: bool },
     /// Prepare this run for one more start.

@@ -81,7 +81,7 @@ impl Machine {
         out: &mut Vec<Effect>,
     ) {
         let event = self.event(now, run, EventKind::Progress { text });
-        out.push(Effect::Show(Box::new(event)));
+        out.push(Effect::Show(Arc::new(event)));
     }
 }
 

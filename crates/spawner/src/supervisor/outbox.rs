@@ -1,9 +1,10 @@
 //! Answers and effects that wait until the record of them is durable.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use offshoot_model::Event;
-use offshoot_store::{Commit, Store, StoreError};
+use offshoot_store::{Commit, Store, StoreError, Urgency};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Answered;
@@ -22,7 +23,7 @@ struct Batch {
     /// None while the record cannot be written: then it is appended with all others, in their order.
     commit: Option<Commit>,
     /// Kept until they are durable, because a store forgets what it could not write. Never empty.
-    events: Vec<Event>,
+    events: Vec<Arc<Event>>,
     released: Released,
 }
 
@@ -56,14 +57,19 @@ impl Outbox {
     }
 
     /// Events that were given to the store, or wait until it takes any.
-    pub(super) fn push(&mut self, commit: Option<Commit>, events: Vec<Event>, released: Released) {
+    pub(super) fn push(
+        &mut self,
+        commit: Option<Commit>,
+        events: Vec<Arc<Event>>,
+        released: Released,
+    ) {
         self.batches.push_back(Batch { commit, events, released });
     }
 
     /// Gives everything that is not durable to the store again, in its order.
     pub(super) fn append_again(&mut self, store: &dyn Store) {
         for batch in &mut self.batches {
-            batch.commit = Some(store.append(&batch.events));
+            batch.commit = Some(store.record(&batch.events, Urgency::Now));
         }
     }
 
@@ -82,7 +88,7 @@ impl Outbox {
     /// # Errors
     ///
     /// The batch stays, and nothing behind it can become durable before it is appended again.
-    pub(super) async fn committed(&mut self) -> Result<(Vec<Event>, Released), StoreError> {
+    pub(super) async fn committed(&mut self) -> Result<(Vec<Arc<Event>>, Released), StoreError> {
         let commit = self.batches.front_mut().and_then(|oldest| oldest.commit.as_mut());
         let Some(commit) = commit else { return std::future::pending().await };
         if let Err(error) = commit.await {

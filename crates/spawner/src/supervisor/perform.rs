@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use offshoot_model::{CancelledBy, Ending, Event, Reason, Refusal, RunId, Timestamp, error_chain};
 use offshoot_runtime::{LetterBox, RunContext, Stop, StopHandle, Turns, UsageProbe};
-use offshoot_store::StoreError;
+use offshoot_store::{StoreError, Urgency};
 use tracing::Instrument;
 
 use super::entries::{Attempt, Entry, Follower};
@@ -43,7 +43,7 @@ impl Supervisor {
                 Effect::Show(event) => {
                     self.spans.log(&event, &self.machine);
                     // Without a follower there is no receiver.
-                    let _ = self.events.send(Arc::from(event));
+                    let _ = self.events.send(event);
                 }
                 Effect::Stop { run, how } => self.stop(run, how),
                 Effect::Again { run, continues } => {
@@ -76,7 +76,7 @@ impl Supervisor {
     /// The record of a batch is durable, or could not be written.
     pub(super) fn told_of_commit(
         &mut self,
-        committed: Result<(Vec<Event>, Released), StoreError>,
+        committed: Result<(Vec<Arc<Event>>, Released), StoreError>,
         effects: &mut Vec<Effect>,
     ) {
         match committed {
@@ -85,7 +85,7 @@ impl Supervisor {
                 if self.events.receiver_count() > 0 {
                     for event in events {
                         // Followers may come and go.
-                        let _ = self.events.send(Arc::new(event));
+                        let _ = self.events.send(event);
                     }
                 }
                 self.tell(released, effects);
@@ -95,7 +95,7 @@ impl Supervisor {
     }
 
     /// Gives events to the store. Once the record is broken nothing more is kept or told.
-    fn keep(&mut self, record: Vec<Event>, released: Released, effects: &mut Vec<Effect>) {
+    fn keep(&mut self, record: Vec<Arc<Event>>, released: Released, effects: &mut Vec<Effect>) {
         if self.is_broken() {
             return self.forget(&released.effects, effects);
         }
@@ -106,9 +106,9 @@ impl Supervisor {
                 Some(_) => None,
                 // Where more runs hold slots, more is about to be recorded.
                 None if released.can_wait() && self.machine.active() > 0 => {
-                    Some(store.append_soon(&record))
+                    Some(store.record(&record, Urgency::Soon))
                 }
-                None => Some(store.append(&record)),
+                None => Some(store.record(&record, Urgency::Now)),
             };
             self.outbox.push(commit, record, released);
         } else if let Some(released) = self.outbox.push_behind(released) {

@@ -11,15 +11,15 @@ use offshoot_runtime::{
     Abilities, Finished, FnRuntime, Launch, RunContext, Runtime, Stop, WaitFor, WaitMode,
 };
 use offshoot_spawner::{Clock, RootSpec, Spawner, SpawnerError, TestClock};
-use offshoot_store::{Commit, MemoryStore, Store, StoreError};
+use offshoot_store::{Commit, MemoryStore, Store, StoreError, Urgency};
 
 use crate::intercept::Intercept;
 
 /// Refuses one append, and with it everything that follows.
 fn breaking(write: i64) -> Arc<impl Store> {
     let left = AtomicI64::new(write);
-    let append = move |inner: &MemoryStore, events: &[Event]| {
-        let mut events = events.to_vec();
+    let append = move |inner: &MemoryStore, events: &[Arc<Event>]| {
+        let mut events: Vec<_> = events.iter().map(|event| Event::clone(event)).collect();
         if left.fetch_sub(1, Ordering::SeqCst) <= 0 {
             // A gap is what the store itself refuses.
             events.iter_mut().for_each(|event| event.seq += 1_000);
@@ -177,7 +177,7 @@ async fn a_tree_whose_record_broke_can_be_closed_while_something_still_ends() {
 /// A disk that has no space for some writes, from the n-th one on.
 fn full(write: i64, writes: i64) -> Arc<impl Store> {
     let done = AtomicI64::new(0);
-    let append = move |inner: &MemoryStore, events: &[Event]| {
+    let append = move |inner: &MemoryStore, events: &[Arc<Event>]| {
         if (write..write + writes).contains(&done.fetch_add(1, Ordering::SeqCst)) {
             return Commit::ready(Err(StoreError::Io {
                 doing: "write",
@@ -185,7 +185,7 @@ fn full(write: i64, writes: i64) -> Arc<impl Store> {
                 source: Arc::new(io::ErrorKind::StorageFull.into()),
             }));
         }
-        inner.append(events)
+        inner.record(events, Urgency::Now)
     };
     Arc::new(Intercept::new(Arc::new(MemoryStore::new()), append))
 }

@@ -10,7 +10,7 @@ use offshoot_merge::{OnFailure, Values};
 use offshoot_model::{Event, Payload, Reason};
 use offshoot_runtime::{Finished, FnRuntime};
 use offshoot_spawner::{FanOut, Piece, RootSpec, Spawner, SpawnerError};
-use offshoot_store::{Commit, DataFolder, MemoryStore, SqliteStore, Store, StoreError};
+use offshoot_store::{Commit, DataFolder, MemoryStore, SqliteStore, Store, StoreError, Urgency};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::intercept::Intercept;
@@ -32,7 +32,7 @@ async fn the_first_pieces_run_while_the_tasks_of_the_last_are_kept() {
         }
         .boxed()
     });
-    let append = |inner: &MemoryStore, events: &[Event]| inner.append(events);
+    let append = |inner: &MemoryStore, events: &[Arc<Event>]| inner.record(events, Urgency::Now);
     let store = Intercept::new(Arc::new(MemoryStore::new()), append).before_put(before_put);
     let runtime = FnRuntime::new("counts", move |launch, _cx| {
         started.add_permits(1);
@@ -61,7 +61,7 @@ async fn a_task_cannot_be_kept(number: usize) {
         let fails = kept.fetch_add(1, Ordering::SeqCst) == number;
         async move { if fails { Err(failure) } else { Ok(()) } }.boxed()
     });
-    let append = |inner: &MemoryStore, events: &[Event]| inner.append(events);
+    let append = |inner: &MemoryStore, events: &[Arc<Event>]| inner.record(events, Urgency::Now);
     let broken = Intercept::new(Arc::clone(&inner), append).before_put(before_put);
     let spawner = |store: Arc<dyn Store>| {
         let runtime = FnRuntime::new("counts", |launch, _cx| async move {
@@ -100,8 +100,8 @@ async fn so_many_pieces_wait_for_the_disk_at_most() {
     // Nothing after the root is durable before it is let go.
     let held = Arc::new(Mutex::new(Some(Vec::new())));
     let (holds, is_root) = (Arc::clone(&held), AtomicBool::new(true));
-    let append = move |inner: &MemoryStore, events: &[Event]| {
-        let written = inner.append(events);
+    let append = move |inner: &MemoryStore, events: &[Arc<Event>]| {
+        let written = inner.record(events, Urgency::Now);
         let mut held = holds.lock().expect("no test panics with it");
         match &mut *held {
             Some(held) if !is_root.swap(false, Ordering::SeqCst) => {

@@ -10,7 +10,7 @@ use offshoot_merge::OnFailure;
 use offshoot_model::{Event, EventKind, Payload, RootId, RunId};
 use offshoot_runtime::{Finished, FnRuntime, NextTurn, WaitFor};
 use offshoot_spawner::{FanOut, Piece, RootSpec, Session, Spawner, SpawnerError};
-use offshoot_store::{Commit, DataFolder, MemoryStore, Store, StoreError};
+use offshoot_store::{Commit, DataFolder, MemoryStore, Store, StoreError, Urgency};
 use tokio::sync::{Notify, oneshot};
 
 use crate::intercept::Intercept;
@@ -38,13 +38,13 @@ fn dying(inner: Arc<MemoryStore>, write: i64, last: Last, dead: Arc<Notify>) -> 
         dead.notify_one();
         Commit::waiting(commit)
     };
-    let append = move |inner: &MemoryStore, events: &[Event]| match (
+    let append = move |inner: &MemoryStore, events: &[Arc<Event>]| match (
         left.fetch_sub(1, Ordering::SeqCst),
         last,
     ) {
-        (2.., _) => inner.append(events),
+        (2.., _) => inner.record(events, Urgency::Now),
         (1, Last::Untold) => {
-            drop(inner.append(events));
+            drop(inner.record(events, Urgency::Now));
             silence()
         }
         _ => silence(),

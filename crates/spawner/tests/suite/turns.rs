@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use offshoot_model::{Event, EventKind, Payload, RunId, RunStatus};
 use offshoot_runtime::{Finished, FnRuntime, NextTurn};
 use offshoot_spawner::{RootSpec, Session, Spawner};
-use offshoot_store::{MemoryStore, Store};
+use offshoot_store::{MemoryStore, Store, Urgency};
 use tokio::sync::mpsc;
 
 use crate::asking::{ask, config};
@@ -84,7 +84,7 @@ async fn a_result_that_cannot_be_read_is_named_in_the_turn_that_should_bring_it(
         Finished::text(answer)
     })
     .with_turns();
-    let append = |inner: &MemoryStore, events: &[Event]| inner.append(events);
+    let append = |inner: &MemoryStore, events: &[Arc<Event>]| inner.record(events, Urgency::Now);
     let store = Intercept::new(Arc::new(MemoryStore::new()), append).with_unreadable_values();
     let builder = Spawner::builder().store(Arc::new(store)).runtime(runtime);
     let mut session = root_of(&builder.build().expect("a spawner"), "go").await;

@@ -1,8 +1,8 @@
 //! The requests that wait for the one thread that writes.
 //!
 //! ```text
-//!  append ──────▶ │ … requests, in order … │ ──▶ all of them, as soon as one is in haste, there are many,
-//!  append_soon ─▶ │                        │     or the first has waited long enough
+//!  now ───▶ │ … requests, in order … │ ──▶ all of them, as soon as one is urgent, there are many,
+//!  soon ──▶ │                        │     or the first has waited long enough
 //! ```
 //!
 //! A thread with a channel would be woken for each request. This one is woken for the first, which may say that it can

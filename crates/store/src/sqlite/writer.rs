@@ -22,10 +22,10 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::heads::Heads;
 use super::identity;
-use super::queue::{Queue, Request, now};
+use super::queue::{COMMIT_DELAY, Queue, Request, now};
 use super::row::Row;
 use super::schema;
-use crate::{Commit, DataFolder, StoreError};
+use crate::{Commit, DataFolder, StoreError, Urgency};
 
 /// Events that may wait for the disk. The queue has no bound of its own, because `append` must neither block nor lose the
 /// order of calls; this bound only keeps a disk that hangs from eating the memory. It is not meant to be met: who appends
@@ -86,11 +86,11 @@ impl Writer {
         Ok(Self { queue, counts, thread: Some(thread) })
     }
 
-    /// Queues events: in haste, or until so long from now at most.
+    /// Queues events.
     pub(super) fn append<'a>(
         &self,
         events: impl IntoIterator<Item = &'a Event>,
-        patience: Option<Duration>,
+        urgency: Urgency,
     ) -> Commit {
         let rows = events.into_iter().map(Row::new).collect::<Result<Vec<_>, _>>();
         let rows = match rows {
@@ -103,6 +103,10 @@ impl Writer {
             self.counts.waiting.fetch_sub(rows.len(), Ordering::Relaxed);
             return Commit::ready(Err(StoreError::Overloaded { waiting }));
         }
+        let patience = match urgency {
+            Urgency::Now => None,
+            Urgency::Soon => Some(COMMIT_DELAY),
+        };
         let (request, commit) = Request::new(rows, patience);
         match self.queue.push(request) {
             true => Commit::waiting(commit),
@@ -215,14 +219,14 @@ mod tests {
         drop(SqliteStore::open(&folder).unwrap());
         let writer = Writer::start(&folder).unwrap();
         writer.counts.waiting.store(QUEUE_EVENTS, Ordering::Relaxed);
-        let refused = writer.append(&[event(1)], None).wait();
+        let refused = writer.append(&[event(1)], Urgency::Now).wait();
         assert!(
             matches!(refused, Err(StoreError::Overloaded { waiting: QUEUE_EVENTS })),
             "{refused:?}"
         );
         // It counted for nothing, and what comes later is taken.
         assert_eq!(writer.counts.waiting.swap(QUEUE_EVENTS - 2, Ordering::Relaxed), QUEUE_EVENTS);
-        writer.append(&[event(1), event(2)], None).wait().unwrap();
+        writer.append(&[event(1), event(2)], Urgency::Now).wait().unwrap();
         assert_eq!(writer.counts.waiting.load(Ordering::Relaxed), QUEUE_EVENTS - 2);
     }
 }

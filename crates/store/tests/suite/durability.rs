@@ -2,11 +2,12 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use offshoot_model::{RootId, RunId};
-use offshoot_store::{DataFolder, SqliteStore, Store};
+use offshoot_store::{DataFolder, SqliteStore, Store, Urgency};
 
 use crate::sample::{OnDisk, Script, ended};
 
@@ -111,15 +112,18 @@ fn an_event_for_which_no_caller_waits_is_written_with_others() {
     let disk = OnDisk::new();
     let mut script = Script::new();
     disk.store.append(&script.many(1)).wait().unwrap();
+    let soon = |script: &mut Script| {
+        disk.store.record(&[Arc::new(script.many(1).remove(0))], Urgency::Soon)
+    };
     #[expect(clippy::disallowed_methods, reason = "the thread that writes waits for real time")]
     let now = Instant::now;
     let start = now();
     // No other request comes, and it is written all the same.
-    disk.store.append_soon(&script.many(1)).wait().unwrap();
+    soon(&mut script).wait().unwrap();
     assert!(now() - start >= Duration::from_millis(4), "it did not wait");
-    let soon: Vec<_> = (0..20).map(|_| disk.store.append_soon(&script.many(1))).collect();
+    let gathered: Vec<_> = (0..20).map(|_| soon(&mut script)).collect();
     disk.store.append(&script.many(1)).wait().unwrap();
-    for commit in soon {
+    for commit in gathered {
         assert!(matches!(commit.now_or_never(), Some(Ok(()))), "haste takes along what was before");
     }
     assert_eq!(disk.store.verify_record(script.root).unwrap(), 23);

@@ -124,7 +124,7 @@ impl Ledger {
                 self.count_time(event);
                 self.recorded(event.run, event.at, &event.kind);
                 self.last_at = event.at;
-                self.events.push(event.clone());
+                self.events.push(Event::clone(event));
             }
             Effect::Start { run, .. } => {
                 let id = machine.id(*run);

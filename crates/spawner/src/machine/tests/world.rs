@@ -453,7 +453,7 @@ impl World {
                     if let EventKind::Delivered { .. } = event.kind {
                         delivered.push(event.run);
                     }
-                    self.record.push(event);
+                    self.record.push(Arc::unwrap_or_clone(event));
                 }
                 Effect::Show(_)
                 | Effect::Again { .. }

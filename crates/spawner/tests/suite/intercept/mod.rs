@@ -6,7 +6,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use offshoot_model::{Admitted, Ending, Event, RootId, RunId, VariableRef};
 use offshoot_store::{
-    Commit, Events, FoundRun, MemoryStore, NewValue, RootSummary, Store, StoreError, ValueReader,
+    Commit, Events, FoundRun, MemoryStore, NewValue, RootSummary, Store, StoreError, Urgency,
+    ValueReader,
 };
 
 /// Hands everything on but `append`, and `put` where something is to happen before it.
@@ -45,9 +46,9 @@ impl<A> Intercept<A> {
 
 impl<A> Store for Intercept<A>
 where
-    A: Fn(&MemoryStore, &[Event]) -> Commit + Send + Sync + 'static,
+    A: Fn(&MemoryStore, &[Arc<Event>]) -> Commit + Send + Sync + 'static,
 {
-    fn append(&self, events: &[Event]) -> Commit {
+    fn record(&self, events: &[Arc<Event>], _urgency: Urgency) -> Commit {
         (self.append)(&self.inner, events)
     }
 
