@@ -44,6 +44,7 @@ use offshoot_config::Config;
 use offshoot_model::{AgentId, BudgetGrant, Cleanup, Event, EventKind, RootId, RunId, Timestamp};
 use offshoot_policy::{Books, Terms};
 use offshoot_runtime::RunEvent;
+use thin_vec::ThinVec;
 
 pub(crate) use busy::Busy;
 pub(crate) use effect::{Effect, Session};
@@ -322,7 +323,7 @@ impl Machine {
             cleanup: Cleanup::Keep,
             keeps: false,
             not_removed: false,
-            children: Vec::new(),
+            children: ThinVec::new(),
             body,
         });
         let before = self.index.insert(id, run);

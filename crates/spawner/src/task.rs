@@ -122,9 +122,9 @@ async fn kept(tree: &Arc<TreeContext>, finished: Finished, limit: u64) -> Outcom
 }
 
 /// Opens the file of a run's piece, so that it stays the same for as long as the run lasts.
-async fn hold(range: Option<InputRange>) -> Result<Option<HeldPiece>, Reason> {
+async fn hold(range: Option<Box<InputRange>>) -> Result<Option<HeldPiece>, Reason> {
     let Some(range) = range else { return Ok(None) };
-    let held = tokio::task::spawn_blocking(|| HeldPiece::open(range)).await;
+    let held = tokio::task::spawn_blocking(|| HeldPiece::open(*range)).await;
     held.expect("opening a file does not panic").map(Some).map_err(|error| {
         let message = error_chain(&error);
         match error.is_pressure() {

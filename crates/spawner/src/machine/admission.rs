@@ -10,8 +10,8 @@ use offshoot_model::{
 };
 use offshoot_policy::{Admission, Caller, LastChild, Load, RuntimeFacts, Terms, admit, open};
 use offshoot_session_key::Segment;
+use thin_vec::ThinVec;
 
-use super::Busy;
 use super::report::Allowance;
 use super::run::{LastAdmitted, Live, Run, RunClock, RunIndex, SlotState};
 use super::slots::{Part, Position};
@@ -171,14 +171,14 @@ impl Machine {
             grant: Arc::clone(grant),
             last_child: None,
             clock: RunClock::default(),
-            small_work: Busy::default(),
+            small_work: None,
             // What only holds pieces has no slot to wait for.
             started_at: (phase == SlotState::Holder).then_some(at),
             phase,
             idle_armed: None,
             live_children: BTreeSet::new(),
-            waits: Vec::new(),
-            watchers: Vec::new(),
+            waits: ThinVec::new(),
+            watchers: ThinVec::new(),
             mail: None,
             takes_turns: facts.is_some_and(|facts| facts.turns),
             // A root that runs nothing itself reads no results: its owner follows its pieces, or waits.

@@ -46,13 +46,13 @@ impl Machine {
         if matches!(live.phase, SlotState::Queued | SlotState::Holder) {
             return;
         }
-        let small = std::mem::take(&mut live.small_work);
+        let small = live.small_work.take().map_or_else(Busy::default, |small| *small);
         let busy = Busy { cpu: small.cpu + busy.cpu, wait: small.wait + busy.wait };
         if busy.is_at_rest() {
             return;
         }
         if busy.cpu < GRAIN {
-            live.small_work = busy;
+            live.small_work = Some(Box::new(busy));
             return;
         }
         let [cpu_ms, wait_ms] = [busy.cpu, busy.wait].map(|time| time.as_millis() as u64);

@@ -9,6 +9,7 @@ use offshoot_model::{
     AgentId, Cleanup, Cost, Grant, Origin, Reason, RunId, RunStatus, SessionKey, Timestamp, Usage,
 };
 use offshoot_policy::{Lineage, Terms};
+use thin_vec::ThinVec;
 
 use super::Busy;
 use super::mail::Mail;
@@ -36,7 +37,7 @@ pub(crate) struct Run {
     pub(crate) keeps: bool,
     /// True if the record says that the run's folder could not be removed.
     pub(crate) not_removed: bool,
-    pub(crate) children: Vec<RunIndex>,
+    pub(crate) children: ThinVec<RunIndex>,
     pub(crate) body: Body,
 }
 
@@ -50,6 +51,7 @@ pub(crate) enum Body {
 }
 
 /// A run that is not over.
+// Small, because queues hold many: what most runs never have is behind a pointer.
 #[derive(Debug)]
 pub(crate) struct Live {
     pub(crate) key: SessionKey,
@@ -66,7 +68,7 @@ pub(crate) struct Live {
     pub(crate) phase: SlotState,
     pub(crate) clock: RunClock,
     /// CPU time used in waits, while it is too little to be recorded by itself.
-    pub(super) small_work: Busy,
+    pub(super) small_work: Option<Box<Busy>>,
     /// The moment at which the run got its first slot.
     pub(crate) started_at: Option<Timestamp>,
     /// The moment of the next check for silence.
@@ -74,9 +76,9 @@ pub(crate) struct Live {
     /// Children that are not over.
     pub(crate) live_children: BTreeSet<RunIndex>,
     /// Waits that this run has open.
-    pub(crate) waits: Vec<WaitId>,
+    pub(crate) waits: ThinVec<WaitId>,
     /// Waits of others that this run's end may satisfy.
-    pub(crate) watchers: Vec<WaitId>,
+    pub(crate) watchers: ThinVec<WaitId>,
     /// Mail that is held until the run's next wait or turn. Most runs never have any.
     pub(super) mail: Option<Box<Mail>>,
     /// True if the runtime can take a further turn.
@@ -136,7 +138,7 @@ pub(crate) enum SlotState {
     /// A wait of it has succeeded; in line for its slot.
     Returning {
         /// The waits that are answered once the slot is there.
-        waits: Vec<WaitId>,
+        waits: ThinVec<WaitId>,
     },
     /// A root that runs nothing itself and needs no slot.
     Holder,

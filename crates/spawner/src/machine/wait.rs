@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use offshoot_model::{RunId, Timestamp};
 use offshoot_runtime::WaitMode;
+use thin_vec::thin_vec;
 
 use super::run::{RunIndex, SlotState};
 use super::timer::Due;
@@ -141,7 +142,7 @@ impl Machine {
         let Some(live) = run.live_mut() else { return self.resolve(now, id, out) };
         match &mut live.phase {
             phase @ SlotState::Lent => {
-                *phase = SlotState::Returning { waits: vec![id] };
+                *phase = SlotState::Returning { waits: thin_vec![id] };
                 self.queue.push_returning(&self.slots, position, caller);
             }
             SlotState::Returning { waits } if waits.contains(&id) => {}

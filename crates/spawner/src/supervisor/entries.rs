@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use offshoot_runtime::{LetterBox, StopHandle, UsageProbe};
+use thin_vec::ThinVec;
 use tokio::sync::mpsc;
 
 use crate::attempt_watch::AttemptWatch;
@@ -18,10 +19,8 @@ pub(super) struct Entries(Vec<Option<Box<Entry>>>);
 /// A live run, seen from outside the machine.
 #[derive(Default)]
 pub(super) struct Entry {
-    /// Data for the start; taken when the run starts.
+    /// Data for the next start: once the run has started, for another attempt, where it may have one.
     pub(super) launch: Option<Box<Prepared>>,
-    /// The same for another attempt, where it may have one.
-    pub(super) spare: Option<Box<Prepared>>,
     /// The record that must be durable before it may start.
     pub(super) admitted: u64,
     /// The attempt that runs; none before it starts.
@@ -46,7 +45,7 @@ pub(super) struct Attempt {
 /// The letter box of a run.
 pub(super) enum Post {
     /// Letters to a run that has not started.
-    Held(Vec<Arc<str>>),
+    Held(ThinVec<Arc<str>>),
     /// The open box of a run that reads its letters.
     Open(LetterBox),
 }
@@ -61,7 +60,7 @@ pub(super) struct Follower {
 
 impl Default for Post {
     fn default() -> Self {
-        Self::Held(Vec::new())
+        Self::Held(ThinVec::new())
     }
 }
 
@@ -85,15 +84,15 @@ impl Post {
 impl Entry {
     /// Prepares another start.
     pub(super) fn again(&mut self, continues: bool) {
-        let prepared =
-            self.spare.take().expect("a run that may be retried was started without a spare");
-        self.launch = Some(Box::new(Prepared { continues, ..*prepared }));
+        let launch =
+            self.launch.as_mut().expect("a run that may be retried kept no data for another start");
+        launch.continues = continues;
         (self.attempt, self.post) = (None, Post::default());
     }
 
     /// Sets the letters that the run reads first.
     pub(super) fn with_letters(self, letters: Vec<Arc<str>>) -> Self {
-        Self { post: Post::Held(letters), ..self }
+        Self { post: Post::Held(letters.into()), ..self }
     }
 
     pub(super) fn of(launch: Box<Prepared>, admitted: u64, follower: Option<Follower>) -> Self {

@@ -227,7 +227,7 @@ impl Supervisor {
         let session = self.machine.session(run).expect("a run that starts is live");
         let entry = self.runs.get_mut(run).expect("a run that starts was admitted");
         let prepared = entry.launch.take().expect("an attempt was started twice");
-        entry.spare = session.may_retry.then(|| prepared.clone());
+        entry.launch = session.may_retry.then(|| prepared.clone());
         if entry.stopped {
             // Asked to stop between its slot and its start: the machine knows why.
             let ending = Ending::of(Reason::Cancelled { by: CancelledBy::Operator });
