@@ -7,6 +7,7 @@ use offshoot_session_key::SessionKey;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
+use uuid::fmt::Hyphenated;
 
 /// One run of one agent. A version 7 UUID, so that ids sort by the time they were minted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -41,6 +42,9 @@ pub struct ParseIdError {
 }
 
 impl RunId {
+    /// The length of an id as text.
+    pub const TEXT_BYTES: usize = Hyphenated::LENGTH;
+
     /// Ids are minted by the owner of the clock and the random source, and handed in.
     pub const fn from_uuid(uuid: Uuid) -> Self {
         Self(uuid)
@@ -49,6 +53,11 @@ impl RunId {
     /// The UUID behind the id.
     pub const fn as_uuid(&self) -> Uuid {
         self.0
+    }
+
+    /// The id as text, without an allocation.
+    pub fn encode(self, buffer: &mut [u8; Self::TEXT_BYTES]) -> &str {
+        self.0.hyphenated().encode_lower(buffer)
     }
 
     /// The sixteen bytes, for compact storage.

@@ -20,7 +20,7 @@ struct Task {
     task: Arc<str>,
     command: Option<Arc<[String]>>,
     context: Box<[ContextEntry]>,
-    digest: OnceLock<ContentHash>,
+    digest: OnceLock<Box<ContentHash>>,
 }
 
 /// A chain that returns to an agent with another in between.
@@ -104,7 +104,7 @@ impl Task {
     /// Hashes what is asked for, apart from who asks and under which limits. Parts are prefixed with their length, so that no
     /// two requests read the same; the order of the context says nothing.
     fn digest(&self) -> ContentHash {
-        *self.digest.get_or_init(|| {
+        **self.digest.get_or_init(|| {
             let mut bytes = Vec::with_capacity(self.task.len() + 64);
             let mut part = |text: &[u8]| {
                 bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
@@ -120,7 +120,7 @@ impl Task {
                 part(entry.name.as_bytes());
                 part(entry.value.hash.as_bytes());
             }
-            ContentHash::of(&bytes)
+            Box::new(ContentHash::of(&bytes))
         })
     }
 }

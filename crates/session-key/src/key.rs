@@ -73,10 +73,11 @@ impl SessionKey {
     pub fn child(&self, target: &AgentId, segment: &Segment) -> Self {
         if self.is_root() {
             let shape = Shape { agent_end: agent_end(target), kind: KeyKind::Subagent, depth: 1 };
-            Self { text: Arc::from(format!("{PREFIX}{target}:subagent:{segment}")), shape }
+            let text = [PREFIX, target.as_str(), ":subagent:", segment.as_str()].concat();
+            Self { text: Arc::from(text), shape }
         } else {
             let shape = Shape { depth: self.shape.depth + 1, ..self.shape };
-            Self { text: Arc::from(format!("{self}:sub:{segment}")), shape }
+            Self { text: Arc::from([self.as_str(), ":sub:", segment.as_str()].concat()), shape }
         }
     }
 

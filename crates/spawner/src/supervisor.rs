@@ -55,7 +55,6 @@ pub(crate) struct Supervisor {
     messages: mpsc::UnboundedReceiver<Message>,
     /// Handed to hosts of runs. The supervisor's own end keeps the channel open while anything lives.
     sender: mpsc::UnboundedSender<Message>,
-    agents: JoinSet<()>,
     /// Folders that are being removed.
     removals: JoinSet<Vec<Removed>>,
     runs: Entries,
@@ -152,7 +151,6 @@ impl Supervisor {
             machine,
             messages,
             sender,
-            agents: JoinSet::new(),
             removals: JoinSet::new(),
             runs: Entries::default(),
             asked: VecDeque::new(),
@@ -219,8 +217,6 @@ impl Supervisor {
                 while self.messages.recv().await.is_some() {}
                 return;
             }
-            // Not an arm below: each has said that it is over, and the task that is left of it wakes no arm.
-            while self.agents.try_join_next().is_some() {}
             let timer = self.machine.next_timer();
             if timer.is_some_and(|moment| moment <= self.tree.clock.now()) {
                 // Not left to the arm below, which would never have its turn while messages keep coming.

@@ -194,7 +194,15 @@ impl DataFolder {
 
     /// The folder of one run. Not made here: most runs of a map need none.
     pub fn run_folder(&self, run: RunId) -> PathBuf {
-        self.path().join(RUNS).join(run.to_string())
+        let mut id = [0; RunId::TEXT_BYTES];
+        let id = run.encode(&mut id);
+        // Asked of every run that starts, so allocated once.
+        let mut path =
+            PathBuf::with_capacity(self.path().as_os_str().len() + RUNS.len() + id.len() + 2);
+        path.push(self.path());
+        path.push(RUNS);
+        path.push(id);
+        path
     }
 
     /// Removes the folder of one run with all that is in it, where there is one. Values that it links to stay.

@@ -289,5 +289,6 @@ fn other_rules(parent: &Arc<Terms>, child: &Arc<Terms>) -> Option<Arc<Rules>> {
 
 /// A session's own part of its key is its run's id, so that either finds the other.
 fn segment(run: RunId) -> Segment {
-    Segment::parse(&run.to_string()).expect("a UUID is a segment")
+    let mut text = [0; RunId::TEXT_BYTES];
+    Segment::parse(run.encode(&mut text)).expect("a UUID is a segment")
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use offshoot_runtime::{LetterBox, StopHandle, UsageProbe};
 use thin_vec::ThinVec;
 use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
 
 use crate::attempt_watch::AttemptWatch;
 use crate::machine::RunIndex;
@@ -40,6 +41,25 @@ pub(super) struct Attempt {
     pub(super) usage: UsageProbe,
     /// The watch over its activity.
     pub(super) watch: AttemptWatch,
+    /// Ended with it.
+    pub(super) _task: AgentTask,
+}
+
+/// The task of an attempt, which ends with this value at the latest.
+// A `JoinSet` would allocate for each task once more, and lock when one ends; each says by itself that it is over.
+pub(super) struct AgentTask(AbortHandle);
+
+impl AgentTask {
+    #[expect(clippy::disallowed_methods, reason = "the supervisor owns the tasks of its runs")]
+    pub(super) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(tokio::spawn(work).abort_handle())
+    }
+}
+
+impl Drop for AgentTask {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// The letter box of a run.

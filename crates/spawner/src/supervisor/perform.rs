@@ -7,7 +7,7 @@ use offshoot_runtime::{LetterBox, RunContext, Stop, StopHandle, Turns, UsageProb
 use offshoot_store::{StoreError, Urgency};
 use tracing::Instrument;
 
-use super::entries::{Attempt, Entry, Follower};
+use super::entries::{AgentTask, Attempt, Entry, Follower};
 use super::outbox::Released;
 use super::{Act, Answered, Asked, Asker, Supervisor};
 use crate::attempt_watch::AttemptWatch;
@@ -238,13 +238,10 @@ impl Supervisor {
         let watch = AttemptWatch::default();
         let usage = UsageProbe::default();
         let requests = usage.requests();
-        entry.attempt = Some(Attempt { stop, usage, watch: watch.clone() });
         let inline_bytes = session.inline_bytes;
         let host = self.host(run, session.agent.clone(), inline_bytes, watch.clone());
         let letters = LetterBox::default();
         let turns = Turns::new(host.clone(), letters.clone());
-        let entry = self.runs.get_mut(run).expect("the run vanished during its start");
-        entry.post.open(letters);
         let cx = RunContext { host, stop: signal, turns, usage: requests, cpu: watch.meter() };
         let task = Task {
             tree: Arc::clone(&self.tree),
@@ -252,10 +249,13 @@ impl Supervisor {
             id,
             sender: self.sender.clone(),
             outcome: None,
-            watch,
+            watch: watch.clone(),
         };
         let work = task.run(session, prepared, cx);
-        self.agents.spawn(work.instrument(self.spans.attempt(id)));
+        let task = AgentTask::spawn(work.instrument(self.spans.attempt(id)));
+        let entry = self.runs.get_mut(run).expect("the run vanished during its start");
+        entry.post.open(letters);
+        entry.attempt = Some(Attempt { stop, usage, watch, _task: task });
     }
 
     fn stop(&mut self, run: RunIndex, how: Stop) {
