@@ -10,6 +10,7 @@ use offshoot_model::{
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::Runtime;
+use thin_vec::ThinVec;
 
 use crate::machine::RunIndex;
 use crate::run_spec::{EXEC, RunSpec, priced};
@@ -34,7 +35,7 @@ pub(crate) struct Unresolved<'a> {
 #[derive(Clone)]
 pub(crate) struct Prepared {
     pub(crate) task: Arc<str>,
-    pub(crate) context: Vec<ContextEntry>,
+    pub(crate) context: ThinVec<ContextEntry>,
     pub(crate) command: Option<Arc<[String]>>,
     pub(crate) input: Option<Box<InputRange>>,
     pub(crate) model: Option<Arc<str>>,
@@ -69,7 +70,7 @@ impl Ask {
     pub(crate) fn prepared(&self) -> Box<Prepared> {
         Box::new(Prepared {
             task: Arc::clone(&self.request.task),
-            context: self.request.context.clone(),
+            context: self.request.context.iter().cloned().collect(),
             command: self.command.clone(),
             input: self.input.clone().map(Box::new),
             model: self.request.model.as_deref().map(Into::into),

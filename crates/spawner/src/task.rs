@@ -14,6 +14,7 @@ use offshoot_model::{
 use offshoot_runtime::{ContextFile, Finished, Input, Launch, Output, RunContext};
 use offshoot_split::HeldPiece;
 use offshoot_store::{ManifestEntry, NewValue, StoreError};
+use thin_vec::ThinVec;
 use tokio::sync::mpsc;
 
 use crate::attempt_watch::AttemptWatch;
@@ -201,7 +202,7 @@ type Linked = (Vec<ContextFile>, Option<PathBuf>);
 async fn link(
     tree: &Arc<TreeContext>,
     run: RunId,
-    context: Vec<ContextEntry>,
+    context: ThinVec<ContextEntry>,
 ) -> Result<Linked, StoreError> {
     if context.is_empty() {
         return Ok((Vec::new(), None));

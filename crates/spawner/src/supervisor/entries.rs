@@ -25,7 +25,7 @@ pub(super) struct Entry {
     /// The record that must be durable before it may start.
     pub(super) admitted: u64,
     /// The attempt that runs; none before it starts.
-    pub(super) attempt: Option<Attempt>,
+    pub(super) attempt: Option<Box<Attempt>>,
     /// True if the run was asked to stop before it was started.
     pub(super) stopped: bool,
     pub(super) follower: Option<Follower>,
@@ -41,8 +41,8 @@ pub(super) struct Attempt {
     pub(super) usage: UsageProbe,
     /// The watch over its activity.
     pub(super) watch: AttemptWatch,
-    /// Ended with it.
-    pub(super) _task: AgentTask,
+    /// None once it has said that it is over: until then its memory is held.
+    pub(super) task: Option<AgentTask>,
 }
 
 /// The task of an attempt, which ends with this value at the latest.

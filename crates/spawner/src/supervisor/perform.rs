@@ -255,7 +255,7 @@ impl Supervisor {
         let task = AgentTask::spawn(work.instrument(self.spans.attempt(id)));
         let entry = self.runs.get_mut(run).expect("the run vanished during its start");
         entry.post.open(letters);
-        entry.attempt = Some(Attempt { stop, usage, watch, _task: task });
+        entry.attempt = Some(Box::new(Attempt { stop, usage, watch, task: Some(task) }));
     }
 
     fn stop(&mut self, run: RunIndex, how: Stop) {

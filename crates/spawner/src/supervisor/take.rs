@@ -64,6 +64,10 @@ impl Supervisor {
                 let _ = reply.send(answer);
             }
             Message::Finished { run, outcome } => {
+                let entry = self.runs.get_mut(run);
+                if let Some(attempt) = entry.and_then(|entry| entry.attempt.as_mut()) {
+                    attempt.task = None;
+                }
                 let before = effects.len();
                 self.step(Input::Finished { run, outcome }, effects);
                 self.count_failures(before, effects);
