@@ -4,10 +4,11 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use offshoot_merge::Strategy;
-use offshoot_model::Event;
+use offshoot_model::{Ending, Event, EventKind, Reason, RootId, RunId, Timestamp};
 use offshoot_spawner::RunSpec;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
+use uuid::Uuid;
 
 use super::Row;
 use crate::Result;
@@ -24,6 +25,8 @@ pub(crate) const ROW: Row = Row {
 };
 
 const AT_ONCE: u32 = 8;
+/// The floor of any engine that has one owner of what is recorded.
+const OWNED: &str = "tokio tasks, one owner, three events each";
 
 /// What the last tree on disk left behind.
 #[derive(Default)]
@@ -46,6 +49,7 @@ fn measure(setting: &Setting) -> Result<Outcome> {
             }),
             Side::new("offshoot, memory", || Ok(ours(setting, Record::Memory, runs)?.0)),
             Side::new("tokio tasks", || tokio_tasks(setting, runs)),
+            Side::new(OWNED, || owned_tasks(setting, runs)),
             Side::new("bare inserts of the same rows", || {
                 let folder = setting.scratch()?;
                 let Left { events, transactions } = &*left.borrow();
@@ -59,7 +63,8 @@ fn measure(setting: &Setting) -> Result<Outcome> {
         events.len()
     );
     Ok(Outcome::new(Unit::Seconds("run"), samples)
-        .times("offshoot, memory", 5.0, "tokio tasks")
+        .times("offshoot, memory", 8.0, "tokio tasks")
+        .beside("offshoot, memory", OWNED)
         .times("offshoot, SQLite", 1.5, "bare inserts of the same rows")
         .note(note))
 }
@@ -78,6 +83,46 @@ fn ours(setting: &Setting, record: Record, runs: u64) -> Result<(f64, Left)> {
         left.events = engine.store.all_events().collect::<std::result::Result<_, _>>()?;
     }
     Ok((seconds / runs as f64, left))
+}
+
+/// The least that an owner of the tasks does: it starts one when another has told it of its end, and keeps three events of
+/// each, with ids.
+fn owned_tasks(setting: &Setting, runs: u64) -> Result<f64> {
+    let runtime = setting.runtime()?;
+    let root = RootId::new(RunId::from_bytes([1; 16]));
+    let (seconds, record) = timed(|| {
+        Ok(runtime.block_on(async {
+            let (tell, mut told) = mpsc::unbounded_channel();
+            let mut record: Vec<Arc<Event>> = Vec::new();
+            let mut keep = |run, kind| {
+                let seq = record.len() as u64 + 1;
+                record.push(Arc::new(Event { root, seq, at: Timestamp::EPOCH, run, kind }));
+            };
+            let start = |number| {
+                let (tell, run) =
+                    (tell.clone(), RunId::from_uuid(Uuid::from_u64_pair(7 << 12, number)));
+                let answer = async { Ending::of(Reason::Completed { exit_code: None }) };
+                // The receiver outlives all tasks.
+                tokio::spawn(async move { drop(tell.send((run, Box::new(answer.await)))) });
+                run
+            };
+            let (mut started, mut ended) = (0, 0);
+            while ended < runs {
+                while started < runs && started - ended < u64::from(AT_ONCE) {
+                    let run = start(started);
+                    keep(run, EventKind::StallLent);
+                    keep(run, EventKind::Starting);
+                    started += 1;
+                }
+                let (run, ending) = told.recv().await.expect("a sender is held here");
+                keep(run, EventKind::Ended(ending));
+                ended += 1;
+            }
+            record
+        }))
+    })?;
+    assert_eq!(record.len() as u64, 3 * runs, "each task has left its events");
+    Ok(seconds / runs as f64)
 }
 
 fn tokio_tasks(setting: &Setting, runs: u64) -> Result<f64> {

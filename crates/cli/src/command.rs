@@ -33,6 +33,8 @@ mod wait;
 
 pub(crate) use key::malformed as malformed_key;
 
+use std::ffi::OsString;
+
 use clap::Parser;
 use offshoot_process::run_keeper;
 
@@ -49,6 +51,10 @@ use crate::output::{self, Output};
 
 /// Reads the command line, does what it says, and says what went wrong.
 pub(crate) fn run_command_line() -> Exit {
+    if asks_for_version(std::env::args_os().skip(1)) {
+        output::print_version();
+        return Exit::Done;
+    }
     let Arguments { global, command } = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -75,6 +81,13 @@ pub(crate) fn run_command_line() -> Exit {
     });
     tracing::info!(code = exit.code(), "command ends");
     exit
+}
+
+/// True if the version is all that is asked for. Programs that look for this one ask that, and the answer takes less time than
+/// to build the parser of all commands, which gives the same.
+fn asks_for_version(mut words: impl Iterator<Item = OsString>) -> bool {
+    let is_flag = |word: OsString| word == "--version" || word == "-V";
+    words.next().is_some_and(is_flag) && words.next().is_none()
 }
 
 fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {

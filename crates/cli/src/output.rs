@@ -283,6 +283,12 @@ pub(crate) fn print_usage(error: &clap::Error) {
     let _ = error.print();
 }
 
+/// Prints the version, as the parser of the command line does.
+pub(crate) fn print_version() {
+    // A reader that has closed the stream does not want the text.
+    let _ = writeln!(io::stdout().lock(), "offshoot {}", env!("CARGO_PKG_VERSION"));
+}
+
 fn printed(result: io::Result<()>) -> Result<(), Failure> {
     result.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::closed_pipe(),

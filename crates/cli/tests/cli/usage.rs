@@ -21,8 +21,12 @@ fn help_is_a_result_and_bad_usage_is_not() {
     table.row(&place.run(&["-q", "-v", "config", "show"]));
     let nothing = place.run(&[]).expect_code(2);
     assert_eq!(nothing.stdout(), "");
-    let version = place.run(&["--version"]).expect_code(0);
-    assert_eq!(version.stdout(), concat!("offshoot ", env!("CARGO_PKG_VERSION"), "\n"));
+    // The last one is answered by the parser, the others before it is built.
+    for words in [&["--version"][..], &["-V"], &["--json", "--version"]] {
+        let version = place.run(words).expect_code(0);
+        assert_eq!(version.stdout(), concat!("offshoot ", env!("CARGO_PKG_VERSION"), "\n"));
+        assert_eq!(version.stderr, "");
+    }
     table.check("usage_wrong");
 }
 
