@@ -1,4 +1,4 @@
-//! Opens a library and takes its functions: the one place that trusts bytes of somebody else.
+//! Opens a library and takes its functions: the one place that trusts bytes of others.
 //!
 //! ```text
 //!   open ─▶ header: a plugin at all? ─▶ major version ─▶ layouts, in both directions ─▶ functions
@@ -10,12 +10,15 @@
 
 mod mismatch;
 
+use std::mem::ManuallyDrop;
 use std::path::Path;
 
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use offshoot_model::error_chain;
 use offshoot_plugin_abi::abi_stable::StableAbi;
 use offshoot_plugin_abi::abi_stable::abi_stability::abi_checking::check_layout_compatibility;
 use offshoot_plugin_abi::abi_stable::library::{
-    LibHeader, LibraryError, RootModuleError, lib_header_from_path,
+    AbiHeaderRef, LibHeader, LibraryError, ROOT_MODULE_LOADER_NAME_WITH_NUL, RootModuleError,
 };
 use offshoot_plugin_abi::{PluginRef, VERSION};
 
@@ -37,7 +40,7 @@ pub fn abi_version() -> AbiVersion {
 /// Opens a library that was checked as a file, from where its bytes are kept. It stays open: nothing ever unloads one, because
 /// threads of it may run.
 pub(crate) fn open(path: &Path, kept: &Path) -> Result<Opened, PluginError> {
-    let header = lib_header_from_path(kept).map_err(|error| refused(path, kept, error))?;
+    let header = header(path, kept)?;
     let found = header.version_strings().version.as_str();
     let ours = abi_version();
     let abi = AbiVersion::parse(found).ok_or_else(|| PluginError::NotAPlugin {
@@ -50,6 +53,34 @@ pub(crate) fn open(path: &Path, kept: &Path) -> Result<Opened, PluginError> {
     check_layout(path, header, abi)?;
     let module = take(path, header)?;
     Ok(Opened { module, abi })
+}
+
+/// Opens a library and finds its header, which says with what it was built.
+///
+/// `abi_stable`'s own function for it unloads a library that it refuses, although code of that library has run and threads of it
+/// may; so the library is opened here, and never closed, whatever is found in it.
+#[expect(
+    unsafe_code,
+    reason = "opening a library runs code of it, and a symbol has the type that we say"
+)]
+fn header(path: &Path, kept: &Path) -> Result<&'static LibHeader, PluginError> {
+    // SAFETY: the library's own initializers run, of which nothing can be known. It was checked as a file, is trusted by its
+    // digest, and a new one was opened in another process before.
+    let library = unsafe { Library::open(Some(kept), RTLD_NOW | RTLD_LOCAL) };
+    let library = library.map_err(|error| PluginError::NotOpened {
+        why: in_one_line(&error_chain(&error), kept),
+        path: path.to_owned(),
+    })?;
+    let library = ManuallyDrop::new(library);
+    let name = ROOT_MODULE_LOADER_NAME_WITH_NUL.as_bytes();
+    // SAFETY: a library that exports this name was made by `abi_stable`, which exports a reference to its header by it. `upgrade`
+    // reads the first fields alone, which every version of `abi_stable` has, until they say that the rest is as it is here.
+    let header = unsafe { library.get::<AbiHeaderRef>(name) };
+    let header = header.map_err(|_| PluginError::NotAPlugin {
+        path: path.to_owned(),
+        why: "it does not export what a plugin exports".to_owned(),
+    })?;
+    header.upgrade().map_err(|error| no_header(path, error))
 }
 
 /// Whether one side has all that the other one has. An older plugin has a part of what we have; of a newer one, we have a
@@ -77,8 +108,7 @@ fn check_layout(path: &Path, header: &LibHeader, abi: AbiVersion) -> Result<(), 
 
 #[expect(unsafe_code, reason = "the functions of a library are taken as what its layout says")]
 fn take(path: &Path, header: &'static LibHeader) -> Result<PluginRef, PluginError> {
-    // SAFETY: the header comes from the library's own static, whose magic and C conventions `lib_header_from_path` has
-    // checked; its major version is ours; and `check_layout` has just compared the layout of everything that can be
+    // SAFETY: the header comes from the library's own static, whose magic and C conventions `header` has checked; its major version is ours; and `check_layout` has just compared the layout of everything that can be
     // reached from the root module with that of `PluginRef`, in both directions: one of them has all that the other
     // has, and what is missing lies behind the last prefix field, where each access asks first whether it is there.
     // The library is never unloaded, so the reference holds for the rest of the process.
@@ -92,17 +122,10 @@ fn take(path: &Path, header: &'static LibHeader) -> Result<PluginRef, PluginErro
     })
 }
 
-/// What the loader says, in our words.
-fn refused(path: &Path, kept: &Path, error: LibraryError) -> PluginError {
+/// The refusal of a library whose header cannot be used.
+fn no_header(path: &Path, error: LibraryError) -> PluginError {
     let path = path.to_owned();
     match error {
-        LibraryError::OpenError { err, .. } => {
-            PluginError::NotOpened { why: in_one_line(&chain(&*err), kept), path }
-        }
-        LibraryError::GetSymbolError { .. } => PluginError::NotAPlugin {
-            path,
-            why: "it does not export what a plugin exports".to_owned(),
-        },
         LibraryError::InvalidAbiHeader(header) => PluginError::NotAPlugin {
             path,
             why: format!(
@@ -110,24 +133,11 @@ fn refused(path: &Path, kept: &Path, error: LibraryError) -> PluginError {
                 header.abi_major, header.abi_minor
             ),
         },
-        other => PluginError::NotOpened { path, why: other.to_string().trim().replace('\n', " ") },
+        other => PluginError::NotAPlugin { path, why: other.to_string().trim().replace('\n', " ") },
     }
 }
 
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
-}
-
-/// The loader repeats the path that it was given, and the message names the file anyway.
+/// The words of the loader, without the path that it was given: the message names the file anyway.
 fn in_one_line(text: &str, path: &Path) -> String {
     let text = text.replace('\n', " ");
     text.replace(&format!("{}: ", path.display()), "").trim().to_owned()

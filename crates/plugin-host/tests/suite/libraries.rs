@@ -228,6 +228,9 @@ fn what_does_not_fit_is_named_with_its_versions() {
         check("other_major", &["is for version 2.3 of the plugin interface, this is version 1.0"]);
     assert_eq!(error.hint().as_deref(), Some("rebuild it with SDK 1.x"));
     check("no_plugin", &["is no plugin: it does not export what a plugin exports"]);
+    let maps = fs::read_to_string("/proc/self/maps").expect("it is there");
+    let name = "memfd:libno_plugin.so";
+    assert!(maps.contains(name), "code of it has run, so it stays: {maps}");
     check("panic_aborts", &["was built with panic = \"abort\""]);
 }
 

@@ -3,11 +3,15 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
-/// A copy of a library.
+/// The most bytes of a name that the kernel takes.
+const LONGEST_NAME: usize = 249;
+
+/// A copy of a library, named after it: debuggers and `/proc/PID/maps` show the name.
 #[derive(Debug)]
 pub(in super::super) struct Image {
     file: File,
@@ -16,9 +20,10 @@ pub(in super::super) struct Image {
 
 impl Image {
     /// An empty one.
-    pub(in super::super) fn new(_library: &Path) -> io::Result<Self> {
+    pub(in super::super) fn new(library: &Path) -> io::Result<Self> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let file = File::from(memfd_create("plugin", flags)?);
+        let name = library.file_name().unwrap_or_default().as_bytes();
+        let file = File::from(memfd_create(&name[..name.len().min(LONGEST_NAME)], flags)?);
         let path = format!("/proc/self/fd/{}", file.as_raw_fd()).into();
         Ok(Self { file, path })
     }
