@@ -1,5 +1,6 @@
 //! Why a plugin cannot do what it was asked.
 
+use offshoot_model::error_chain;
 use offshoot_plugin_abi::AbiError;
 use offshoot_runtime::MergeFault;
 
@@ -44,13 +45,7 @@ impl Error {
 
     /// It was tried and did not work, for this reason and the reasons behind it.
     pub fn because(error: &dyn std::error::Error) -> Self {
-        let mut message = error.to_string();
-        let mut source = error.source();
-        while let Some(cause) = source {
-            message = format!("{message}: {cause}");
-            source = cause.source();
-        }
-        Self::failed(message)
+        Self::failed(error_chain(error))
     }
 }
 
