@@ -1,6 +1,6 @@
 //! A plugin in this process. Loaded once and never unloaded: threads of it may run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -18,7 +18,7 @@ use crate::functions::Functions;
 use crate::host::{Log, Surroundings, host};
 use crate::load::{Opened, abi_version, open};
 use crate::merge::PluginMerge;
-use crate::package::{AbiVersion, Package};
+use crate::package::{AbiVersion, Package, PluginName};
 use crate::process::Service;
 use crate::runtime::PluginRuntime;
 use crate::search::Checked;
@@ -249,29 +249,33 @@ pub async fn shutdown_all(grace: Duration) -> Vec<PluginError> {
     ended.into_iter().filter_map(Result::err).collect()
 }
 
-/// In what a library is not what its package says.
+/// Returns how a package differs from what its code says of itself. Both state name, version, runtimes and merges, because the
+/// package is read where no code may run yet. The package may offer a part of what the code has.
 pub(crate) fn differs(package: &Package, manifest: &Manifest) -> Option<String> {
-    if package.name.as_str() != manifest.name {
-        return Some(format!("it calls itself `{}`", manifest.name));
-    }
-    if package.version != manifest.version {
-        return Some(format!(
-            "it is version {}, the package {}",
-            manifest.version, package.version
-        ));
-    }
-    let missing = |kind: &str, name: &str| Some(format!("it has no {kind} `{name}`"));
-    for name in package.runtimes.iter().map(crate::package::PluginName::as_str) {
-        if !manifest.runtimes.iter().any(|entry| entry.name == name) {
-            return missing("runtime", name);
-        }
-    }
-    for name in package.merges.iter().map(crate::package::PluginName::as_str) {
-        if !manifest.merges.iter().any(|entry| entry.name == name) {
-            return missing("merge", name);
-        }
-    }
-    None
+    let of_one = |what, package: &str, code: &str| difference(what, [package], [code]);
+    let runtimes = manifest.runtimes.iter().map(|entry| entry.name.as_str());
+    let merges = manifest.merges.iter().map(|entry| entry.name.as_str());
+    of_one("name", package.name.as_str(), &manifest.name)
+        .or_else(|| of_one("version", &package.version, &manifest.version))
+        .or_else(|| {
+            difference("runtimes", package.runtimes.iter().map(PluginName::as_str), runtimes)
+        })
+        .or_else(|| difference("merges", package.merges.iter().map(PluginName::as_str), merges))
+}
+
+fn difference<'a>(
+    what: &str,
+    package: impl IntoIterator<Item = &'a str>,
+    code: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
+    let [package, code] =
+        [package.into_iter().collect::<BTreeSet<_>>(), code.into_iter().collect::<BTreeSet<_>>()];
+    let words = |names: &BTreeSet<&str>| match names.is_empty() {
+        true => "none".to_owned(),
+        false => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
+    };
+    (!package.is_subset(&code))
+        .then(|| format!("{what}: {} there, {} in its code", words(&package), words(&code)))
 }
 
 fn refused(path: &Path, doing: String, error: &AbiError) -> PluginError {

@@ -13,6 +13,7 @@ use tokio::task::AbortHandle;
 use crate::executor::Executor;
 use crate::guard::Guarded;
 use crate::merge_job::MergeObject;
+use crate::plugin::RuntimeOffer;
 use crate::run::RuntimeObject;
 use crate::runs::Runs;
 use crate::{Abilities, Config, Plugin, PluginHost, Setup, guard};
@@ -53,9 +54,11 @@ impl Loaded {
     pub(crate) fn runtime(&'static self, name: &str, config: &str) -> Result<RuntimeRef, AbiError> {
         match self.made_runtime(name, config)? {
             (runtime, None) => Ok(runtime),
-            (_, Some(_)) => {
-                let message =
-                    format!("runtime `{name}` has other abilities than its manifest says");
+            (_, Some(code)) => {
+                let declared = self.offer(name)?.entry.abilities.clone();
+                let message = format!(
+                    "the abilities of the runtime `{name}` differ: {declared:?} in its declaration, {code:?} in its code"
+                );
                 Err(AbiError::new(AbiError::INVALID, message))
             }
         }
@@ -67,8 +70,7 @@ impl Loaded {
         name: &str,
         config: &str,
     ) -> Result<(RuntimeRef, Option<Abilities>), AbiError> {
-        let offer = self.plugin.runtimes.iter().find(|offer| offer.entry.name == name);
-        let offer = offer.ok_or_else(|| unknown("runtime", name))?;
+        let offer = self.offer(name)?;
         let setup = self.setup(config)?;
         let executor = self.executor.handle()?;
         let entered = executor.enter();
@@ -77,6 +79,11 @@ impl Loaded {
         let other = Some(runtime.abilities()).filter(|able| *able != offer.entry.abilities);
         let object = RuntimeObject::new(self, executor, runtime);
         Ok((Runtime_TO::from_value(object, TD_Opaque), other))
+    }
+
+    fn offer(&self, name: &str) -> Result<&RuntimeOffer, AbiError> {
+        let offer = self.plugin.runtimes.iter().find(|offer| offer.entry.name == name);
+        offer.ok_or_else(|| unknown("runtime", name))
     }
 
     pub(crate) fn merge(&'static self, name: &str, config: &str) -> Result<MergeRef, AbiError> {

@@ -217,7 +217,7 @@ fn a_plugin_describes_itself_and_refuses_what_it_has_not() {
         assert!(error.message.contains(expected), "{error}");
     };
     check("nobody", "", AbiError::UNSUPPORTED, "no runtime `nobody`");
-    check("liar", "", AbiError::INVALID, "other abilities than its manifest says");
+    check("liar", "", AbiError::INVALID, "the abilities of the runtime `liar` differ: ");
     check("picky", "{}", AbiError::INVALID, "settings: invalid type: map, expected u32");
     plugin().runtime()("picky".into(), "7".into()).into_result().expect("a number");
     let merge = plugin().merge()("nobody".into(), "".into());

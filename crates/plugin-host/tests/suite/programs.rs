@@ -358,7 +358,11 @@ fn a_program_that_cannot_be_used_is_named() {
         "refused to say what it is: the process of the plugin `ends` ended with code 1; it said: not today",
     );
     let other = Program::new("other", "run", AWKWARD);
-    check(&other, "{}", "is not what its plugin.toml says: it calls itself `awkward`");
+    check(
+        &other,
+        "{}",
+        "is not what its plugin.toml says: name: `other` there, `awkward` in its code",
+    );
     let none = Program::awkward("run");
     let text = fs::read_to_string(none.path()).expect("it is there");
     fs::write(none.path(), text.replace("python3", "no-such-program")).expect("it is ours");

@@ -100,7 +100,10 @@ fn abilities_of_a_program_may_differ_from_its_manifest() {
         match (place, plugin.runtime("differs", &json("{}"))) {
             (0, refused) => {
                 let refused = refused.expect_err("a library has those of its manifest").to_string();
-                assert!(refused.contains("other abilities than its manifest says"), "{refused}");
+                assert!(
+                    refused.contains("the abilities of the runtime `differs` differ: "),
+                    "{refused}"
+                );
             }
             (_, made) => assert!(made.expect("a program may").abilities().turns),
         }
