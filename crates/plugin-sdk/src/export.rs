@@ -19,6 +19,7 @@ pub use offshoot_plugin_abi::abi_stable::library::{CheckTypeLayout, LibHeader};
 pub use crate::serve::serve;
 
 use crate::loaded::Loaded;
+use crate::run::RuntimeObject;
 use crate::{Plugin, guard, probe};
 
 /// The plugin of this library. The SDK is part of the library, so there is one.
@@ -64,7 +65,7 @@ extern "C" fn init(host: HostRef, config_json: RStr<'_>) -> Answer {
 pub(crate) fn made_runtime(
     name: &str,
     config_json: &str,
-) -> Result<(RuntimeRef, Option<crate::Abilities>), AbiError> {
+) -> Result<(RuntimeObject, Option<crate::Abilities>), AbiError> {
     guard::answer(|| {
         probe::answer(config_json);
         loaded()?.made_runtime(name, config_json)

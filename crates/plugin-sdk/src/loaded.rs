@@ -53,7 +53,7 @@ impl Loaded {
     /// A runtime of a library, which has the abilities of the manifest.
     pub(crate) fn runtime(&'static self, name: &str, config: &str) -> Result<RuntimeRef, AbiError> {
         match self.made_runtime(name, config)? {
-            (runtime, None) => Ok(runtime),
+            (runtime, None) => Ok(Runtime_TO::from_value(runtime, TD_Opaque)),
             (_, Some(code)) => {
                 let declared = self.offer(name)?.entry.abilities.clone();
                 let message = format!(
@@ -69,7 +69,7 @@ impl Loaded {
         &'static self,
         name: &str,
         config: &str,
-    ) -> Result<(RuntimeRef, Option<Abilities>), AbiError> {
+    ) -> Result<(RuntimeObject, Option<Abilities>), AbiError> {
         let offer = self.offer(name)?;
         let setup = self.setup(config)?;
         let executor = self.executor.handle()?;
@@ -77,8 +77,7 @@ impl Loaded {
         let runtime = (offer.make)(&setup)?;
         drop(entered);
         let other = Some(runtime.abilities()).filter(|able| *able != offer.entry.abilities);
-        let object = RuntimeObject::new(self, executor, runtime);
-        Ok((Runtime_TO::from_value(object, TD_Opaque), other))
+        Ok((RuntimeObject::new(self, executor, runtime), other))
     }
 
     fn offer(&self, name: &str) -> Result<&RuntimeOffer, AbiError> {

@@ -45,8 +45,17 @@ impl RuntimeObject {
     }
 }
 
-impl AbiRuntime for RuntimeObject {
-    fn start(&self, spec_json: RStr<'_>, host: RunHostRef) -> RunRef {
+/// The receiver of an outcome. It is called where the run ends, before the run counts as over.
+pub(crate) type AtEnd = Box<dyn FnOnce(&Result<Finished, AbiError>) + Send>;
+
+impl RuntimeObject {
+    /// Starts a run, whose outcome is also told to this receiver.
+    pub(crate) fn start_with(
+        &self,
+        spec_json: &str,
+        host: RunHostRef,
+        mut at_end: Option<AtEnd>,
+    ) -> RunObject {
         let outcome = Known::default();
         let (stop, signal) = StopHandle::new();
         let letters = self.turns.then(LetterBox::default);
@@ -55,12 +64,13 @@ impl AbiRuntime for RuntimeObject {
             let id = entry.id();
             let work = Work {
                 runtime: Arc::clone(self.runtime.as_ref().expect("it is not being dropped")),
-                spec: spec_json.to_string(),
+                spec: spec_json.to_owned(),
                 host,
                 stop: (stop.clone(), signal),
                 letters: letters.clone(),
             };
-            let end = End { outcome: Arc::clone(&outcome), link: None, _entry: entry };
+            let (outcome, at_end) = (Arc::clone(&outcome), at_end.take());
+            let end = End { outcome, at_end, link: None, _entry: entry };
             // In a box that the plugin's thread makes: what is handed over is small.
             let task =
                 self.executor.spawn(async move { Box::pin(work.run(end)).await }).abort_handle();
@@ -72,11 +82,25 @@ impl AbiRuntime for RuntimeObject {
         match begun {
             Ok(task) => object.task = Some(task),
             Err(error) => {
-                // Where its end is known already, by force, it stays as it is.
-                let _ = object.outcome.set(Err(error));
+                tell(&object.outcome, Err(error), at_end);
             }
         }
-        Run_TO::from_value(object, TD_Opaque)
+        object
+    }
+}
+
+impl AbiRuntime for RuntimeObject {
+    fn start(&self, spec_json: RStr<'_>, host: RunHostRef) -> RunRef {
+        Run_TO::from_value(self.start_with(spec_json.as_str(), host, None), TD_Opaque)
+    }
+}
+
+/// Makes an outcome known. Where it is known already, by force, it stays as it is.
+fn tell(known: &Known, outcome: Result<Finished, AbiError>, at_end: Option<AtEnd>) {
+    if known.set(outcome).is_ok()
+        && let (Some(at_end), Some(outcome)) = (at_end, known.get())
+    {
+        at_end(outcome);
     }
 }
 
@@ -127,7 +151,7 @@ type Known = Arc<SetOnce<Result<Finished, AbiError>>>;
 const LINGER: Duration = Duration::from_secs(1);
 
 /// A run as its host has it.
-struct RunObject {
+pub(crate) struct RunObject {
     executor: Handle,
     outcome: Known,
     stop: StopHandle,
@@ -135,6 +159,13 @@ struct RunObject {
     letters: Option<LetterBox>,
     /// None where it could not be started.
     task: Option<AbortHandle>,
+}
+
+impl RunObject {
+    /// True if its outcome is known.
+    pub(crate) fn is_over(&self) -> bool {
+        self.outcome.initialized()
+    }
 }
 
 impl Run for RunObject {
@@ -191,31 +222,26 @@ impl Drop for RunObject {
 /// longer.
 struct End {
     outcome: Known,
+    /// None once it was called, or where there is none.
+    at_end: Option<AtEnd>,
     /// None until something could be told.
     link: Option<Arc<Link>>,
     _entry: Entry,
 }
 
 impl End {
-    fn tell(self, outcome: Result<Finished, AbiError>) {
-        self.close();
-        // Nobody else tells it before this is dropped.
-        let _ = self.outcome.set(outcome);
-    }
-
-    fn close(&self) {
+    fn tell(&mut self, outcome: Result<Finished, AbiError>) {
         if let Some(link) = &self.link {
             link.close();
         }
+        tell(&self.outcome, outcome, self.at_end.take());
     }
 }
 
 impl Drop for End {
     fn drop(&mut self) {
-        self.close();
         if !self.outcome.initialized() {
-            let error = AbiError::new(AbiError::CANCELLED, "it was ended by force");
-            let _ = self.outcome.set(Err(error));
+            self.tell(Err(AbiError::new(AbiError::CANCELLED, "it was ended by force")));
         }
     }
 }

@@ -1,10 +1,14 @@
 //! A plugin as a program of its own: the declaration of a library, asked by lines on standard input.
 //!
 //! ```text
-//!   standard input ─▶ reader ─── answers ────────────────▶ the run or the plugin that asked
-//!                        └────── requests, in order ─────▶ Service ─▶ objects of the interface
+//!   standard input ─▶ reader ─┬─ answers ────────────────────▶ the run or the plugin that asked
+//!                             ├─ starts, stops, letters ──────▶ Service ─▶ runs
+//!                             └─ what may call the plugin ────▶ the main thread ─▶ Service ─▶ the plugin
 //!   standard output ◀── lines ── answers, events, requests ─┘
 //! ```
+//!
+//! The reader calls no code of the plugin, which may wait for an answer that the reader has to read. What does not call such code
+//! is done where it is read, unless something that came before it is still being done.
 //!
 //! What is asked is what a host asks of a library, by the same functions, so a plugin cannot tell the two apart.
 
@@ -14,21 +18,23 @@ mod spool;
 use std::collections::HashMap;
 use std::io;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
 use offshoot_plugin_abi::abi_stable::sabi_trait::TD_Opaque;
 use offshoot_plugin_abi::wire::line::{self, Order};
-use offshoot_plugin_abi::wire::{NOTHING, manifest};
+use offshoot_plugin_abi::wire::{NOTHING, finished, manifest};
 use offshoot_plugin_abi::{
-    AbiError, Host_TO, Later, MergeJobRef, MergeRef, PluginRef, RunHost_TO, RunRef, RuntimeRef,
+    AbiError, Host_TO, Later, MergeJobRef, MergeRef, PluginRef, Run as _, RunHost_TO,
 };
+use offshoot_runtime::Finished;
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::mpsc;
 
 use self::link::{Heard, Link, PluginsLink, RunsLink};
 use crate::Plugin;
 use crate::export::{made_runtime, root_module};
+use crate::run::{RunObject, RuntimeObject};
 
 /// The time to end everything when the host has closed standard input without a word. A host that ends a process takes two
 /// seconds before it sends signals.
@@ -50,38 +56,64 @@ pub fn serve(declaration: fn() -> Plugin) -> ExitCode {
 
 fn serve_until_closed(module: PluginRef) -> io::Result<()> {
     let link = Arc::new(Link::take_standard_output()?);
+    let runtime =
+        Builder::new_multi_thread().worker_threads(1).thread_name("plugin-lines").build()?;
+    let service = Service::new(module, Arc::clone(&link), runtime.handle().clone());
+    let service = Arc::new(Mutex::new(service));
     // No bound: answers to what is asked meanwhile come by the same way, and the host sends no more than it would hold itself.
-    let (tx, mut rx) = mpsc::unbounded_channel();
-    let reader = Arc::clone(&link);
+    let (tx, rx) = mpsc::channel();
+    // Of what was handed to this thread, the number that is not done. It never falls to zero again after a shutdown.
+    let under_way = Arc::new(AtomicUsize::new(0));
+    let (reader, at_once, before) =
+        (Arc::clone(&link), Arc::clone(&service), Arc::clone(&under_way));
     thread::Builder::new().name("plugin-reader".to_owned()).spawn(move || {
         reader.read(io::stdin().lock(), |heard| {
+            if heard.calls_no_plugin() && before.load(Ordering::Acquire) == 0 {
+                return perform(&at_once, heard);
+            }
+            before.fetch_add(1, Ordering::Relaxed);
             // Nothing is asked any more of a plugin that was shut down.
             let _ = tx.send(heard);
         });
     })?;
-    let runtime =
-        Builder::new_multi_thread().worker_threads(1).thread_name("plugin-lines").build()?;
-    let mut service = Service::new(module, link, runtime.handle().clone());
-    runtime.block_on(async {
-        let mut limit = PARTING_MS;
-        let mut asked_by = None;
-        while let Some(heard) = rx.recv().await {
-            match heard {
-                Heard::Request { id, order: Order::Shutdown(timeout_ms), .. } => {
-                    (limit, asked_by) = (timeout_ms, id);
-                    break;
-                }
-                Heard::Request { id, of, order } => service.take(id, of, order),
-                Heard::Answer(then) => then(),
-            }
+    let mut limit = PARTING_MS;
+    let mut asked_by = None;
+    for heard in rx {
+        if let Heard::Request { id, order: Order::Shutdown(timeout_ms), .. } = heard {
+            (limit, asked_by) = (timeout_ms, id);
+            break;
         }
-        let over = module.shutdown()(limit).await.into_result().map(String::from);
-        if let Some(id) = asked_by {
-            service.link.answer(id, &over);
-        }
-    });
+        perform(&service, heard);
+        under_way.fetch_sub(1, Ordering::Release);
+    }
+    let over = runtime.block_on(module.shutdown()(limit)).into_result().map(String::from);
+    if let Some(id) = asked_by {
+        link.answer(id, &over);
+    }
     runtime.shutdown_background();
     Ok(())
+}
+
+/// Does what was asked, or what becomes of an answer.
+fn perform(service: &Mutex<Service>, heard: Heard) {
+    match heard {
+        Heard::Request { id, of, order } => {
+            service.lock().unwrap_or_else(PoisonError::into_inner).take(id, of, order);
+        }
+        Heard::Answer(then) => then(),
+    }
+}
+
+impl Heard {
+    /// True if it can be done without a call of the plugin's code.
+    fn calls_no_plugin(&self) -> bool {
+        match self {
+            Self::Request { order, .. } => {
+                matches!(order, Order::Start(_) | Order::Cancel(_) | Order::Call(..))
+            }
+            Self::Answer(_) => true,
+        }
+    }
 }
 
 /// What was made, by the numbers of the requests that made it.
@@ -89,11 +121,11 @@ struct Service {
     module: PluginRef,
     link: Arc<Link>,
     executor: Handle,
-    runtimes: HashMap<u64, RuntimeRef>,
+    runtimes: HashMap<u64, RuntimeObject>,
     merges: HashMap<u64, Arc<MergeRef>>,
     jobs: Jobs,
     /// A run leaves when it has ended.
-    runs: Arc<Mutex<HashMap<u64, RunRef>>>,
+    runs: Arc<Mutex<HashMap<u64, RunObject>>>,
 }
 
 /// Merges that have begun.
@@ -189,13 +221,10 @@ impl Service {
 
     fn start(&mut self, number: u64, of: Option<u64>, launch: &str) -> Result<(), AbiError> {
         let runtime = of.and_then(|of| self.runtimes.get(&of)).ok_or_else(|| no("runtime", of))?;
-        let run = runtime.start(launch.into(), self.host_of(number));
-        let outcome = run.outcome();
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner).insert(number, run);
         let (link, runs) = (Arc::clone(&self.link), Arc::clone(&self.runs));
         let folder = spool::folder(launch);
-        self.executor.spawn(async move {
-            let outcome = outcome.await.into_result();
+        let at_end = move |outcome: &Result<Finished, AbiError>| {
+            let outcome = outcome.as_ref().map_err(AbiError::clone).and_then(finished::encode);
             let mut line = line::outcome(number, &outcome);
             if line.len() >= line::LONGEST {
                 let spooled = outcome.and_then(|outcome| spool::write(&outcome, folder, number));
@@ -204,7 +233,13 @@ impl Service {
             link.write(&line);
             let ended = runs.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
             drop(ended);
-        });
+        };
+        let run = runtime.start_with(launch, self.host_of(number), Some(Box::new(at_end)));
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        // One that is over was not here when it was to leave.
+        if !run.is_over() {
+            runs.insert(number, run);
+        }
         Ok(())
     }
 

@@ -67,8 +67,23 @@ impl Reader {
     pub(crate) async fn run(&mut self) {
         while let Some(pipe) = &self.pipe {
             let old = make_room(&mut self.held);
-            let attempt = |pipe: &OwnedFd| Ok(read(pipe, spare_capacity(&mut self.held))?);
-            match pipe.async_io(Interest::READABLE, attempt).await {
+            let room = self.held.capacity() - old;
+            let attempt =
+                |pipe: &AsyncFd<OwnedFd>| Ok(read(pipe.get_ref(), spare_capacity(&mut self.held))?);
+            let length = match pipe.readable().await {
+                Ok(mut ready) => match ready.try_io(attempt) {
+                    Ok(length) => {
+                        // A read that leaves room has emptied the pipe: there is no need to try again to learn that.
+                        if length.as_ref().is_ok_and(|length| *length < room) {
+                            ready.clear_ready();
+                        }
+                        length
+                    }
+                    Err(_empty) => continue,
+                },
+                Err(error) => Err(error),
+            };
+            match length {
                 Ok(0) => self.pipe = None,
                 Ok(_) => self.take(old).await,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -25,6 +25,8 @@ use super::visit::Visit;
 
 /// Of a line on standard error, so many bytes are a line of the log.
 const LONGEST_REMARK: usize = 4 << 10;
+/// Lines that wait are written together, up to what a pipe holds.
+const BLOCK_BYTES: usize = 64 << 10;
 /// What it last said, for messages.
 const SAID_BYTES: usize = 1000;
 
@@ -170,9 +172,16 @@ impl Link {
         let stdin = child.take_stdin();
         let write = async {
             let Some(mut stdin) = stdin else { return };
-            while let Some((line, _unread)) = lines.recv().await {
+            while let Some((mut block, unread)) = lines.recv().await {
+                let mut unread = vec![unread];
+                while block.len() < BLOCK_BYTES
+                    && let Ok((line, one)) = lines.try_recv()
+                {
+                    block.extend_from_slice(&line);
+                    unread.push(one);
+                }
                 // One that reads no more has ended or is about to, which is what will be told.
-                if stdin.write_all(&line).await.is_err() {
+                if stdin.write_all(&block).await.is_err() {
                     return;
                 }
             }
