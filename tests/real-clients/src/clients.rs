@@ -49,6 +49,11 @@ impl Clients {
         self.program("gemini")
     }
 
+    /// The compiler of TypeScript, a script for Node.js.
+    pub fn typescript(&self) -> PathBuf {
+        self.program("tsc")
+    }
+
     /// The folder with all of them, for a search path.
     pub fn programs(&self) -> PathBuf {
         self.folder.join("node_modules/.bin")
@@ -59,7 +64,9 @@ impl Clients {
     }
 
     fn are_there(&self) -> bool {
-        [self.claude(), self.codex(), self.gemini()].iter().all(|program| program.exists())
+        [self.claude(), self.codex(), self.gemini(), self.typescript()]
+            .iter()
+            .all(|program| program.exists())
     }
 
     /// Where they are installed.

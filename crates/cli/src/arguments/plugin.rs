@@ -133,7 +133,7 @@ pub(crate) enum Language {
     RustProcess,
     /// A program for Python 3.
     Python,
-    /// A program for node: runtimes only.
+    /// A program for node.
     Javascript,
 }
 

@@ -103,27 +103,50 @@ fn what_is_made_as_a_program_passes_the_check_as_it_is() {
         }
     }
     let longest = ["plugin", "new", "--merge", "longest", "--language"];
-    place.run(&[&longest[..], &["javascript"]].concat()).expect_code(2);
     place.run(&[&longest[..], &["python"]].concat()).expect_code(0);
+    let shortest = ["plugin", "new", "--merge", "shortest", "--language", "javascript"];
+    place.run(&shortest).expect_code(0);
+    type_checked(&place, &["node-agent", "shortest"]);
     let node = ["plugin", "check", "node-agent", "--hanging-task", "wait"];
+    let in_node = ["plugin", "check", "shortest", "--hanging-task", "none"];
     let has_node = place.command_of("node", &["--version"]).output().is_ok();
     if !has_node {
         skip("what_is_made_as_a_program_passes_the_check_as_it_is", "there is no node");
     }
     let hangs = ["plugin", "check", "python-agent", "--hanging-task", "wait"];
     let merge = ["plugin", "check", "longest", "--hanging-task", "none"];
-    for check in [&hangs[..], &merge].into_iter().chain(has_node.then_some(&node[..])) {
+    let of_node = [&node[..], &in_node].into_iter().filter(|_| has_node);
+    for check in [&hangs[..], &merge].into_iter().chain(of_node) {
         let checked = place.run(check).expect_code(0);
         let (said, kept) = (checked.stdout(), checked.stdout().matches("  kept  ").count());
         assert!(!said.contains("BROKEN") && kept > 10, "{said}");
     }
-    let merge = ["--plugin-path", "longest", "--merge", "plugin:longest"];
     let tasks = ["fanout", "--task", "a", "--task", "bcd", "--", "cat"];
-    let merged = place.run(&[&tasks[..1], &merge, &tasks[1..]].concat());
-    assert_eq!(merged.expect_code(0).stdout(), "bcd\n");
-    let early = ["--plugin-path", "longest", "--merge", "plugin:longest={\"enough\":3}"];
-    let merged = place.run(&[&tasks[..1], &early, &tasks[1..]].concat());
-    assert_eq!(merged.expect_code(0).stdout(), "bcd\n");
+    for name in ["longest", "shortest"].into_iter().take(if has_node { 2 } else { 1 }) {
+        for merge in [format!("plugin:{name}"), format!("plugin:{name}={{\"enough\":3}}")] {
+            let merge = ["--plugin-path", name, "--merge", &merge];
+            let merged = place.run(&[&tasks[..1], &merge, &tasks[1..]].concat());
+            assert_eq!(merged.expect_code(0).stdout(), "bcd\n", "{merge:?}");
+        }
+    }
+}
+
+/// Checks the types that stand in the comments of these plugins, with the compiler of TypeScript.
+fn type_checked(place: &Place, names: &[&str]) {
+    let Some(clients) = install("what_is_made_as_a_program_passes_the_check_as_it_is") else {
+        return;
+    };
+    let compiler = clients.typescript();
+    let compiler = compiler.to_str().expect("a plain name");
+    let roots = clients.folder().join("node_modules/@types");
+    let roots = roots.to_str().expect("a plain name");
+    let files: Vec<String> = names.iter().map(|name| format!("{name}/agent.mjs")).collect();
+    let options = ["--noEmit", "--allowJs", "--checkJs", "--strict", "--module", "nodenext"];
+    let options = [&options[..], &["--target", "es2022", "--types", "node", "--typeRoots", roots]];
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let checked = place.command_of(compiler, &[&options.concat()[..], &files].concat()).output();
+    let checked = checked.expect("the compiler can be started");
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
 }
 
 /// One tree of Claude Code, programs and what was made: two of the one have each a child of both others, and the plugin
@@ -187,6 +210,26 @@ fn next_to_claude(made: &Path) {
     }
     let root = tree[0]["runId"].as_str().expect("a run has an id");
     stage.place.run(&["audit", root]).expect_code(0);
+}
+
+#[test]
+fn the_first_plugin_of_the_page_runs_as_it_stands_there() {
+    let page = fs::read_to_string(sources().join("docs/plugins.md")).expect("it is there");
+    let block = |language: &str| {
+        let (_, rest) = page.split_once(&format!("```{language}\n")).expect("it is on the page");
+        rest.split_once("```").expect("a block has an end").0
+    };
+    let place = Place::new();
+    place.file("shout/plugin.toml", block("toml"));
+    place.file("shout/shout.py", block("python"));
+    let program = env!("CARGO_BIN_EXE_offshoot");
+    let script = format!("offshoot() {{ '{program}' \"$@\"; }}\ncd shout\n{}", block("sh"));
+    let ran = place.command_of("sh", &["-e", "-c", &script]).output().expect("there is a shell");
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
+    assert!(!said.contains("BROKEN") && said.contains("\nHELLO\n"), "{said}");
+    // It was added: from now on it needs no path.
+    assert_eq!(place.run(&["run", "--runtime", "shout", "hi"]).expect_code(0).stdout(), "HI\n");
 }
 
 #[test]

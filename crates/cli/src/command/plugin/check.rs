@@ -31,8 +31,16 @@ pub(super) fn run(arguments: &CheckPluginArguments, cx: &Invocation) -> Result<E
             Exit::NoRuntime,
             format_args!("{} breaks {broken} of {} rules", checked.path().display(), findings.len()),
         )
-        .hint("the rules are those of docs/plugins.md; `cargo test` with check_contract finds most of them sooner")),
+        .hint(match is_rust(&checked) {
+            true => "the rules are those of docs/plugins.md; `cargo test` with check_contract finds most of them sooner",
+            false => "the rules are those of docs/plugins.md",
+        })),
     }
+}
+
+/// True if the plugin is a library, or a program beside a manifest of cargo.
+fn is_rust(checked: &Checked) -> bool {
+    !checked.is_program() || checked.path().with_file_name("Cargo.toml").is_file()
 }
 
 /// Is the process that checks.

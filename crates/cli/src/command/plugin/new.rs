@@ -42,14 +42,14 @@ const PYTHON: Program = Program {
     program: "python3",
     file: "agent.py",
     runtime: include_str!("template/python/agent.py.in"),
-    merge: Some(include_str!("template/python/merge.py.in")),
+    merge: include_str!("template/python/merge.py.in"),
 };
 const JAVASCRIPT: Program = Program {
     language: "JavaScript",
     program: "node",
     file: "agent.mjs",
     runtime: include_str!("template/javascript/agent.mjs.in"),
-    merge: None,
+    merge: include_str!("template/javascript/merge.mjs.in"),
 };
 
 /// A language in which a plugin is a program of one file.
@@ -59,8 +59,7 @@ struct Program {
     program: &'static str,
     file: &'static str,
     runtime: &'static str,
-    /// The example of a merge; some languages have none.
-    merge: Option<&'static str>,
+    merge: &'static str,
 }
 
 /// A plugin that was made.
@@ -86,7 +85,7 @@ pub(super) fn run(arguments: &NewPluginArguments, cx: &Invocation) -> Result<Exi
     let (files, depends, then) = match arguments.language {
         Language::Python | Language::Javascript => {
             let python = arguments.language == Language::Python;
-            let (files, then) = (if python { PYTHON } else { JAVASCRIPT }).files(&name, kind)?;
+            let (files, then) = (if python { PYTHON } else { JAVASCRIPT }).files(&name, kind);
             (files, None, then)
         }
         Language::Rust | Language::RustProcess => {
@@ -165,18 +164,14 @@ fn rust(name: &PluginName, kind: &str, language: Language, sdk: &Sdk) -> Files {
 
 impl Program {
     /// The files of a plugin, and what is to be done next.
-    fn files(&self, name: &PluginName, kind: &str) -> Result<(Files, String), Failure> {
+    fn files(&self, name: &PluginName, kind: &str) -> (Files, String) {
         let (code, check, used) = if kind == "runtimes" {
             let used = format!("offshoot run --plugin-path . --runtime {name} 'hello'");
             (self.runtime, "offshoot plugin check . --hanging-task wait", used)
         } else {
-            let code = self.merge.ok_or_else(|| {
-                Failure::input(format_args!("there is no merge in {} to begin with", self.language))
-                    .hint("--language python makes one; docs/plugins.md has the protocol")
-            })?;
             let merge = format!("--plugin-path . --merge plugin:{name}");
             let used = format!("offshoot fanout {merge} --task 'a' --task 'bcd' -- cat");
-            (code, "offshoot plugin check .", used)
+            (self.merge, "offshoot plugin check .", used)
         };
         let filled = |text: &str| {
             text.replace("{{name}}", name.as_str())
@@ -193,7 +188,7 @@ impl Program {
             ("README.md", filled(PROGRAM_README)),
             (self.file, filled(code)),
         ];
-        Ok((files, format!("cd {name} && {check}")))
+        (files, format!("cd {name} && {check}"))
     }
 }
 
