@@ -5,7 +5,7 @@ use std::fmt;
 use abi_stable::StableAbi;
 use abi_stable::std_types::RString;
 
-/// What went wrong on the other side. Codes only grow; one that is not known here means [`AbiError::FAILED`].
+/// The error of the other side. Codes only grow; one that is not known here means [`AbiError::FAILED`].
 #[repr(C)]
 #[derive(Clone, Debug, PartialEq, Eq, StableAbi)]
 pub struct AbiError {
@@ -20,9 +20,9 @@ pub struct AbiError {
 impl AbiError {
     /// The request is wrong in itself: a field is missing, a value out of range, a text no JSON.
     pub const INVALID: u32 = 1;
-    /// It was tried and did not work. What an unknown code means.
+    /// The request was tried and did not work. An unknown code means the same.
     pub const FAILED: u32 = 2;
-    /// Somebody cancelled it.
+    /// The request was cancelled.
     pub const CANCELLED: u32 = 3;
     /// A Rust panic, caught on the side where it happened. `detail_json` has the place where that is known.
     pub const PANICKED: u32 = 4;

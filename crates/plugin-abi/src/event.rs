@@ -6,9 +6,9 @@ pub const TEXT: u32 = 1;
 pub const TOOL_START: u32 = 2;
 /// A tool has answered: `{ "v", "name", "isError"? }`.
 pub const TOOL_END: u32 = 3;
-/// What has been used so far, cumulative: `{ "v", "usage", "cost" }`.
+/// The usage so far, cumulative: `{ "v", "usage", "cost" }`.
 pub const USAGE: u32 = 4;
-/// Where the run stands: `{ "v", "status": "started", "process"? }`, once, before any other event.
+/// The status of the run: `{ "v", "status": "started", "process"? }`, once, before any other event.
 pub const STATUS: u32 = 5;
 /// A remark for people: `{ "v", "text" }`.
 pub const NOTE: u32 = 6;

@@ -1,4 +1,4 @@
-//! What a plugin sees of its host, outside any run.
+//! The host as a plugin sees it, outside any run.
 
 #![expect(
     unsafe_code,

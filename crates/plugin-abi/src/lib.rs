@@ -18,7 +18,7 @@
 //!
 //! Promise, on both sides:
 //! - Nothing unwinds across the boundary: a panic is caught where it happens and becomes [`AbiError::PANICKED`].
-//! - Owned values (strings, objects, futures) belong to whoever receives them; borrowed text lives for the call.
+//! - Owned values (strings, objects, futures) belong to the side that receives them; borrowed text lives for the call.
 //! - Events of one run are in order, and none follows its outcome.
 //! - Only futures cross that need no particular async runtime.
 //!

@@ -1,4 +1,4 @@
-//! What a run sees of its host.
+//! The host as a run sees it.
 
 #![expect(
     unsafe_code,

@@ -13,7 +13,7 @@ use async_ffi::FfiFuture;
 
 use crate::{AbiError, Later, RunHostRef};
 
-/// Whatever runs an agent, on the plugin's side.
+/// A runtime of agents, on the plugin's side.
 #[sabi_trait]
 pub trait Runtime: Send + Sync {
     /// Starts one run and answers at once. What cannot be started says so in its outcome.
@@ -21,10 +21,10 @@ pub trait Runtime: Send + Sync {
     fn start(&self, spec_json: RStr<'_>, host: RunHostRef) -> RunRef;
 }
 
-/// One run. Dropping it ends the run at once, and nobody is told.
+/// One run. Dropping it ends the run at once, and no outcome is told.
 #[sabi_trait]
 pub trait Run: Send + Sync {
-    /// How it ended, when everything that it started is gone. It may be asked again and then answers the same; dropping
+    /// The end of the run, known when everything that it started is gone. It may be asked again and then answers the same; dropping
     /// the future cancels nothing.
     fn outcome(&self) -> OutcomeLater;
 
@@ -43,10 +43,10 @@ pub type RuntimeRef = Runtime_TO<'static, RBox<()>>;
 /// A run as it crosses.
 pub type RunRef = Run_TO<'static, RBox<()>>;
 
-/// How a run ended, when it has.
+/// The end of a run, later.
 pub type OutcomeLater = FfiFuture<RResult<Outcome, AbiError>>;
 
-/// How a run ended: everything but the answer as JSON, and the answer as the bytes that it is, whatever their number.
+/// The end of a run: everything but the answer as JSON, and the answer as the bytes that it is, whatever their number.
 #[repr(C)]
 #[derive(Clone, Debug, PartialEq, Eq, StableAbi)]
 pub struct Outcome {

@@ -50,7 +50,7 @@ pub mod op {
     pub const LETTER: &str = "letter";
     /// `Host`: a group of processes. See [`group`](super::group).
     pub const GROUP: &str = "group";
-    /// `Host`: children that are nobody's program. See [`orphans`](super::orphans).
+    /// `Host`: children that no part of the host has started. See [`orphans`](super::orphans).
     pub const ORPHANS: &str = "orphans";
     /// `Host`: the path of the command. See [`offshoot`](super::offshoot).
     pub const OFFSHOOT: &str = "offshoot";
@@ -66,7 +66,7 @@ fn to_json(document: &impl Serialize, what: &str) -> Result<String, AbiError> {
 /// The bytes of most documents. Growing to them from nothing would take longer than writing them.
 const USUAL: usize = 768;
 
-/// Whether a path can cross.
+/// Fails if a path cannot cross.
 fn text_path(what: &str, path: &Path) -> Result<(), AbiError> {
     match path.to_str() {
         Some(_) => Ok(()),

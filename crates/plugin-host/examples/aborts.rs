@@ -1,4 +1,4 @@
-//! A library that ends the process that opens it, before anybody can ask it for anything.
+//! A library that ends the process that opens it, before it can be asked for anything.
 
 mod plugin;
 
@@ -14,7 +14,7 @@ const NAME: &str = "aborts";
 static AT_LOAD: extern "C" fn() = at_load;
 
 extern "C" fn at_load() {
-    // Where nobody reads it, it ends all the same.
+    // Where it is not read, it ends all the same.
     let _ = std::io::Write::write_all(&mut std::io::stderr(), b"something is wrong in here\n");
     std::process::abort()
 }

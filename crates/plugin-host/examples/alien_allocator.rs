@@ -1,4 +1,4 @@
-//! A good plugin with an allocator of its own: what it hands out, nobody else can free.
+//! A good plugin with an allocator of its own: what it hands out, no other allocator can free.
 
 mod plugin;
 

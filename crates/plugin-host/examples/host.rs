@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the hidden mode of the command does.
+/// Does the work of the hidden mode of the command.
 fn be_tried() -> ExitCode {
     let mut order = Vec::new();
     io::stdin().read_to_end(&mut order).expect("an order can be read");

@@ -12,9 +12,9 @@ use abi_stable::std_types::{RStr, RString};
 #[sabi(kind(Prefix(prefix_ref = PluginRef, prefix_fields = PluginPrefix)))]
 #[sabi(missing_field(panic))]
 pub struct Plugin {
-    /// What it is.
+    /// Says what the plugin is.
     pub describe: extern "C" fn(u64) -> RString,
-    /// Begins.
+    /// Begins the plugin.
     #[sabi(last_prefix_field)]
     pub init: extern "C" fn(RStr<'_>),
 }

@@ -1,4 +1,4 @@
-//! Why a plugin cannot be used.
+//! The reasons why a plugin cannot be used.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,23 +16,23 @@ pub enum PluginError {
     /// Nothing of this name in any place that was looked at.
     #[error("there is no {kind} `{name}` among the plugins here")]
     NotFound {
-        /// What was asked for: `plugin`, `runtime`, `merge`.
+        /// The kind that was asked for: `plugin`, `runtime`, `merge`.
         kind: &'static str,
         /// By which name.
         name: String,
-        /// Those of this kind that there are.
+        /// The names of this kind that there are.
         known: Vec<String>,
-        /// Where.
+        /// The folders that were searched.
         places: Vec<PathBuf>,
-        /// Why others that are there could not be considered.
+        /// The reasons why other plugins could not be considered.
         unreadable: Vec<String>,
     },
     /// A file or folder cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
-        /// Which.
+        /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
     /// `plugin.toml` is wrong.
@@ -46,14 +46,14 @@ pub enum PluginError {
         /// The name in it.
         name: String,
     },
-    /// Somebody else's file.
+    /// The file of another user.
     #[error("{} belongs to user {owner}, neither to you ({ours}) nor to the superuser", path.display())]
     Owner {
         /// The file or folder.
         path: PathBuf,
-        /// Whose it is.
+        /// The user that owns it.
         owner: u32,
-        /// Who we are.
+        /// The user of this process.
         ours: u32,
     },
     /// Others could change it.
@@ -61,7 +61,7 @@ pub enum PluginError {
     Writable {
         /// The file or folder.
         path: PathBuf,
-        /// Its mode.
+        /// The mode of the file.
         mode: u32,
     },
     /// The package has no library for this machine.
@@ -69,15 +69,15 @@ pub enum PluginError {
     NoFile {
         /// The plugin.
         name: String,
-        /// This machine.
+        /// The target of this machine.
         target: String,
-        /// What there is.
+        /// The targets for which there are files.
         has: Vec<String>,
     },
     /// The library is not there.
     #[error("there is no file {}", path.display())]
     Missing {
-        /// Where it should be.
+        /// The path at which it should be.
         path: PathBuf,
     },
     /// Something else than a library.
@@ -85,7 +85,7 @@ pub enum PluginError {
     NotALibrary {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// The kind of file that it is.
         what: String,
     },
     /// A library for another machine.
@@ -93,9 +93,9 @@ pub enum PluginError {
     Machine {
         /// The file.
         path: PathBuf,
-        /// What it was built for.
+        /// The machine for which it was built.
         found: String,
-        /// What this is.
+        /// The machine of this host.
         ours: String,
     },
     /// Less than a whole library.
@@ -103,9 +103,9 @@ pub enum PluginError {
     Cut {
         /// The file.
         path: PathBuf,
-        /// What its header says.
+        /// The number of bytes that its header asks for.
         needed: u64,
-        /// What there is.
+        /// The number of bytes that there are.
         found: u64,
     },
     /// The library is not the one that the package names.
@@ -118,12 +118,12 @@ pub enum PluginError {
         /// As it is.
         found: ContentHash,
     },
-    /// It came with a checkout and nobody has said that it may run.
+    /// The plugin came with a checkout and was not trusted by its user.
     #[error("the plugin `{name}` in {} is not trusted", folder.display())]
     NotTrusted {
         /// The plugin.
         name: String,
-        /// Where.
+        /// The folder of the plugin.
         folder: PathBuf,
     },
     /// Other files were trusted.
@@ -131,7 +131,7 @@ pub enum PluginError {
     Changed {
         /// The plugin.
         name: String,
-        /// Where.
+        /// The folder of the plugin.
         folder: PathBuf,
     },
     /// Built for another interface.
@@ -149,15 +149,15 @@ pub enum PluginError {
     NotOpened {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The words of the system.
         why: String,
     },
     /// The program of a plugin cannot be started.
     #[error("the plugin {} cannot be started: {why}", path.display())]
     NotStarted {
-        /// Its `plugin.toml`.
+        /// The path of its `plugin.toml`.
         path: PathBuf,
-        /// Why.
+        /// The reason in words.
         why: String,
     },
     /// A library of another kind.
@@ -165,7 +165,7 @@ pub enum PluginError {
     NotAPlugin {
         /// The file.
         path: PathBuf,
-        /// What shows it.
+        /// The evidence for it.
         why: String,
     },
     /// The same major version, and yet another layout.
@@ -188,7 +188,7 @@ pub enum PluginError {
         /// The file.
         path: PathBuf,
     },
-    /// It says something else about itself than its package does.
+    /// The plugin says something else about itself than its package does.
     #[error("{} is not what its {} says: {what}", path.display(), crate::package::PACKAGE_FILE)]
     Disagrees {
         /// The file.
@@ -208,14 +208,14 @@ pub enum PluginError {
         /// The file.
         path: PathBuf,
     },
-    /// It answered a question with an error.
+    /// The plugin answered a question with an error.
     #[error("the plugin {} refused to {doing}: {message}", path.display())]
     Refused {
         /// The file.
         path: PathBuf,
-        /// What it was asked to do.
+        /// The request.
         doing: String,
-        /// What it said.
+        /// The words of the plugin.
         message: String,
     },
     /// The settings do not fit the schema that it has of them.
@@ -249,15 +249,15 @@ pub enum PluginError {
     NoTrial {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason in words.
         why: String,
     },
-    /// What went wrong in the process that loaded it for a trial.
+    /// The error of the process that loaded it for a trial.
     #[error("{message}")]
     InTrial {
         /// As it was told there.
         message: String,
-        /// What to do about it.
+        /// The advice about it.
         hint: Option<String>,
         /// The whole of a layout that does not fit.
         details: Option<String>,
@@ -278,7 +278,7 @@ impl PluginError {
         }
     }
 
-    /// What to do about it.
+    /// Returns what to do about it.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::NotFound { known, places, unreadable, .. } => {

@@ -1,4 +1,5 @@
-//! Whose a file is and who may change it. A library runs with all our rights, so whoever can write it can do what we can.
+//! The owner of a file and the users that may change it. A library runs with all our rights, so a user that can write it can do what
+//! we can.
 //!
 //! A file is opened from the root of the file system down, one folder at a time, and what is judged are the opened folders
 //! and the opened file: a path that is exchanged meanwhile leads to what is refused, or to an error.
@@ -13,7 +14,7 @@ use rustix::io::Errno;
 
 use crate::error::PluginError;
 
-/// What others may not have: the right to write.
+/// The right to write, which others may not have.
 const OTHERS_WRITE: u32 = 0o002;
 const GROUP_WRITES: u32 = 0o020;
 /// In a folder with this bit only the owner of a file may replace it.
@@ -154,7 +155,7 @@ mod tests {
     #[test]
     fn what_others_can_write_is_refused() {
         let (place, file) = place();
-        open(&file).expect("nobody else can write it");
+        open(&file).expect("no other user can write it");
         let folder = file.parent().expect("a file is in a folder");
         for (path, mode) in
             [(file.as_path(), 0o757), (folder, 0o1777), (&place.path().join("plugins"), 0o777)]
@@ -177,7 +178,7 @@ mod tests {
         let ours = rustix::process::geteuid().as_raw();
         assert_eq!(open(&file).is_ok(), group == ours);
         if std::os::unix::fs::chown(&file, None, Some(12_345)).is_ok() {
-            open(&file).expect_err("whoever is in that group can write it");
+            open(&file).expect_err("a user of that group can write it");
         }
     }
 
@@ -188,14 +189,14 @@ mod tests {
             let entry = |kind: u8, rights: u8, id: u32| {
                 [&[kind, 0, rights, 0][..], &id.to_le_bytes()].concat()
             };
-            let nobody = u32::MAX;
+            let no_id = u32::MAX;
             let entries = [
                 vec![2, 0, 0, 0],
-                entry(0x01, 7, nobody),
+                entry(0x01, 7, no_id),
                 entry(0x02, named, 12_345),
-                entry(0x04, 5, nobody),
-                entry(0x10, mask, nobody),
-                entry(0x20, 5, nobody),
+                entry(0x04, 5, no_id),
+                entry(0x10, mask, no_id),
+                entry(0x20, 5, no_id),
             ];
             entries.concat()
         };
@@ -213,7 +214,7 @@ mod tests {
         // The mask takes the right away, or the entry does not have it.
         for list in [list(7, 5), list(5, 5)] {
             set(&file, &list).expect("there are lists");
-            open(&file).expect("nobody else can write it");
+            open(&file).expect("no other user can write it");
         }
         set(folder, &list(7, 7)).expect("there are lists");
         open(&file).expect_err("a user that it names can replace it");
@@ -229,7 +230,7 @@ mod tests {
         for path in file.ancestors().take(6) {
             chmod(path, 0o755);
         }
-        open(&file).expect("nobody else can write it");
+        open(&file).expect("no other user can write it");
         let above = place.path().join("a");
         chmod(&above, 0o777);
         let error = open(&file).expect_err("others can put another `b` there");
@@ -238,7 +239,7 @@ mod tests {
         open(&file).expect("others can put nothing in the place of `b`");
         // One that can only be passed through is judged all the same.
         chmod(&above, 0o711);
-        open(&file).expect("nobody else can write it");
+        open(&file).expect("no other user can write it");
     }
 
     #[test]
@@ -262,13 +263,13 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_somebody_else_is_refused() {
+    fn what_belongs_to_another_user_is_refused() {
         let (_place, file) = place();
         if std::os::unix::fs::chown(&file, Some(12_345), None).is_err() {
             // Only the superuser can give a file away.
             return;
         }
-        let error = open(&file).expect_err("it is somebody else's");
+        let error = open(&file).expect_err("it is another user's");
         assert!(error.to_string().contains("belongs to user 12345"), "{error}");
     }
 }

@@ -36,10 +36,10 @@ pub struct LogLine<'a> {
 /// Takes what plugins say for the log. It must not block.
 pub type Log = Arc<dyn Fn(LogLine<'_>) + Send + Sync>;
 
-/// What plugins are given of this process.
+/// The parts of this process that plugins are given.
 #[derive(Clone, Default)]
 pub struct Surroundings {
-    /// Takes what they log; nobody listens where absent.
+    /// Takes what they log; nothing listens where absent.
     pub log: Option<Log>,
     /// Starts plugins that are programs. Its keeper ends the processes of plugins if this process is killed.
     pub processes: Option<Processes>,
@@ -77,7 +77,7 @@ pub(crate) fn run_host(
     )
 }
 
-/// A turn of a run is over; whoever drives the run rules how it goes on.
+/// A turn of a run is over; the driver of the run rules how it goes on.
 pub(crate) struct TurnEnded {
     pub(crate) ended: turn::Ended,
     pub(crate) reply: oneshot::Sender<Ruling>,
@@ -186,7 +186,7 @@ impl RunHost for RunsHost {
         });
         let line = |level, target, message| LogLine { level, target, message, fields_json: "" };
         match told {
-            // Whoever looks for a mistake may want all of it.
+            // The author of a plugin that looks for a mistake may want all of it.
             Ok(()) if kind == kinds::RAW => {
                 // It holds prompts and answers.
                 tracing::trace!(bytes = payload.len(), "vendor event");
@@ -237,7 +237,7 @@ impl RunHost for RunsHost {
     }
 }
 
-/// How a run goes on after a turn. Where nobody rules, it is over.
+/// Returns how a run goes on after a turn. Where nothing rules, it is over.
 async fn ruling(turns: Option<mpsc::UnboundedSender<TurnEnded>>, ended: turn::Ended) -> Ruling {
     let (reply, answer) = oneshot::channel();
     let Some(turns) = turns else { return Ruling::End };
@@ -252,7 +252,7 @@ async fn ruling(turns: Option<mpsc::UnboundedSender<TurnEnded>>, ended: turn::En
     }
 }
 
-/// Where our futures run: a plugin polls what crosses in threads of its own, for which our runtime does not exist.
+/// The place where our futures run: a plugin polls what crosses in threads of its own, for which our runtime does not exist.
 struct Home(Option<Handle>);
 
 impl Home {

@@ -16,10 +16,10 @@ use offshoot_model::ContentHash;
 use crate::error::PluginError;
 use crate::guard;
 
-/// How much is read at once: small enough to be hashed and written before it leaves the processor's cache.
+/// The number of bytes that are read at once: small enough to be hashed and written before it leaves the processor's cache.
 const BUFFER: usize = 64 * 1024;
 
-/// A file that looks as it should and that nobody else can change.
+/// A file that looks as it should and that no other user can change.
 #[derive(Clone, Debug)]
 pub(crate) struct Library {
     pub(crate) path: PathBuf,

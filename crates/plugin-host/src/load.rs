@@ -83,8 +83,8 @@ fn header(path: &Path, kept: &Path) -> Result<&'static LibHeader, PluginError> {
     header.upgrade().map_err(|error| no_header(path, error))
 }
 
-/// Whether one side has all that the other one has. An older plugin has a part of what we have; of a newer one, we have a
-/// part. Neither is a break: fields are only ever added at the end, and whoever knows more asks before it uses more.
+/// Checks that one side has all that the other one has. An older plugin has a part of what we have; of a newer one, we have a
+/// part. Neither is a break: fields are only ever added at the end, and the side that knows more asks before it uses more.
 fn check_layout(path: &Path, header: &LibHeader, abi: AbiVersion) -> Result<(), PluginError> {
     let Some(theirs) = header.layout() else {
         return Err(PluginError::NotAPlugin {

@@ -17,7 +17,7 @@ use crate::plugin::{Plugin, words};
 
 /// A merge of a plugin.
 pub struct PluginMerge {
-    /// Its functions belong to it.
+    /// The plugin that the functions belong to.
     plugin: Arc<Plugin>,
     name: String,
     merge: MergeRef,

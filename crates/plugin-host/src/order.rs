@@ -27,7 +27,7 @@ enum Stage {
 }
 
 impl InOrder {
-    /// What is given to the run, as its host.
+    /// The host that is given to the run.
     pub(crate) fn of(host: RunHost) -> Arc<Self> {
         Arc::new(Self { host, told: Mutex::new(Told { stage: Stage::NotStarted, used: None }) })
     }
@@ -126,7 +126,7 @@ mod tests {
 
     impl Host for Heard {
         fn hear(&self, event: RunEvent) {
-            self.0.lock().expect("nobody panics").push(event);
+            self.0.lock().expect("no holder of the lock panics").push(event);
         }
 
         fn spawn(&self, _request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
@@ -147,7 +147,7 @@ mod tests {
             told.iter().cloned().for_each(|event| host.tell(event));
             order.over(Finished::text(""));
             host.progress("after its end");
-            assert_eq!(*heard.lock().expect("nobody panics"), expected);
+            assert_eq!(*heard.lock().expect("no holder of the lock panics"), expected);
         };
         let (started, line) = (RunEvent::Started(None), RunEvent::Progress("a".into()));
         check(&[], &[]);
@@ -177,7 +177,7 @@ mod tests {
         let expected =
             [(tokens(5), usd(5)), (tokens(5), usd(9)), (half, usd(9)), (tokens(6), usd(9))];
         let used = expected.map(|(usage, cost)| RunEvent::Used { usage, cost });
-        assert_eq!(heard.lock().expect("nobody panics")[1..], used);
+        assert_eq!(heard.lock().expect("no holder of the lock panics")[1..], used);
         let last = Finished { usage: Some(tokens(2)), cost: Some(usd(10)), ..Finished::text("") };
         let last = order.over(last);
         assert_eq!((last.usage, last.cost), (Some(tokens(6)), Some(usd(10))));

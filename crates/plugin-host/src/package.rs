@@ -16,18 +16,18 @@ pub use program::{Per, ProcessEntry};
 /// The file's name, in the folder of the plugin.
 pub const PACKAGE_FILE: &str = "plugin.toml";
 
-/// What `plugin.toml` says.
+/// The contents of a `plugin.toml`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Package {
-    /// Its name, which is also that of the folder.
+    /// The name, which is also that of the folder.
     pub name: PluginName,
-    /// Its own version.
+    /// The version of the plugin.
     pub version: String,
     /// The version of the interface that it was built for.
     pub abi: AbiVersion,
-    /// What it is, in a sentence.
+    /// The description, a sentence.
     pub description: Option<String>,
-    /// Its licence.
+    /// The licence of the plugin.
     pub license: Option<String>,
     /// The runtimes that it offers, by the names that specs use.
     pub runtimes: Vec<PluginName>,
@@ -46,7 +46,7 @@ pub struct Package {
 pub struct LibraryFile {
     /// Relative to the folder, and within it.
     pub path: PathBuf,
-    /// What the file must be, where the package says so.
+    /// The digest that the file must have, where the package says so.
     pub digest: Option<ContentHash>,
 }
 
@@ -140,7 +140,7 @@ pub fn target() -> String {
 }
 
 impl PluginName {
-    /// What a name may be, in words.
+    /// The rule for names, in words.
     pub const ALLOWED: &str =
         "a name of up to 64 of a-z, 0-9, _ and -, beginning with a letter or digit";
 

@@ -47,13 +47,13 @@ struct Place {
     plugin: OnceLock<Arc<Plugin>>,
 }
 
-/// What may be left of a grace when the plugin is not heard of any more.
+/// The time after the grace for which the answer to a shutdown is still waited for.
 const LINGER: Duration = Duration::from_secs(1);
 
 impl Plugin {
     /// Loads a plugin and begins to use it. One that is loaded already answers as it is, whatever the configuration.
     ///
-    /// Its code runs from here on: with a library that nobody has seen yet, see [`try_out`](crate::try_out) first.
+    /// Its code runs from here on: with a library that is new here, see [`try_out`](crate::try_out) first.
     ///
     /// # Errors
     /// Where it does not fit, or does not want to.
@@ -136,7 +136,7 @@ impl Plugin {
         matches!(self.functions, Functions::Program(_))
     }
 
-    /// Where it is written what becomes of its runs.
+    /// Returns the log that has what becomes of its runs.
     pub(crate) fn log(&self) -> Option<Log> {
         self.log.get().cloned()
     }
@@ -157,7 +157,7 @@ impl Plugin {
         }
     }
 
-    /// What it says of itself.
+    /// Returns what the plugin says of itself.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }

@@ -40,7 +40,7 @@ pub(crate) use files::Program;
 use link::{Link, Reply};
 use private_copy::PrivateCopy;
 
-/// How long a program may take for an answer that somebody waits for.
+/// The time that a program may take for an answer that a thread waits for.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The variable with the path of the command.
@@ -49,7 +49,7 @@ const OFFSHOOT: &str = "OFFSHOOT";
 /// A plugin that is a program.
 pub(crate) struct Service(Arc<Inner>);
 
-/// What starts its processes.
+/// The parts that start its processes.
 struct Inner {
     /// The name of the plugin, for messages.
     name: Arc<str>,
@@ -58,7 +58,7 @@ struct Inner {
     environment: Vec<(OsString, OsString)>,
     per: Per,
     processes: Processes,
-    /// Where its tasks run. A plugin is asked from threads of any runtime, and from none.
+    /// The runtime of its tasks. A plugin is asked from threads of any runtime, and from none.
     home: Handle,
     state: Mutex<State>,
 }
@@ -66,7 +66,7 @@ struct Inner {
 struct State {
     /// None once it is shut down.
     threads: Option<Threads>,
-    /// Its files as they were read, where its processes work.
+    /// The folder in which its processes work, with its files as they were read.
     copy: Option<PrivateCopy>,
     /// Known since it began.
     begun: Option<Begun>,
@@ -198,7 +198,7 @@ impl Drop for Service {
     }
 }
 
-/// The threads of a plugin, which nobody waits for.
+/// The threads of a plugin. Nothing waits for their end.
 struct Threads(Option<Runtime>);
 
 impl Drop for Threads {

@@ -21,14 +21,14 @@ use crate::host::{Log, TurnEnded, panic_text, run_host};
 use crate::order::InOrder;
 use crate::plugin::{Plugin, words};
 
-/// How long after its grace a plugin may still take to say that a run is over. Then the run is dropped, which is the last
+/// The time after its grace for which a plugin may still take to say that a run is over. Then the run is dropped, which is the last
 /// way to end it.
 const LINGER: Duration = Duration::from_secs(5);
 
 /// A runtime of a plugin. Cheap to clone.
 #[derive(Clone)]
 pub struct PluginRuntime {
-    /// Its functions belong to it.
+    /// The plugin that the functions belong to.
     plugin: Arc<Plugin>,
     name: Arc<str>,
     abilities: Abilities,
@@ -107,13 +107,13 @@ struct Drive {
     run: RunRef,
     host: RunHost,
     stop: StopSignal,
-    /// Where it can take more than one turn.
+    /// The parts for further turns, if it can take more than one.
     further: Option<Further>,
     /// The time for which it may go on after its grace. None waits without a limit.
     linger: Option<Duration>,
 }
 
-/// What makes further turns: letters to the run, and its words that a turn is over.
+/// The sources of further turns: letters to the run, and its words that a turn is over.
 struct Further {
     turns: Turns,
     ends: mpsc::UnboundedReceiver<TurnEnded>,
@@ -221,7 +221,7 @@ fn as_it_may_say(reason: Reason) -> Reason {
     }
 }
 
-/// Hands a letter over. It is taken in before the call comes back; the answer says nothing that anybody waits for.
+/// Hands a letter over. It is taken in before the call comes back; nothing waits for the answer.
 fn pass_on(run: &RunRef, text: Arc<str>) {
     drop(run.call(op::LETTER.into(), turn::encode_letter(text).as_str().into()));
 }

@@ -1,4 +1,4 @@
-//! Where plugins are looked for, in which order, and what is found there. Nothing is loaded.
+//! The search for plugins: the places, their order, and what is found there. Nothing is loaded.
 //!
 //! ```text
 //!   --plugin-path ▸ configuration ▸ OFFSHOOT_PLUGIN_PATH ▸ the project ▸ the user ▸ the system
@@ -26,11 +26,11 @@ use crate::process::Program;
 pub struct Place {
     /// Absolute. It need not exist.
     pub folder: PathBuf,
-    /// Who named it.
+    /// The origin of the place.
     pub origin: PlaceOrigin,
 }
 
-/// Who named a place.
+/// The origin of a place: what named it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlaceOrigin {
@@ -61,9 +61,9 @@ pub struct Candidate {
     pub name: String,
     /// The folder.
     pub folder: PathBuf,
-    /// Whose place it is in.
+    /// The origin of the place that it is in.
     pub origin: PlaceOrigin,
-    /// What it says that it is.
+    /// The package, or the reason why it cannot be read.
     pub package: Result<Package, PluginError>,
     /// The hash of the text that `package` was read from; none where there was no text.
     package_hash: Option<ContentHash>,
@@ -85,7 +85,7 @@ pub struct Examined {
 #[derive(Clone, Debug)]
 pub struct Checked {
     pub(crate) code: Code,
-    /// What it says that it is; none for a bare library.
+    /// The package; none for a bare library.
     pub package: Option<Package>,
 }
 
@@ -167,7 +167,7 @@ impl Search {
                 return Ok(candidate);
             }
             match candidate.package {
-                // Whoever asks for `x` where the folder `x` is broken wants to know that, not that there is no `x`.
+                // A user that asks for `x` where the folder `x` is broken wants to know that, not that there is no `x`.
                 Err(error) if candidate.name == name => return Err(error),
                 Err(error) => {
                     unreadable.extend(error.to_string().lines().next().map(str::to_owned))

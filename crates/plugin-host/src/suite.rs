@@ -25,7 +25,7 @@ use crate::plugin::Plugin;
 use crate::search::Checked;
 use crate::trial::{Ended, Trier, child, mark, marked};
 
-/// What is to be checked.
+/// The parts that are to be checked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Suite {
     /// The settings of the plugin.
@@ -40,26 +40,26 @@ pub struct Suite {
     pub hanging_task: Option<String>,
 }
 
-/// What came of one rule.
+/// The finding about one rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Whose it is: `runtime upper`.
+    /// The subject of the finding: `runtime upper`.
     pub subject: String,
     /// The rule, as a sentence.
     pub rule: String,
-    /// What came of it.
+    /// The verdict about it.
     pub verdict: Verdict,
 }
 
-/// What came of a rule.
+/// The verdict about a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It holds.
+    /// The rule holds.
     Kept,
-    /// It does not, and this was seen instead.
+    /// The rule is broken, and this was seen instead.
     Broken(String),
-    /// It could not be tried.
+    /// The rule could not be tried.
     Skipped(String),
 }
 
@@ -81,7 +81,7 @@ enum Line {
 const LIMIT: Duration = Duration::from_secs(300);
 /// No rule waits longer for anything: a plugin that answers later breaks it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a plugin may take to end.
+/// The time that a plugin may take to end.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Checks a plugin in a process of its own.
@@ -180,7 +180,7 @@ async fn run(
     Ok(())
 }
 
-/// What the plugin is given: a library nothing, a program what starts it.
+/// Returns what the plugin is given: a library nothing, a program what starts it.
 fn surroundings(
     checked: &Checked,
     environment: Vec<(OsString, OsString)>,
@@ -195,7 +195,7 @@ fn surroundings(
     Ok(Surroundings { processes, environment, ..Surroundings::default() })
 }
 
-/// Where findings are written.
+/// The book of findings.
 pub(crate) struct Book<'a> {
     out: &'a mut dyn FnMut(&str),
 }
@@ -262,7 +262,7 @@ pub(crate) async fn soon<T>(what: &str, work: impl Future<Output = T>) -> Result
     tokio::time::timeout(PATIENCE, work).await.map_err(late)
 }
 
-/// Whether this process has children.
+/// Checks that this process has no children.
 fn no_children() -> Result<(), String> {
     let tasks = fs::read_dir("/proc/self/task").map_err(|error| error.to_string())?;
     let children =

@@ -23,23 +23,23 @@ use crate::package::AbiVersion;
 use crate::plugin::{Plugin, differs};
 use crate::search::Checked;
 
-/// Who makes trials, and how.
+/// The program that makes trials, and how it is started.
 #[derive(Clone, Debug)]
 pub struct Trier {
     /// Starts the process.
     pub processes: Processes,
     /// The program that calls [`trial`] when it is given `args`. Absolute.
     pub program: PathBuf,
-    /// Its arguments.
+    /// The arguments of the program.
     pub args: Vec<OsString>,
-    /// Its environment.
+    /// The environment of the program.
     pub environment: Vec<(OsString, OsString)>,
 }
 
-/// How much of a plugin is tried.
+/// The extent of a trial.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Extent {
-    /// Whether it begins, with these settings, and gives what is named below. Otherwise it is only asked what it is.
+    /// The settings with which it begins and gives what is named below. Without them it is only asked what it is.
     pub config: Option<JsonText>,
     /// Runtimes that it has to give, with their settings.
     pub runtimes: Vec<(String, JsonText)>,
@@ -47,10 +47,10 @@ pub struct Extent {
     pub merges: Vec<(String, JsonText)>,
 }
 
-/// What a trial brings.
+/// The result of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Described {
-    /// What the plugin says of itself.
+    /// The manifest of the plugin.
     pub manifest: Manifest,
     /// The version of the interface that it was built for.
     pub abi: AbiVersion,
@@ -58,19 +58,19 @@ pub struct Described {
 
 /// Opening a library takes milliseconds. One that takes longer than this hangs.
 const LIMIT: Duration = Duration::from_secs(30);
-/// How long it may take to end what it began.
+/// The time that it may take to end what it began.
 const GRACE: Duration = Duration::from_secs(2);
 /// A manifest is a page; its schema may be some.
 const ANSWER_BYTES: usize = 4 << 20;
-/// What it last said, for the message.
+/// The number of bytes of its last words that the message has.
 const SAID_BYTES: usize = 1000;
-/// What a plugin prints itself does not begin so.
+/// The beginning of our own line: what a plugin prints itself does not begin so.
 const MARK: &str = "offshoot-trial:";
 
 #[derive(Serialize, Deserialize)]
 struct Order {
     library: PathBuf,
-    /// What was checked: a trial of other bytes says nothing about these.
+    /// The digest of what was checked: a trial of other bytes says nothing about these.
     digest: ContentHash,
     extent: Extent,
 }
@@ -113,12 +113,12 @@ pub async fn try_out(
     }
 }
 
-/// What a child has left behind.
+/// The remains of a child that has ended.
 pub(crate) struct Ended {
     pub(crate) stdout: String,
     /// The last that it said.
     pub(crate) stderr: String,
-    /// What was unusual about its end.
+    /// The words for its end, where it was unusual.
     pub(crate) how: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Settings, as JSON until somebody asks for a type.
+//! Settings, as JSON until a type is asked for.
 
 use serde::de::DeserializeOwned;
 

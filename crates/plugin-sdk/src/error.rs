@@ -1,4 +1,4 @@
-//! Why a plugin cannot do what it was asked.
+//! The errors of a plugin that cannot do what it was asked.
 
 use offshoot_model::error_chain;
 use offshoot_plugin_abi::AbiError;
@@ -18,7 +18,7 @@ impl Error {
         Self { code: AbiError::INVALID, message: message.into() }
     }
 
-    /// It was tried and did not work.
+    /// The request was tried and did not work.
     pub fn failed(message: impl Into<String>) -> Self {
         Self { code: AbiError::FAILED, message: message.into() }
     }
@@ -28,7 +28,7 @@ impl Error {
         Self { code: AbiError::UNSUPPORTED, message: message.into() }
     }
 
-    /// Whether it is of that kind.
+    /// True if it is [`unsupported`](Self::unsupported).
     pub fn is_unsupported(&self) -> bool {
         self.code == AbiError::UNSUPPORTED
     }
@@ -43,7 +43,7 @@ impl Error {
         Self { code: AbiError::LIMIT, message: message.into() }
     }
 
-    /// It was tried and did not work, for this reason and the reasons behind it.
+    /// The request was tried and did not work, for this reason and the reasons behind it.
     pub fn because(error: &dyn std::error::Error) -> Self {
         Self::failed(error_chain(error))
     }

@@ -10,7 +10,7 @@ use crate::guard;
 /// Threads of it at most: work is the authors', which mostly waits.
 const WORKERS: usize = 2;
 
-/// How many there are here: a library does not take a machine's every core, or its threads and the host's would take turns
+/// Returns their number here: a library does not take a machine's every core, or its threads and the host's would take turns
 /// instead of working side by side.
 fn workers() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

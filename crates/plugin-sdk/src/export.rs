@@ -1,4 +1,4 @@
-//! What [`export_plugin!`](crate::export_plugin) writes into a library, and [`serve_plugin!`](crate::serve_plugin) into a program. Nothing
+//! The code that [`export_plugin!`](crate::export_plugin) writes into a library, and [`serve_plugin!`](crate::serve_plugin) into a program. Nothing
 //! here is for authors.
 
 use std::sync::OnceLock;

@@ -56,7 +56,7 @@ pin_project! {
     impl<F> PinnedDrop for Guarded<F> {
         fn drop(this: Pin<&mut Self>) {
             let mut inner = this.project().inner;
-            // Nobody is left who could be told of a panic.
+            // No caller is left that could be told of a panic.
             let _ = catch(|| inner.set(None));
         }
     }
@@ -73,7 +73,8 @@ impl<F: Future> Future for Guarded<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut inner = self.project().inner;
-        let future = inner.as_mut().as_pin_mut().expect("nobody polls what has answered");
+        let future =
+            inner.as_mut().as_pin_mut().expect("a future that has answered is not polled again");
         let polled = catch(|| future.poll(cx));
         if let Ok(Poll::Pending) = polled {
             return Poll::Pending;
@@ -87,19 +88,19 @@ impl<F: Future> Future for Guarded<F> {
     }
 }
 
-/// Drops what is an author's. Nobody is left who could be told of a panic.
+/// Drops what is an author's. No caller is left that could be told of a panic.
 pub(crate) fn drop_quietly<T>(value: T) {
     let _ = catch(|| drop(value));
 }
 
 thread_local! {
-    /// How many guards stand between this point and the thread's beginning.
+    /// The number of guards between this point and the thread's beginning.
     static GUARDED: Cell<u32> = const { Cell::new(0) };
-    /// Where the last panic under a guard was.
+    /// The place of the last panic under a guard.
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Everything that this thread will ever do is under a guard: nobody is there to catch a panic, but it is not printed.
+/// Everything that this thread will ever do is under a guard: no caller is there to catch a panic, but it is not printed.
 pub(crate) fn guard_thread() {
     install_hook();
     GUARDED.with(|depth| depth.set(depth.get() + 1));

@@ -13,7 +13,7 @@ use crate::Error;
 #[derive(Clone)]
 pub struct PluginHost(Arc<HostRef>);
 
-/// How much a line of the log matters.
+/// The level of a line of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Something is broken.
@@ -22,9 +22,9 @@ pub enum Level {
     Warn = 2,
     /// Something that happens rarely.
     Info = 3,
-    /// For whoever looks for a mistake.
+    /// Details for an author that looks for a mistake.
     Debug = 4,
-    /// Everything.
+    /// Details that are rarely wanted.
     Trace = 5,
 }
 

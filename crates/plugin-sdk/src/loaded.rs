@@ -21,7 +21,7 @@ use crate::{Abilities, Config, Plugin, PluginHost, Setup, guard};
 /// One for each library; it lives as long as the process, since a library is never unloaded.
 pub(crate) struct Loaded {
     plugin: Plugin,
-    /// What `init` brought.
+    /// The host and the settings, which `init` brings.
     begun: OnceLock<(PluginHost, Config)>,
     pub(crate) executor: Executor,
     pub(crate) runs: Runs,
@@ -100,7 +100,7 @@ impl Loaded {
         &'static self,
         limit: Duration,
     ) -> impl Future<Output = Result<RString, AbiError>> + Send + 'static {
-        // What is under way ends whether or not somebody waits for it.
+        // What is under way ends, also if nothing waits for it.
         let left = self.executor.running().map(|executor| {
             let (tx, rx) = oneshot::channel();
             executor.spawn(async move { tx.send(self.runs.shut_down(limit).await) });
@@ -117,7 +117,7 @@ impl Loaded {
         }
     }
 
-    /// An author's future on the plugin's threads, and its answer for whoever waits elsewhere. Who no longer waits, ends it.
+    /// An author's future on the plugin's threads, and its answer for a waiter elsewhere. A waiter that is dropped ends it.
     pub(crate) fn later(
         &'static self,
         work: impl Future<Output = Result<RString, AbiError>> + Send + 'static,
@@ -129,7 +129,7 @@ impl Loaded {
             let task = executor.spawn(async move {
                 let _entry = entry;
                 let answer = Guarded::new(work).await;
-                // Nobody may wait any more.
+                // Its waiter may be gone.
                 let _ = tx.send(answer.unwrap_or_else(|panicked| Err(panicked.into())));
             });
             self.runs.runs_as(id, task.abort_handle());

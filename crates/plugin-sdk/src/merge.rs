@@ -36,14 +36,14 @@ pub trait MergeFn: Send + Sized + 'static {
     fn finish(self) -> impl Future<Output = Result<JsonText, Error>> + Send + 'static;
 }
 
-/// What a merge is begun with.
+/// The start of a merge: its parameters and settings.
 #[derive(Debug)]
 pub struct MergeSetup {
-    /// What stands behind the name, `--merge plugin:NAME=params`, or what the caller of an interface gave.
+    /// The parameters that stand behind the name, `--merge plugin:NAME=params`, or what the caller of an interface gave.
     pub params: Config,
     /// The settings of this merge function.
     pub config: Config,
-    /// Those of the whole plugin.
+    /// The settings of the whole plugin.
     pub plugin_config: Config,
     /// For merges that ask agents: children are asked for as a run asks for them.
     pub host: RunHost,
@@ -99,7 +99,7 @@ pub(crate) fn over() -> MergeFault {
     MergeFault::new("this merge is over")
 }
 
-/// What a result holds, as a type of yours, such as `serde_json::Value`. Reads its file, where it is in one.
+/// Reads a result as a type of yours, such as `serde_json::Value`. Reads its file, where it is in one.
 ///
 /// # Errors
 /// Where it is of another type, or the file cannot be read.
@@ -119,7 +119,7 @@ pub fn value_of<T: DeserializeOwned>(result: &MergeInput) -> Result<T, Error> {
     }
 }
 
-/// What a result holds, as text: the string itself for strings, compact JSON otherwise. Reads its file, where it is in one.
+/// Reads a result as text: the string itself for strings, compact JSON otherwise. Reads its file, where it is in one.
 ///
 /// # Errors
 /// Where the file cannot be read, or holds no text.

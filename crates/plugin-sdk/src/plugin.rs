@@ -1,4 +1,4 @@
-//! What a plugin offers: its declaration.
+//! The declaration of a plugin: what it offers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use offshoot_runtime::{Abilities, Merge, Runtime};
 
 use crate::{Config, Error, MergeFn, MergeOf, PluginHost};
 
-/// What a plugin offers, under which names. Declaring must have no effect: a host asks before it decides.
+/// The declaration of a plugin: what it offers, and under which names. Declaring must have no effect: a host asks before it decides.
 #[derive(Debug)]
 pub struct Plugin {
     package: Package,
@@ -30,12 +30,12 @@ enum Kind {
     Merge,
 }
 
-/// What a runtime or a merge function is made from.
+/// The parts that a runtime or a merge function is made from.
 #[derive(Debug)]
 pub struct Setup {
-    /// Its own settings.
+    /// The settings of the runtime or the merge function.
     pub config: Config,
-    /// Those of the whole plugin.
+    /// The settings of the whole plugin.
     pub plugin_config: Config,
     /// The way to the host.
     pub host: PluginHost,
@@ -44,13 +44,13 @@ pub struct Setup {
 /// The package that a plugin was built from. [`export_plugin!`](crate::export_plugin) fills it in.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Package {
-    /// Its name.
+    /// The name of the package.
     pub name: &'static str,
-    /// Its version.
+    /// The version of the package.
     pub version: &'static str,
-    /// Its licence.
+    /// The licence of the package.
     pub license: &'static str,
-    /// Whether its own code was built with `panic = "abort"`. What it depends on may have been built otherwise: the last
+    /// True if its own code was built with `panic = "abort"`. What it depends on may have been built otherwise: the last
     /// crate decides for the whole library.
     pub panic_aborts: bool,
 }

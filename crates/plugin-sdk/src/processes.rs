@@ -12,7 +12,7 @@ use offshoot_process::{Adopted, Identity, Options, ProcessRegistrar, Processes};
 use crate::{Error, PluginHost, Setup};
 
 impl Setup {
-    /// What starts programs here. Each is told to the host, which ends it if the host is killed, and takes none for an
+    /// The starter of programs here. Each is told to the host, which ends it if the host is killed, and takes none for an
     /// orphan of its own.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ impl ProcessRegistrar for PluginHost {
     }
 
     fn ended(&self, leader: Identity) {
-        // It is over, whoever hears of it.
+        // It is over, whether or not the host hears of it.
         let _ = self.tell(Change::Ended(named(leader)));
     }
 

@@ -29,7 +29,7 @@ use crate::runs::Entry;
 pub(crate) struct RuntimeObject {
     loaded: &'static Loaded,
     executor: Handle,
-    /// Whether its runs read letters.
+    /// True if its runs read letters.
     turns: bool,
     /// None only while it is dropped.
     runtime: Option<Arc<dyn Runtime>>,
@@ -110,7 +110,7 @@ impl Drop for RuntimeObject {
     }
 }
 
-/// What a run is made of.
+/// The parts that a run is made of.
 ///
 /// The host's thread leaves all to the plugin's: reading takes a while, starting is the author's, and memory that one
 /// thread takes and another gives back makes both wait.
@@ -143,10 +143,10 @@ impl Work {
     }
 }
 
-/// How a run ended, once it has. Each waiter waits for itself: one that gives up takes nothing with it.
+/// The end of a run, once it is known. Each waiter waits for itself: one that gives up takes nothing with it.
 type Known = Arc<SetOnce<Result<Finished, AbiError>>>;
 
-/// How long after its grace a run may still take to end by itself, with what it has to say of its end. A host that ends
+/// The time after its grace for which a run may still take to end by itself, with what it has to say of its end. A host that ends
 /// runs by dropping them waits longer.
 const LINGER: Duration = Duration::from_secs(1);
 
@@ -155,7 +155,7 @@ pub(crate) struct RunObject {
     executor: Handle,
     outcome: Known,
     stop: StopHandle,
-    /// None where nobody would read them.
+    /// None where nothing would read them.
     letters: Option<LetterBox>,
     /// None where it could not be started.
     task: Option<AbortHandle>,

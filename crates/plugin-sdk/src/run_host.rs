@@ -15,7 +15,7 @@ pub(crate) struct Link {
     host: RunHostRef,
     /// Held while an event is told, so that events are in order and the last one is before the end.
     open: Mutex<bool>,
-    /// What is asked, and how, when the host answers an event with a request to stop.
+    /// The handle, and the request that is made when the host answers an event with a request to stop.
     stop: Option<(StopHandle, Stop)>,
 }
 
@@ -32,7 +32,7 @@ impl Link {
         *self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the host something, if there still is somebody to be answered.
+    /// Asks the host something, if the run can still be answered.
     fn ask(&self, ask: impl FnOnce(&RunHostRef) -> offshoot_plugin_abi::Later) -> Asked {
         if !self.is_open() {
             let error = AbiError::new(AbiError::CANCELLED, "this run is over");

@@ -1,4 +1,4 @@
-//! What a plugin is doing: everything that its shutdown has to end.
+//! The work of a plugin: everything that its shutdown has to end.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 #[derive(Debug)]
 pub(crate) struct Runs {
     state: Mutex<State>,
-    /// Tells whoever waits until there are none that there are none.
+    /// Wakes the shutdown that waits until there are none.
     none_left: Notify,
 }
 
@@ -56,7 +56,7 @@ impl Runs {
         Ok(Entry { runs: self, id })
     }
 
-    /// Which task it is. It may have ended already.
+    /// Notes the task of an entry. The task may have ended already.
     pub(crate) fn runs_as(&self, id: u64, task: AbortHandle) {
         if let Some(live) = self.state().live.get_mut(&id) {
             live.task = Some(task);
@@ -91,7 +91,7 @@ impl Runs {
         left
     }
 
-    /// Lets nobody in any more.
+    /// Lets no run in any more.
     pub(crate) fn close(&self) {
         self.state().closed = true;
     }

@@ -116,7 +116,7 @@ impl Heard {
     }
 }
 
-/// What was made, by the numbers of the requests that made it.
+/// The objects that were made, by the numbers of the requests that made them.
 struct Service {
     module: PluginRef,
     link: Arc<Link>,

@@ -110,7 +110,7 @@ impl Runtime for Obedient {
     }
 }
 
-/// What a deaf run holds.
+/// The value that a deaf run holds.
 struct Held;
 
 impl Drop for Held {
@@ -216,11 +216,11 @@ fn a_plugin_describes_itself_and_refuses_what_it_has_not() {
         assert_eq!(error.code, code, "{error}");
         assert!(error.message.contains(expected), "{error}");
     };
-    check("nobody", "", AbiError::UNSUPPORTED, "no runtime `nobody`");
+    check("absent", "", AbiError::UNSUPPORTED, "no runtime `absent`");
     check("liar", "", AbiError::INVALID, "the abilities of the runtime `liar` differ: ");
     check("picky", "{}", AbiError::INVALID, "settings: invalid type: map, expected u32");
     plugin().runtime()("picky".into(), "7".into()).into_result().expect("a number");
-    let merge = plugin().merge()("nobody".into(), "".into());
+    let merge = plugin().merge()("absent".into(), "".into());
     assert_eq!(merge.into_result().err().map(|error| error.code), Some(AbiError::UNSUPPORTED));
     let again = plugin().init()(Plain::default().as_ref(), "".into())
         .into_result()

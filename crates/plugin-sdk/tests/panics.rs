@@ -128,7 +128,7 @@ async fn a_panic_at_each_entry_is_an_answer() {
         let run = nervous.start(json(launch(task)).as_rstr(), Recorder::default().as_ref());
         assert!(matches!(soon(run.outcome()).await, RResult::ROk(_)), "{task}");
     }
-    // Its drop panics, and nobody notices.
+    // Its drop panics, and no caller notices.
     drop(nervous);
 
     let merge = plugin.merge()("nervous".into(), "".into()).into_result().expect("it is made");

@@ -17,7 +17,7 @@ use offshoot_plugin_sdk::{
 /// Hears a request to stop, or does not.
 struct Waits;
 
-/// What a run holds while it runs: a process, in earnest.
+/// The number of things that runs hold while they run: a process, in earnest.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
 struct Held;

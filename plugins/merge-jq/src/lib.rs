@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Promise: the answer follows the order of the request. A program sees the results and nothing else: no environment, no
-//! clock, no files. One that goes on for ever ends when its time is over or nobody waits for its answer any more, and one
+//! clock, no files. One that goes on for ever ends when its time is over or its answer is not waited for any more, and one
 //! that calls itself without end is told so. What is kept until the end is bounded.
 //!
 //! ```
@@ -18,8 +18,8 @@
 //! # use offshoot_plugin_sdk::{BoxFuture, FutureExt};
 //! # use offshoot_plugin_sdk::model::{Refusal, RefusalCode, RunId, SpawnRequest};
 //! # use offshoot_plugin_sdk::{Host, RunEvent, RunHost, WaitAnswer, WaitFor};
-//! # struct Nobody;
-//! # impl Host for Nobody {
+//! # struct NoChildren;
+//! # impl Host for NoChildren {
 //! #     fn hear(&self, _: RunEvent) {}
 //! #     fn spawn(&self, _: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
 //! #         std::future::ready(Err(Refusal::new(RefusalCode::RecursionDisabled, "no"))).boxed()
@@ -28,7 +28,7 @@
 //! #         std::future::ready(Ok(WaitAnswer::default())).boxed()
 //! #     }
 //! # }
-//! # let host = RunHost::new(Nobody);
+//! # let host = RunHost::new(NoChildren);
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 //! let program = JsonText::of(&"map(.value | tonumber) | add")?;
 //! let mut job = MergeJq.begin(&program, host)?;

@@ -63,7 +63,7 @@ impl Params {
     }
 }
 
-/// Long enough for a gigabyte, short enough for somebody who waits.
+/// Long enough for a gigabyte, short enough for a user who waits.
 fn default_seconds() -> u64 {
     300
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 /// Why a program was ended before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Halted {
-    /// Nobody wants its answer any more.
+    /// Its answer is not wanted any more.
     #[error("the program was stopped")]
     Stopped,
     /// It took too long.

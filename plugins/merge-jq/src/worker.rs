@@ -35,10 +35,10 @@ enum Work {
     Finish(oneshot::Sender<Result<JsonText, MergeFault>>),
 }
 
-/// Asks the program to end when nobody waits for it any more.
+/// Asks the program to end when its answer is not waited for any more.
 struct StopOnDrop(Arc<AtomicBool>);
 
-/// Results that wait for the thread. Whoever brings more waits with them, so that these are all that is held.
+/// Results that wait for the thread. A caller that brings more waits with them, so that these are all that is held.
 const WAITING: usize = 4;
 
 /// The stack of the thread. It is only taken as far as it is used.
@@ -56,7 +56,7 @@ impl Worker {
         let stop = Arc::new(AtomicBool::new(false));
         let (fault, stopped) = (Arc::clone(&faulty), Arc::clone(&stop));
         let work = move || match Programs::read(&params) {
-            // Nobody to tell is nobody who wants to know.
+            // A caller that is gone wants no answer.
             Err(wrong) => drop(read.send(Err(wrong))),
             Ok(programs) => {
                 let _ = read.send(Ok(()));
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_ends_when_nobody_waits_for_it() {
+    fn a_program_ends_when_it_is_not_waited_for() {
         let (thread, worker) = start(r#""def f: f; f""#);
         drop(worker.finish());
         thread.join().expect("it ends in peace, and soon");

@@ -6,34 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_plugin_host::{Checked, Plugin, PluginMerge, Surroundings};
-use offshoot_plugin_sdk::model::{Refusal, RefusalCode, RunId, RunStatus, SpawnRequest};
-use offshoot_plugin_sdk::{
-    BoxFuture, FutureExt, Host, JsonText, Merge, MergeInput, MergeValue, RunEvent, RunHost,
-    WaitAnswer, WaitFor,
-};
+use offshoot_plugin_sdk::model::RunStatus;
+use offshoot_plugin_sdk::{JsonText, Merge, MergeInput, MergeValue, RunHost};
 use offshoot_process::{Options, Processes};
-
-struct Nobody;
-
-impl Host for Nobody {
-    fn hear(&self, _event: RunEvent) {}
-
-    fn spawn(&self, _request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
-        let refusal = Refusal::new(RefusalCode::RecursionDisabled, "no children in this test");
-        std::future::ready(Err(refusal)).boxed()
-    }
-
-    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
-        std::future::ready(Ok(WaitAnswer::default())).boxed()
-    }
-}
+use offshoot_test_support::Listener;
 
 fn json(text: &str) -> JsonText {
     JsonText::parse(text.to_owned()).expect("it is JSON")
 }
 
 fn host() -> RunHost {
-    RunHost::new(Nobody)
+    RunHost::new(Listener::default())
 }
 
 fn load(place: &Path) -> Arc<Plugin> {
@@ -54,7 +37,7 @@ fn load(place: &Path) -> Arc<Plugin> {
     Plugin::load(&checked, surroundings, &json("{}")).expect("a good plugin")
 }
 
-/// What a merge of one result says.
+/// Merges one result.
 async fn merged(merge: &PluginMerge, program: &str) -> Result<JsonText, String> {
     let program = JsonText::of(&program).expect("it is text");
     let mut job = merge.begin(&program, host()).map_err(|fault| fault.to_string())?;

@@ -1,29 +1,10 @@
 //! Programs over results, good and bad.
 
 use offshoot_plugin_merge_jq::MergeJq;
-use offshoot_plugin_sdk::model::{
-    JsonText, Refusal, RefusalCode, RunId, RunStatus, SpawnRequest, ValueKind,
-};
-use offshoot_plugin_sdk::{
-    BoxFuture, FutureExt, Host, Merge, MergeFault, MergeInput, MergeValue, RunEvent, RunHost,
-    WaitAnswer, WaitFor,
-};
+use offshoot_plugin_sdk::model::{JsonText, RunStatus, ValueKind};
+use offshoot_plugin_sdk::{Merge, MergeFault, MergeInput, MergeValue, RunHost};
+use offshoot_test_support::Listener;
 use serde_json::{Value, json};
-
-struct Nobody;
-
-impl Host for Nobody {
-    fn hear(&self, _event: RunEvent) {}
-
-    fn spawn(&self, _request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
-        let refusal = Refusal::new(RefusalCode::RecursionDisabled, "no children in this test");
-        std::future::ready(Err(refusal)).boxed()
-    }
-
-    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
-        std::future::ready(Ok(WaitAnswer::default())).boxed()
-    }
-}
 
 fn input(key: &str, value: MergeValue) -> MergeInput {
     MergeInput { key: key.into(), status: RunStatus::Completed, value }
@@ -39,7 +20,7 @@ fn json_value(key: &str, json: &str) -> MergeInput {
 
 async fn merge(params: &Value, results: Vec<(u32, MergeInput)>) -> Result<String, MergeFault> {
     let params = JsonText::of(params).expect("plain data");
-    let mut job = MergeJq.begin(&params, RunHost::new(Nobody))?;
+    let mut job = MergeJq.begin(&params, RunHost::new(Listener::default()))?;
     for (index, result) in results {
         assert_eq!(job.push(index, result)?, None);
     }

@@ -7,17 +7,8 @@
 use super::Finding;
 use crate::workspace::Workspace;
 
-/// Crates whose comments are not clean yet. All others are checked.
-const NOT_CLEAN: &[&str] = &["plugin-abi", "plugin-host", "plugin-sdk"];
-
-/// Folders whose sentences are not clean yet, and the interface as it was published, which is not changed.
-const NOT_CLEAN_OF_PERSONS: &[&str] = &[
-    "crates/plugin-abi/",
-    "crates/plugin-host/",
-    "crates/plugin-sdk/",
-    "plugins/",
-    "tests/plugins/frozen-1.0/",
-];
+/// The interface as it was published, which is not changed.
+const FROZEN: &str = "tests/plugins/frozen-1.0/";
 
 /// Words for a person without a name, in whatever combination. They are glued together, so that this file does not contain them.
 const PERSONS: &[&str] = &[
@@ -36,16 +27,11 @@ const OPENINGS: &[&str] = &[
 ];
 
 pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
-    let is_clean = |path: &str| {
-        let folder = path.strip_prefix("crates/").and_then(|path| path.split('/').next());
-        folder.is_some_and(|folder| !NOT_CLEAN.contains(&folder))
-    };
     let openings = workspace
         .rust()
-        .filter(|(path, _)| is_clean(path))
+        .filter(|(path, _)| path.starts_with("crates/"))
         .flat_map(|(path, text)| check_file(path, text));
-    let named = |path: &str| !NOT_CLEAN_OF_PERSONS.iter().any(|folder| path.starts_with(folder));
-    let persons = workspace.files.iter().filter(|(path, _)| named(path));
+    let persons = workspace.files.iter().filter(|(path, _)| !path.starts_with(FROZEN));
     openings.chain(persons.flat_map(|(path, text)| check_persons(path, text))).collect()
 }
 
@@ -113,7 +99,7 @@ mod tests {
     fn check(text: &str, expected: &[&str]) {
         let found = super::check(&of_files([
             ("crates/new/src/a.rs", text),
-            ("crates/plugin-abi/src/a.rs", text),
+            ("tests/support/src/a.rs", text),
         ]));
         expect_findings(&found, expected);
     }
@@ -148,8 +134,7 @@ mod tests {
             let page = format!("Read by\n{word}, or by the agent `{word}`.\n");
             let files = [
                 ("tests/support/src/a.rs", &*line),
-                ("crates/plugin-abi/src/a.rs", &line),
-                ("plugins/echo/README.md", &page),
+                ("tests/plugins/frozen-1.0/a.rs", &line),
                 ("docs/a.md", &page),
                 ("docs/a.txt", &page),
             ];

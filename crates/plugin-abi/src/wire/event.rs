@@ -1,4 +1,4 @@
-//! What a run tells: kind and payload of `event`.
+//! The events of a run: kind and payload of `event`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ pub fn decode(kind: u32, payload: &str) -> Result<Option<RunEvent>, AbiError> {
         event::RAW => {
             let Raw { v: Version, must: Must, source, event } =
                 from_json(payload, "vendor's event")?;
-            // Most vendors name the kind of an event so. All of it is for whoever reads the log.
+            // Most vendors name the kind of an event so. All of it goes to the log.
             let kind = event.get("type").and_then(Value::as_str);
             Some(RunEvent::Progress(match kind {
                 Some(kind) => format!("{source}: {kind}").into(),

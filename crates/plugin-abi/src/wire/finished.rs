@@ -1,4 +1,4 @@
-//! How a run ended: what `outcome` brings.
+//! The end of a run: the answer of `outcome`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -93,7 +93,7 @@ struct Head {
     retry_after_ms: Option<u64>,
 }
 
-/// What the body is.
+/// The kind of the body.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum Body {

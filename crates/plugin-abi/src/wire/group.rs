@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 use super::{Must, Version, from_json, to_json};
 use crate::AbiError;
 
-/// What becomes of a group.
+/// The change of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
     /// A process is about to be started. `Started` or `NotStarted` follows.
     Starting,
-    /// It was, and leads a group of its own.
+    /// The program was started, and leads a group of its own.
     Started(ProcessIdentity),
-    /// It was not.
+    /// The program was not started.
     NotStarted,
-    /// Its group is gone and its leader is about to be reaped.
+    /// The group is gone and its leader is about to be reaped.
     Ended(ProcessIdentity),
 }
 
@@ -35,7 +35,7 @@ pub fn encode_answer(mark: Option<String>) -> String {
         .expect("text is JSON")
 }
 
-/// What a process that is about to be started carries in its environment, so that the host finds it wherever it goes:
+/// The mark of a process that is about to be started, in its environment, so that the host finds it wherever it goes:
 /// the answer to [`Change::Starting`].
 ///
 /// # Errors

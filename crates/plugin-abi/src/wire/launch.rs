@@ -1,4 +1,4 @@
-//! What a runtime needs to start one run: the first argument of `start`.
+//! The needs of a runtime for the start of one run: the first argument of `start`.
 
 use std::path::PathBuf;
 use std::sync::Arc;

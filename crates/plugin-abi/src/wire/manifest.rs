@@ -1,4 +1,4 @@
-//! What a plugin says of itself: the answer of `describe`.
+//! The description of a plugin by itself: the answer of `describe`.
 
 use std::collections::BTreeSet;
 
@@ -19,28 +19,28 @@ pub struct Manifest {
     pub version: String,
     /// The interface that it was built with.
     pub abi: String,
-    /// What a panic does in it.
+    /// The effect of a panic in it.
     pub panic: Panic,
     /// One line about it.
     pub description: String,
-    /// Its licence, as in its package; empty where it says nothing.
+    /// The licence, as in its package; empty where it says nothing.
     pub license: String,
     /// A JSON Schema of its configuration, where it has one.
     pub config_schema: Option<JsonText>,
-    /// Its runtimes.
+    /// The runtimes of the plugin.
     pub runtimes: Vec<RuntimeEntry>,
-    /// Its merge functions.
+    /// The merge functions of the plugin.
     pub merges: Vec<MergeEntry>,
 }
 
-/// What a panic does. A host takes in no plugin whose panic ends the process.
+/// The effect of a panic. A host takes in no plugin whose panic ends the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Panic {
-    /// It unwinds, and can be caught.
+    /// The panic unwinds, and can be caught.
     #[default]
     Unwind,
-    /// It ends the process: `panic = "abort"`.
+    /// The panic ends the process: `panic = "abort"`.
     Abort,
 }
 
@@ -72,7 +72,7 @@ pub struct MergeEntry {
 }
 
 impl Panic {
-    /// What it does in the code that asks.
+    /// The effect in the code that asks.
     pub const fn of_this_build() -> Self {
         if cfg!(panic = "abort") { Self::Abort } else { Self::Unwind }
     }
@@ -172,7 +172,7 @@ enum Known {
     Unknown,
 }
 
-/// Who does not say that it takes rights away takes none away.
+/// The rights that a runtime takes away if it does not say any.
 fn none_at_all() -> Option<BTreeSet<String>> {
     Some(BTreeSet::new())
 }

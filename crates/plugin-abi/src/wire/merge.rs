@@ -1,4 +1,4 @@
-//! What is known about one result of a merge, beside its value: the second argument of `push`.
+//! The description of one result of a merge, beside its value: the second argument of `push`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::AbiError;
 pub struct Meta {
     /// The name of the piece or the child.
     pub key: Arc<str>,
-    /// How its run ended. Where it did not complete, the value is its envelope.
+    /// The status of its run. Where it did not complete, the value is its envelope.
     pub status: RunStatus,
     /// A file that holds the value, where it is too large to be handed over; the value itself is then `null`.
     pub file: Option<File>,
@@ -23,12 +23,12 @@ pub struct Meta {
 /// A value in a file, for reading only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct File {
-    /// Absolute.
+    /// The path, which is absolute.
     pub path: PathBuf,
-    /// What it holds.
+    /// The kind of value that the file holds.
     #[serde(deserialize_with = "word::kind")]
     pub kind: ValueKind,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
 }
 

@@ -1,23 +1,23 @@
-//! Children of the process that are nobody's program: the operation `orphans` of `Host`.
+//! Children of the process that no part of it has started: the operation `orphans` of `Host`.
 //!
-//! A host may adopt what its children leave behind. Then what a plugin's program has left is found among these, by whoever
-//! knows its mark: the plugin.
+//! A host may adopt what its children leave behind. Then what a plugin's program has left is found among these, by the side
+//! that knows its mark: the plugin.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Must, Version, from_json, to_json};
 use crate::AbiError;
 
-/// What a host has adopted.
+/// The processes that a host has adopted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Orphans {
-    /// Their numbers.
+    /// The process ids.
     pub pids: Vec<u32>,
-    /// Whether none of them can be a program that somebody is just starting.
+    /// True if none of them can be a program that is just being started.
     pub quiet: bool,
 }
 
-/// The document of an answer; of a host that adopts nobody where there is none.
+/// The document of an answer; of a host that adopts no process where there is none.
 pub fn encode_answer(orphans: Option<Orphans>) -> String {
     let (pids, quiet) = match orphans {
         Some(Orphans { pids, quiet }) => (Some(pids), quiet),

@@ -1,6 +1,6 @@
-//! What a check asks instead of work: a document in the place of a launch, of settings, of parameters, of a description.
+//! The request of a check instead of work: a document in the place of a launch, of settings, of parameters, of a description.
 //!
-//! Nobody can make somebody else's code panic from outside, or tell ten thousand events. So the SDK, which is a part of each
+//! A host cannot make a plugin's code panic from outside, or tell ten thousand events. So the SDK, which is a part of each
 //! library that is built with it, does so when it finds a probe where another document should be. What answers is that
 //! library: its panic strategy, its panic hook, its allocator, its threads. A plugin without the SDK takes a probe for
 //! what it is, a document that is wrong.

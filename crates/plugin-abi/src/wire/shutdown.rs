@@ -1,4 +1,4 @@
-//! What a shutdown brought: the answer of `shutdown`.
+//! The result of a shutdown: the answer of `shutdown`.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ pub fn encode(forced: usize) -> String {
         .expect("numbers are always JSON")
 }
 
-/// How many had to be ended by force, of a document.
+/// Reads the number of runs and merges that had to be ended by force.
 ///
 /// # Errors
 /// [`AbiError::INVALID`] where it is none.

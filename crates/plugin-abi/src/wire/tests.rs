@@ -47,7 +47,7 @@ fn launch() -> Launch {
     }
 }
 
-/// What the other side reads is what this side wrote; compared by their debug texts, in which every field shows.
+/// Checks that the other side reads what this side wrote; compared by their debug texts, in which every field shows.
 #[track_caller]
 fn same<T: std::fmt::Debug>(there: &T, here: &T) {
     assert_eq!(format!("{there:?}"), format!("{here:?}"));

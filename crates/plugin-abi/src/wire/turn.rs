@@ -17,9 +17,9 @@ use crate::AbiError;
 /// A turn that is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Its answer.
+    /// The answer of the turn.
     pub answer: Option<Arc<str>>,
-    /// How many letters the run has taken so far.
+    /// The number of letters that the run has taken so far.
     pub letters_taken: u32,
 }
 
@@ -49,7 +49,7 @@ pub fn encode_answer(ruling: Ruling) -> String {
         .expect("text is JSON")
 }
 
-/// How the run goes on, of its document.
+/// Reads how the run goes on.
 ///
 /// # Errors
 /// [`AbiError::INVALID`] where it is none.

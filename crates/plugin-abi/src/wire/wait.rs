@@ -54,7 +54,7 @@ pub fn encode_answer(answer: WaitAnswer) -> Result<String, AbiError> {
     to_json(&AnswerDocument { v: Version, must: Must, ended, pending }, "answer to wait")
 }
 
-/// What a wait brought, of its document.
+/// Reads what a wait brought.
 ///
 /// # Errors
 /// [`AbiError::INVALID`] where it is none.

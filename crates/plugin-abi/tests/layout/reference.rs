@@ -190,7 +190,7 @@ fn name(layout: &TypeLayout) -> String {
     }
 }
 
-/// What a future answers, which only its poll function tells.
+/// Returns the layout of what a future answers, which only its poll function tells.
 fn answer_of_future(layout: &TypeLayout) -> Option<Layout> {
     fields(layout).iter().find_map(|field| {
         let function = field.function_range().get(0);

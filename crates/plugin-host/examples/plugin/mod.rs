@@ -86,16 +86,16 @@ extern "C" fn merge(name: RStr<'_>, config: RStr<'_>) -> RResult<MergeRef, AbiEr
     }
 }
 
-/// What is under way.
+/// The runs that are under way.
 static LIVE: Mutex<Vec<Weak<Stage>>> = Mutex::new(Vec::new());
 
 extern "C" fn shutdown(_: u64) -> Later {
-    let live = std::mem::take(&mut *LIVE.lock().expect("nobody panics"));
+    let live = std::mem::take(&mut *LIVE.lock().expect("no holder of the lock panics"));
     live.iter().filter_map(Weak::upgrade).for_each(|stage| stage.cancel());
     async { RResult::ROk("{\"v\":1}".into()) }.into_ffi()
 }
 
-/// One of each kind that the SDK has no words for, one that nobody can read, and one that nobody knows.
+/// One of each kind that the SDK has no words for, one that cannot be read, and one that is not known.
 const KINDS: &[(u32, &str)] = &[
     (2, r#"{"v":1,"name":"grep","input":{"pattern":"x"}}"#),
     (3, r#"{"v":1,"name":"grep","isError":true}"#),
@@ -133,7 +133,7 @@ impl Runtime for Upper {
             _ => launch.task.to_uppercase(),
         });
         let stage = Arc::new(Stage::default());
-        let mut live = LIVE.lock().expect("nobody panics");
+        let mut live = LIVE.lock().expect("no holder of the lock panics");
         live.retain(|stage| stage.strong_count() > 0);
         live.push(Arc::downgrade(&stage));
         drop(live);
@@ -141,12 +141,12 @@ impl Runtime for Upper {
     }
 }
 
-/// Says a command. It hangs until somebody has put `go` into the folder, and says so to whoever reads `fifo` there.
+/// Says a command. It hangs until a test has put `go` into the folder, and says so to the test, which reads `fifo` there.
 fn said(command: &[String], folder: &Path) -> String {
     if folder.join("go").exists() {
         return command.join(" ").to_uppercase();
     }
-    std::fs::write(folder.join("fifo"), "up\n").expect("somebody reads it");
+    std::fs::write(folder.join("fifo"), "up\n").expect("the test reads it");
     "HANG".to_owned()
 }
 
@@ -164,7 +164,8 @@ struct Stage {
 impl Stage {
     fn cancel(&self) {
         self.cancelled.store(true, Ordering::SeqCst);
-        let wakers = std::mem::take(&mut *self.wakers.lock().expect("nobody panics"));
+        let wakers =
+            std::mem::take(&mut *self.wakers.lock().expect("no holder of the lock panics"));
         wakers.into_iter().for_each(Waker::wake);
     }
 }
@@ -180,7 +181,7 @@ impl Run for UpperRun {
             let finished = match answer.as_str() {
                 "HANG" => {
                     std::future::poll_fn(|cx| {
-                        let mut wakers = stage.wakers.lock().expect("nobody panics");
+                        let mut wakers = stage.wakers.lock().expect("no holder of the lock panics");
                         match stage.cancelled.load(Ordering::SeqCst) {
                             true => Poll::Ready(()),
                             false => {

@@ -1,4 +1,4 @@
-//! What the header of a file says. A file that is cut short is found here too: mapping one ends the process.
+//! The header of a library file. A file that is cut short is found here too: mapping one ends the process.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +17,7 @@ const SEGMENT: usize = 56;
 const SHARED_OBJECT: u16 = 3;
 const LOAD_SEGMENT: u32 = 1;
 
-/// What is wrong with a file, without its name.
+/// The fault of a file, without its name.
 #[derive(Debug, PartialEq)]
 pub(super) enum Fault {
     NotALibrary(String),
@@ -84,7 +84,7 @@ fn is_library(bytes: &[u8]) -> Result<(), Fault> {
     }
 }
 
-/// Whether all that the loader maps is in the file.
+/// Checks that all that the loader maps is in the file.
 fn whole(file: &File, header: &[u8], found: u64) -> io::Result<Result<(), Fault>> {
     let (table, size, count) = (u64_at(header, 32), u16_at(header, 54), u16_at(header, 56));
     let end = table.saturating_add(u64::from(size) * u64::from(count));

@@ -1,4 +1,4 @@
-//! What two layouts differ in, in three lines. The whole of it runs to thousands.
+//! The differences of two layouts, in three lines. The whole of it runs to thousands.
 
 use std::fmt::{Debug, Display};
 
@@ -17,7 +17,7 @@ pub(super) fn innermost(errors: &AbiInstabilityErrors) -> Vec<String> {
     let mut all: Vec<(usize, String)> = Vec::new();
     for error in &errors.errors {
         let depth = error.stack_trace.len();
-        // Fields without a name are those of wrappers, which say nothing to anybody.
+        // Fields without a name are those of wrappers, which say nothing to a reader.
         let steps = error.stack_trace.iter().map(|step| name(&step.found));
         let way: Vec<&str> = steps.filter(|step| step.parse::<u32>().is_err()).collect();
         let way = if way.is_empty() { "the plugin".to_owned() } else { way.join(".") };

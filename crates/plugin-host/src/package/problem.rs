@@ -1,4 +1,4 @@
-//! What is wrong with a `plugin.toml`: each problem with its place, all of them together.
+//! The problems of a `plugin.toml`: each problem with its place, all of them together.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ pub struct PackageProblem {
     pub column: usize,
     /// Dotted; empty where the text itself cannot be read.
     pub key: String,
-    /// What is wrong.
+    /// The text of the problem.
     pub message: String,
 }
 

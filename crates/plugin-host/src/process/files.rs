@@ -16,7 +16,7 @@ use crate::package::{PACKAGE_FILE, Package, ProcessEntry};
 /// A program whose files were read.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
-    /// Its `plugin.toml`. Absolute, without symbolic links.
+    /// The path of its `plugin.toml`. Absolute, without symbolic links.
     pub(crate) path: PathBuf,
     pub(crate) digest: ContentHash,
     pub(crate) entry: ProcessEntry,

@@ -74,7 +74,7 @@ impl MergeJob for JobObject {
 
     fn finish(&mut self) -> Later {
         let (tx, rx) = oneshot::channel();
-        // Whoever gave the answer up is not told.
+        // A caller that gave the answer up is not told.
         let then = Box::new(|answer| drop(tx.send(answer)));
         self.link.ask(&Request::new(op::FINISH).of(self.id), then);
         async move {

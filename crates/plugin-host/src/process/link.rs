@@ -27,7 +27,7 @@ use super::visit::Visit;
 const LONGEST_REMARK: usize = 4 << 10;
 /// Lines that wait are written together, up to what a pipe holds.
 const BLOCK_BYTES: usize = 64 << 10;
-/// What it last said, for messages.
+/// The number of bytes of its last words that messages have.
 const SAID_BYTES: usize = 1000;
 
 /// An answer of the process, out of its line.
@@ -40,7 +40,7 @@ pub(super) struct Reply {
     pub(super) early: Option<Result<Option<String>, AbiError>>,
 }
 
-/// What becomes of an answer. It is called where lines are read, and must not block.
+/// The receiver of an answer. It is called where lines are read, and must not block.
 pub(super) type Then = Box<dyn FnOnce(Result<Reply, AbiError>) + Send>;
 
 /// A line for the process, from the moment at which it is certain to come until it was written.
@@ -65,7 +65,7 @@ pub(super) struct Link {
     next: AtomicU64,
     /// Lines that wait to be read.
     unread: Arc<AtomicUsize>,
-    /// It is being ended by force, and heard no more: one that floods would be heard for long.
+    /// True if it is being ended by force, and heard no more: one that floods would be heard for long.
     deaf: AtomicBool,
     process: OnceLock<ProcessIdentity>,
     host: OnceLock<Arc<HostRef>>,
@@ -83,13 +83,13 @@ struct State {
     made: HashMap<(&'static str, String, String), u64>,
     /// Called when the process is gone.
     at_end: Vec<Box<dyn FnOnce() + Send>>,
-    /// Why it is being ended.
+    /// The reason why it is being ended.
     fault: Option<AbiError>,
-    /// Why it answers nothing any more.
+    /// The reason why it answers nothing any more.
     over: Option<AbiError>,
 }
 
-/// What an answer is read as.
+/// The form in which an answer is read.
 #[derive(Clone, Copy, PartialEq)]
 enum What {
     Document,
@@ -214,7 +214,7 @@ impl Link {
         let _ = self.gone.set(());
     }
 
-    /// How it ended, in words.
+    /// Returns how it ended, in words.
     fn ended(&self, finished: Option<&Finished>) -> AbiError {
         let name = &self.plugin.name;
         let how = match finished.map(|finished| finished.exit) {

@@ -19,9 +19,9 @@ use super::link::Link;
 use super::{Inner, json};
 use crate::package::Per;
 
-/// How long a process may take to end after its run.
+/// The time that a process may take to end after its run.
 pub(super) const EXIT: Duration = Duration::from_secs(2);
-/// How long a run may still take to end, once it was dropped, in a process that has others.
+/// The time that a run may still take to end, once it was dropped, in a process that has others.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// A runtime of a program.
@@ -36,7 +36,7 @@ struct RuntimeObject {
     config: Box<RawValue>,
 }
 
-/// How a run ended, once it has.
+/// The end of a run, once it is known.
 type Known = Arc<SetOnce<Result<Outcome, AbiError>>>;
 
 impl Runtime for RuntimeObject {
@@ -133,7 +133,7 @@ impl Run for RunObject {
                     args: Some(&args),
                     ..Request::new(op::CALL)
                 };
-                // Whoever gave the answer up is not told.
+                // A caller that gave the answer up is not told.
                 link.ask(&request.of(*id), Box::new(|answer| drop(tx.send(answer))));
             }
             (_, Err(error)) => drop(tx.send(Err(error))),

@@ -6,7 +6,7 @@ use offshoot_plugin_abi::RunHostRef;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
-/// What a run or a merge has here. Dropping it gives up what it has asked and lets go of its host.
+/// The belongings of a run or a merge here. Dropping it gives up what it has asked and lets go of its host.
 pub(super) struct Visit {
     host: Arc<RunHostRef>,
     asked: JoinSet<()>,

@@ -92,13 +92,13 @@ fn a_folder_has_the_name_of_its_plugin() {
 }
 
 #[test]
-fn a_project_is_asked_for_trust_and_nobody_may_change_what_was_trusted() {
+fn a_project_is_asked_for_trust_and_what_was_trusted_may_not_change() {
     let folder = Folder::new();
     let library = some_library();
     let path = folder.plugin("a", "one", &library);
     let candidate = |origin| Candidate::read(path.clone(), origin);
     candidate(PlaceOrigin::User).check(None).expect("the user's own needs no more");
-    let error = candidate(PlaceOrigin::Project).check(None).expect_err("nobody trusted it");
+    let error = candidate(PlaceOrigin::Project).check(None).expect_err("it was not trusted");
     assert!(matches!(error, PluginError::NotTrusted { .. }), "{error}");
     let examined = candidate(PlaceOrigin::Project).examine().expect("it is whole");
     let digest = examined.digest();

@@ -35,7 +35,7 @@ impl Listener {
         RunHost::new(self.clone())
     }
 
-    /// What was told and could not be read, in words.
+    /// Returns the events that could not be read, in words.
     pub(super) fn unreadable(&self) -> Vec<String> {
         self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,4 +1,4 @@
-//! What a merge of a plugin is asked.
+//! The rules for a merge of a plugin.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a plugin can only be asked through its SDK: panics, and events and answers of any size. See
+//! The rules that only the SDK of a plugin can try: panics, and events and answers of any size. See
 //! [`probe`](offshoot_plugin_abi::wire::probe).
 
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use super::{Book, Suite, Verdict, soon};
 use crate::host::{Surroundings, host};
 use crate::plugin::{Plugin, words};
 
-/// Whether a plugin answers to probes.
+/// The answer of a plugin to probes.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Probing {
     Answers,
-    /// It was built without the SDK, or with one that knows none.
+    /// The plugin was built without the SDK, or with one that knows none.
     Not,
 }
 
@@ -49,7 +49,7 @@ pub(super) async fn check(plugin: &Arc<Plugin>, suite: &Suite, book: &mut Book<'
             return Verdict::Skipped(NOT.to_owned());
         }
         probing = Probing::Answers;
-        // Only now: whoever takes a probe for settings must not begin with them.
+        // Only now: a plugin that takes a probe for settings must not begin with them.
         let nothing = host(Surroundings::default(), tracing::Span::none());
         let init = plugin.functions.init(nothing, panic.as_str());
         verdict(caught(init.map(drop)))

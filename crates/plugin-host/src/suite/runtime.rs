@@ -1,4 +1,4 @@
-//! What a runtime of a plugin is asked.
+//! The rules for a runtime of a plugin.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const GRACE_MS: u64 = 500;
 const MANY: usize = 64;
 /// A task of this size, in bytes.
 const LARGE: usize = 100 << 20;
-/// Why stopping cannot be tried.
+/// The reason why stopping cannot be tried.
 pub(super) const NO_HANGING_TASK: &str = "no task was named that hangs";
 
 pub(super) async fn check(
@@ -102,7 +102,7 @@ pub(super) async fn under_way(
     live
 }
 
-/// Whether each has ended.
+/// Checks that each has ended.
 pub(super) async fn are_over(live: Vec<(String, RunRef)>) -> Result<(), String> {
     for (name, run) in live {
         let outcome = poll_immediate(run.outcome()).await;
@@ -172,7 +172,7 @@ async fn of_one_run(runtime: &RuntimeRef, subject: &str, suite: &Suite, book: &m
     .await;
 }
 
-/// What no host sends.
+/// Tries documents that no host sends.
 async fn of_nonsense(runtime: &RuntimeRef, subject: &str, book: &mut Book<'_>) {
     for (what, spec) in [("no JSON", "{"), ("empty", ""), ("of a later version", "{\"v\":999}")] {
         let rule = format!("a launch that is {what} is an error, and no panic");

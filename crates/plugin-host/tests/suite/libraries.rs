@@ -23,7 +23,7 @@ use crate::SHUTDOWN;
 /// Longer than anything takes.
 const FAR: Duration = Duration::from_secs(20);
 
-/// A file of `examples/`, in a folder that nobody else can write.
+/// A file of `examples/`, in a folder that no other user can write.
 struct Copy {
     _folder: tempfile::TempDir,
     path: PathBuf,
@@ -103,7 +103,7 @@ async fn every_runtime_passes_the_contract() {
 }
 
 #[test]
-fn a_load_that_hangs_keeps_nobody_from_the_end() {
+fn a_load_that_hangs_keeps_no_process_from_its_end() {
     let _others_end_too = SHUTDOWN.blocking_write();
     let (hangs, good) = (Copy::of("raw"), Copy::of("raw"));
     let (begun, begins) = mpsc::channel();
@@ -155,7 +155,7 @@ async fn events_of_every_kind_reach_whom_they_are_for() {
         let logged = Arc::clone(&logged);
         move |line: LogLine<'_>| {
             let line = format!("{} {}: {}", line.level, line.target, line.message);
-            logged.lock().expect("nobody panics").push(line);
+            logged.lock().expect("no holder of the lock panics").push(line);
         }
     };
     let surroundings = Surroundings { log: Some(Arc::new(log)), ..Surroundings::default() };
@@ -166,7 +166,7 @@ async fn events_of_every_kind_reach_whom_they_are_for() {
     let used = RunEvent::ToolUsed(ToolUse::new("grep", &BTreeMap::from([("pattern", "x")])));
     let rest = ["grep has failed", "nothing found", "acme: delta"].map(line);
     assert_eq!(events[1..], [&[line("here we go"), used], &rest[..]].concat());
-    let logged = logged.lock().expect("nobody panics");
+    let logged = logged.lock().expect("no holder of the lock panics");
     let [unreadable, vendor] = &logged[..] else { panic!("{logged:?}") };
     assert!(
         unreadable.starts_with("2 events: an event of kind 4 cannot be read: usage: "),
@@ -203,7 +203,7 @@ fn tells(error: &PluginError, path: &Path, expected: &[&str]) {
         assert!(text.contains(word), "`{word}` is not in:\n{text}");
     }
     assert!(error.hint().is_some(), "nothing to do about: {text}");
-    assert!(text.len() < 1500, "nobody reads {} characters:\n{text}", text.len());
+    assert!(text.len() < 1500, "no user reads {} characters:\n{text}", text.len());
 }
 
 #[test]
@@ -283,7 +283,7 @@ async fn a_library_may_be_replaced_by_rename_while_it_is_loaded() {
 }
 
 #[tokio::test]
-async fn whoever_writes_into_a_loaded_library_changes_nothing_that_runs() {
+async fn a_write_into_a_loaded_library_changes_nothing_that_runs() {
     let copy = Copy::of("raw");
     let plugin = copy.load().expect("it is a good plugin");
     let runtime = plugin.runtime("upper", &json("{}")).expect("it has one");

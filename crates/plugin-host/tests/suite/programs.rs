@@ -22,7 +22,7 @@ use crate::SHUTDOWN;
 const AWKWARD: &str = include_str!("awkward.py");
 const AGENT: &str = include_str!("../../../../plugins/python-agent/agent.py");
 
-/// A plugin of one Python file, in a folder that nobody else can write.
+/// A plugin of one Python file, in a folder that no other user can write.
 struct Program {
     place: tempfile::TempDir,
     name: &'static str,
@@ -62,7 +62,7 @@ impl Program {
         let logged = Arc::clone(&self.logged);
         let log = move |line: LogLine<'_>| {
             let line = format!("{} {}: {}", line.level, line.target, line.message);
-            logged.lock().expect("nobody panics").push(line);
+            logged.lock().expect("no holder of the lock panics").push(line);
         };
         let surroundings = Surroundings {
             log: Some(Arc::new(log)),
@@ -91,7 +91,7 @@ impl Program {
     }
 
     fn logged(&self) -> Vec<String> {
-        self.logged.lock().expect("nobody panics").clone()
+        self.logged.lock().expect("no holder of the lock panics").clone()
     }
 }
 
@@ -215,7 +215,7 @@ async fn a_run_that_does_not_stop_is_ended_by_force() {
             let noted = Arc::clone(&process);
             let listener = Listener::at(move |event| {
                 if let RunEvent::Started(process) = event {
-                    *noted.lock().expect("nobody panics") = *process;
+                    *noted.lock().expect("no holder of the lock panics") = *process;
                     handle.stop(request);
                 }
             });
@@ -226,7 +226,7 @@ async fn a_run_that_does_not_stop_is_ended_by_force() {
                 "{per}, {task}, {request:?}: {finished:?}"
             );
             assert_eq!(finished.diagnostics, None, "it was not given up");
-            let process = *process.lock().expect("nobody panics");
+            let process = *process.lock().expect("no holder of the lock panics");
             assert!(process.is_none_or(|process| is_gone(process.pid)), "{per}, {task}");
         }
         plugin.shutdown(Duration::from_secs(5)).await.expect("it ends");

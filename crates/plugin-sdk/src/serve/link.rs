@@ -15,13 +15,13 @@ use offshoot_plugin_abi::wire::{op, orphans};
 use offshoot_plugin_abi::{AbiError, Answer, Host, Later, RunHost, event};
 use tokio::sync::oneshot;
 
-/// What becomes of an answer.
+/// The receiver of an answer.
 type Then = Box<dyn FnOnce(Result<String, AbiError>) + Send>;
 
 /// The moment of an answer.
 #[derive(Clone, Copy, PartialEq)]
 enum Moment {
-    /// Where it is read: the code that asks may be what requests wait for.
+    /// At once, where it is read: the code that asks may be what requests wait for.
     AtOnce,
     /// After the requests that were read before it. A letter is there when the answer that lets a run read it comes.
     InTurn,

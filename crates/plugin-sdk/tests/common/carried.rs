@@ -11,7 +11,7 @@ use offshoot_plugin_sdk::{
 
 use crate::common::json;
 
-/// What `runtime` answered, with what the manifest says of it.
+/// The answer of `runtime`, with what the manifest says of it.
 pub(crate) struct Carried {
     pub(crate) object: RuntimeRef,
     pub(crate) abilities: Abilities,

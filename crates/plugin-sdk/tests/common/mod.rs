@@ -73,7 +73,7 @@ impl abi::RunHost for Recorder {
     }
 }
 
-/// Whatever hangs, hangs visibly.
+/// Fails if a future hangs.
 pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(30), future).await.expect("within the time")
 }

@@ -105,7 +105,7 @@ pub enum Order {
     Unknown(String),
 }
 
-/// Whatever a line may have, of either side.
+/// All members that a line may have, of either side.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document<'a> {

@@ -1,4 +1,4 @@
-//! Sealed memory: a file without a name that neither we nor anybody else can change.
+//! Sealed memory: a file without a name that no process can change, this one included.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -33,18 +33,18 @@ impl Image {
         self.file.write_all(bytes)
     }
 
-    /// That was all of it, and it stays as it is.
+    /// Seals it: that was all of it, and it stays as it is.
     pub(in super::super) fn seal(&mut self) -> io::Result<()> {
         let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
         Ok(fcntl_add_seals(&self.file, seals)?)
     }
 
-    /// Its bytes, to be read.
+    /// Returns the file, to be read.
     pub(in super::super) fn file(&self) -> &File {
         &self.file
     }
 
-    /// Where this process can open it.
+    /// Returns the path at which this process can open it.
     pub(in super::super) fn path(&self) -> &Path {
         &self.path
     }
@@ -61,7 +61,7 @@ mod tests {
         let mut image = Image::new(Path::new("x")).expect("there is memory");
         image.add(b"a ").expect("there is memory");
         image.add(b"library").expect("there is memory");
-        image.seal().expect("nobody has mapped it");
+        image.seal().expect("no process has mapped it");
         let path = image.path();
         assert_eq!(fs::read(path).expect("it is there"), b"a library");
         for open in [fs::OpenOptions::new().write(true), fs::OpenOptions::new().append(true)] {

@@ -12,12 +12,12 @@ pub(in super::super) struct Image {
 }
 
 impl Image {
-    /// It, as it is.
+    /// The image of a library, which is its file as it is.
     pub(in super::super) fn new(library: &Path) -> io::Result<Self> {
         Ok(Self { file: File::open(library)?, path: library.to_owned() })
     }
 
-    /// They are there already.
+    /// Does nothing: the bytes are there already.
     pub(in super::super) fn add(&mut self, _bytes: &[u8]) -> io::Result<()> {
         Ok(())
     }
@@ -27,12 +27,12 @@ impl Image {
         Ok(())
     }
 
-    /// Its bytes, to be read.
+    /// Returns the file, to be read.
     pub(in super::super) fn file(&self) -> &File {
         &self.file
     }
 
-    /// Where it can be opened.
+    /// Returns the path at which it can be opened.
     pub(in super::super) fn path(&self) -> &Path {
         &self.path
     }

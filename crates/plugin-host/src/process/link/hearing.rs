@@ -1,4 +1,4 @@
-//! What a process says, line by line.
+//! The words of a process, line by line.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ const MOST_UNREAD: usize = 10_000;
 /// The level of what it says on standard error.
 const INFO: u32 = 3;
 const WARN: u32 = 2;
-/// How much of a line that means nothing is shown.
+/// The number of characters that are shown of a line that means nothing.
 const SHOWN: usize = 80;
 
 impl Link {
