@@ -96,9 +96,9 @@ fn sources(
     files.map(source).collect()
 }
 
-/// The scripts of a project that the commands of its configuration and definitions name. None where these have
-/// errors, and so no effect.
-pub(crate) fn scripts(
+/// The files of a project that its configuration and definitions name: they start them, or read them for the user. None where
+/// these have errors, and so no effect.
+pub(crate) fn named_files(
     cx: &Invocation,
     project: &Project,
     reading: &Reading,
@@ -106,7 +106,9 @@ pub(crate) fn scripts(
     let Ok(sources) = sources(cx, project, Some(reading)) else { return Ok(Vec::new()) };
     let loader = sources.into_iter().fold(Loader::new(), Loader::file);
     let Ok(config) = loader.project_trusted(true).load() else { return Ok(Vec::new()) };
-    Ok(reading.scripts(config.programs().into_iter()))
+    let folders = config.agents().filter_map(|agent| agent.cwd.as_ref());
+    let folders = folders.map(|folder| folder.value.as_str());
+    Ok(reading.named_files(&config.trusted_words(), &folders.collect::<Vec<_>>()))
 }
 
 fn read(cx: &Invocation, kind: SourceKind, path: &Path) -> Result<Source, Failure> {

@@ -1,7 +1,7 @@
 //! A project: the nearest folder, upwards, with files of ours in it. They come with a checkout, so they are data
 //! until the user trusts them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -109,7 +109,7 @@ impl Reading {
         self.hashes.get(file).copied()
     }
 
-    /// A hash of the names and contents of all files, and of these scripts: another one as soon as anything differs.
+    /// A hash of the names and contents of all files, and of these named ones: another one as soon as anything differs.
     pub(crate) fn digest(&self, scripts: &[PathBuf]) -> Result<ContentHash, Failure> {
         // Debug quotes whatever a name may contain, so no two lists of files have the same text.
         let line = |(file, hash): (&PathBuf, &ContentHash)| format!("{file:?} {hash}\n");
@@ -126,17 +126,28 @@ impl Reading {
         Ok(ContentHash::of(lines.as_bytes()))
     }
 
-    /// Returns those of these words that name files in the project, as its files are named: programs and scripts that run as
-    /// soon as the definitions that name them take effect. A relative word is one in the project's folder.
-    pub(crate) fn scripts<'a>(&self, words: impl Iterator<Item = &'a str>) -> Vec<PathBuf> {
-        let in_project = |word: &str| {
-            let file = self.folder.join(word).canonicalize().ok().filter(|file| file.is_file())?;
+    /// Returns the files of the project that these words name, as its files are named: programs, scripts and keys that act for
+    /// the user as soon as the definitions that name them take effect. A relative name is one in the project's folder, or in one
+    /// of these folders, in which agents work. A word may be a line for a shell, or an option with its value.
+    pub(crate) fn named_files(&self, words: &[&str], folders: &[&str]) -> Vec<PathBuf> {
+        let separates = |c: char| c.is_whitespace() || "=\"'`;|&()<>,".contains(c);
+        let names: BTreeSet<&str> = words
+            .iter()
+            .flat_map(|word| word.split(separates).chain([*word]))
+            .filter(|name| !name.is_empty())
+            .collect();
+        let folders: BTreeSet<PathBuf> =
+            folders.iter().chain([&"."]).map(|folder| self.folder.join(folder)).collect();
+        let in_project = |(folder, name): (&PathBuf, &str)| {
+            let file = folder.join(name).canonicalize().ok().filter(|file| file.is_file())?;
             file.strip_prefix(&self.folder).map(Path::to_owned).ok()
         };
-        let mut scripts: Vec<PathBuf> = words.filter_map(in_project).collect();
-        scripts.sort();
-        scripts.dedup();
-        scripts
+        let files: BTreeSet<PathBuf> = folders
+            .iter()
+            .flat_map(|folder| names.iter().map(move |name| (folder, *name)))
+            .filter_map(in_project)
+            .collect();
+        files.into_iter().collect()
     }
 }
 

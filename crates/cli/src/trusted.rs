@@ -36,7 +36,7 @@ pub(crate) enum Trust {
 struct List {
     version: u32,
     projects: BTreeMap<PathBuf, ContentHash>,
-    /// Of a project, the scripts that its definitions name: files of it that were trusted with it.
+    /// Of a project, the files that its definitions name, such as scripts: they were trusted with it.
     #[serde(default)]
     scripts: BTreeMap<PathBuf, Vec<PathBuf>>,
     /// Plugins by their folders.
@@ -92,7 +92,7 @@ impl Trusted {
         })
     }
 
-    /// The scripts that were trusted with a project.
+    /// The named files that were trusted with a project.
     pub(crate) fn scripts(&self, folder: &Path) -> &[PathBuf] {
         self.list.scripts.get(folder).map_or(&[], Vec::as_slice)
     }
@@ -102,7 +102,7 @@ impl Trusted {
         self.list.projects.iter().map(|(folder, digest)| (folder.as_path(), digest))
     }
 
-    /// Trusts these very files, scripts among them that are in no folder of ours.
+    /// Trusts these very files, among them named ones that are in no folder of ours.
     pub(crate) fn add(
         &mut self,
         folder: &Path,

@@ -169,7 +169,7 @@ impl Field for AgentList {
         out.example_table("[[agents.list]]", AgentDefinition::template_keys);
     }
 
-    fn programs<'a>(&'a self, out: &mut Vec<&'a str>) {
-        self.0.values().for_each(|agent| agent.program_keys(out));
+    fn trusted_words<'a>(&'a self, out: &mut Vec<&'a str>) {
+        self.0.values().for_each(|agent| agent.trusted_word_keys(out));
     }
 }

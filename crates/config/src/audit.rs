@@ -2,7 +2,7 @@
 
 use crate::origin::Valued;
 use crate::section::section;
-use crate::setting::HeadsTarget;
+use crate::setting::{FilePath, HeadsTarget};
 
 section! {
     /// The data of each tree that is kept elsewhere than in its record.
@@ -11,6 +11,6 @@ section! {
         /// a program and its arguments, which reads the line.
         pub heads: Option<Valued<HeadsTarget>> = "heads";
         /// A private key of ssh (ed25519, without a passphrase), with which the last link of each tree is signed.
-        pub sign: Option<Valued<String>> = "sign", such_as "/home/me/.ssh/offshoot";
+        pub sign: Option<Valued<FilePath>> = "sign";
     }
 }

@@ -155,10 +155,11 @@ impl Config {
         out.values.into_iter()
     }
 
-    /// Returns the words of all commands, whichever key names them: programs, and their arguments.
-    pub fn programs(&self) -> Vec<&str> {
+    /// Returns the words of all keys that may name files which act for the user: programs, their arguments, and files that are
+    /// read.
+    pub fn trusted_words(&self) -> Vec<&str> {
         let mut words = Vec::new();
-        self.inner.document.program_keys(&mut words);
+        self.inner.document.trusted_word_keys(&mut words);
         words
     }
 

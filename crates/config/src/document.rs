@@ -115,7 +115,7 @@ impl Field for Ceiling {
         out.example("maxConcurrent = 8");
     }
 
-    fn programs<'a>(&'a self, out: &mut Vec<&'a str>) {
-        self.0.program_keys(out);
+    fn trusted_words<'a>(&'a self, out: &mut Vec<&'a str>) {
+        self.0.trusted_word_keys(out);
     }
 }

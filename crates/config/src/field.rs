@@ -46,8 +46,8 @@ pub(crate) trait Field {
     fn list(&self, row: &Row<Self::Value>, path: &str, out: &mut Listing);
     fn schema(row: &Row<Self::Value>, definitions: &mut Map<String, Value>) -> Value;
     fn template(row: &Row<Self::Value>, out: &mut Template);
-    /// Collects the words of the commands in it.
-    fn programs<'a>(&'a self, out: &mut Vec<&'a str>);
+    /// Collects the words in it by which files are named that are trusted with a project.
+    fn trusted_words<'a>(&'a self, out: &mut Vec<&'a str>);
     /// Reports every value above the ceiling.
     fn check(
         &self,
@@ -270,8 +270,8 @@ impl<T: Setting> Field for Option<Valued<T>> {
         out.extend(row.is_limit.then(|| join(path, row.key)));
     }
 
-    fn programs<'a>(&'a self, out: &mut Vec<&'a str>) {
-        out.extend(self.iter().flat_map(|set| set.value.programs()));
+    fn trusted_words<'a>(&'a self, out: &mut Vec<&'a str>) {
+        out.extend(self.iter().flat_map(|set| set.value.trusted_words()));
     }
 }
 
@@ -354,8 +354,8 @@ impl<T: Setting> Field for BTreeMap<u8, Valued<T>> {
         }
     }
 
-    fn programs<'a>(&'a self, out: &mut Vec<&'a str>) {
-        out.extend(self.values().flat_map(|set| set.value.programs()));
+    fn trusted_words<'a>(&'a self, out: &mut Vec<&'a str>) {
+        out.extend(self.values().flat_map(|set| set.value.trusted_words()));
     }
 }
 
@@ -411,8 +411,8 @@ impl<S: Section> Field for S {
         S::limit_keys(&join(path, row.key), out);
     }
 
-    fn programs<'a>(&'a self, out: &mut Vec<&'a str>) {
-        self.program_keys(out);
+    fn trusted_words<'a>(&'a self, out: &mut Vec<&'a str>) {
+        self.trusted_word_keys(out);
     }
 }
 

@@ -69,7 +69,7 @@ impl<S: Named> Field for IndexMap<String, S> {
         out.example_table(S::HEADER, S::template_keys);
     }
 
-    fn programs<'a>(&'a self, out: &mut Vec<&'a str>) {
-        self.values().for_each(|section| section.program_keys(out));
+    fn trusted_words<'a>(&'a self, out: &mut Vec<&'a str>) {
+        self.values().for_each(|section| section.trusted_word_keys(out));
     }
 }

@@ -36,7 +36,7 @@ pub(crate) trait Section: Default {
     fn narrow_keys(&mut self, below: &Self, path: &str, took: Took<'_>);
     fn differ_keys(&self, now: &Self, path: &str, out: &mut Vec<Difference>);
     fn limit_keys(path: &str, out: &mut Vec<String>);
-    fn program_keys<'a>(&'a self, out: &mut Vec<&'a str>);
+    fn trusted_word_keys<'a>(&'a self, out: &mut Vec<&'a str>);
 
     fn read_table(&mut self, node: &Node, cx: &mut Reader<'_>) {
         let Some(entries) = node.table() else {
@@ -200,8 +200,8 @@ macro_rules! section {
                     $( <$type as $crate::field::Field>::limits(&Rows::$field(), path, out); )*
                 }
 
-                fn program_keys<'a>(&'a self, out: &mut Vec<&'a str>) {
-                    $( $crate::field::Field::programs(&self.$field, out); )*
+                fn trusted_word_keys<'a>(&'a self, out: &mut Vec<&'a str>) {
+                    $( $crate::field::Field::trusted_words(&self.$field, out); )*
                 }
             }
         };

@@ -6,6 +6,7 @@ mod bounded;
 mod choice;
 mod command;
 mod date;
+mod file_path;
 mod fraction;
 mod free_form;
 mod heads_target;
@@ -27,6 +28,7 @@ pub use bounded::{MaxChildren, MaxDepth};
 pub use choice::{Cleanup, CostKind, OnInterrupt, OnParentEnd, Park};
 pub use command::Command;
 pub use date::Date;
+pub use file_path::FilePath;
 pub use fraction::Fraction;
 pub use free_form::FreeForm;
 pub use heads_target::HeadsTarget;
@@ -44,15 +46,16 @@ pub(crate) trait Setting: Clone + Serialize {
     fn schema() -> Value;
     /// Stands in the template where there is no built-in value.
     fn example() -> Value;
-    /// Returns the words of the commands in it: a project is trusted together with the scripts that these name.
-    fn programs(&self) -> Vec<&str>;
+    /// Returns the words in it that may name files which act for the user: programs, their arguments, and files that are read. A
+    /// project is trusted together with those of its files that these name.
+    fn trusted_words(&self) -> Vec<&str>;
 
     fn to_json(&self) -> Value {
         serde_json::to_value(self).expect("settings are plain data with text keys")
     }
 }
 
-/// A setting without parts: right or wrong as a whole. It names no program, which a [`Command`] does.
+/// A setting without parts: right or wrong as a whole. It names no file: a program is a [`Command`], a file a [`FilePath`].
 pub(crate) trait Scalar: Clone + Serialize {
     /// Ends the sentence "allowed is".
     fn allowed() -> String;
@@ -78,7 +81,7 @@ impl<T: Scalar> Setting for T {
         T::example()
     }
 
-    fn programs(&self) -> Vec<&str> {
+    fn trusted_words(&self) -> Vec<&str> {
         Vec::new()
     }
 }

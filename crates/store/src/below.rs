@@ -348,6 +348,26 @@ pub fn open_without_links(path: &Path) -> io::Result<File> {
     Below { folder: folder.into(), path: Arc::new("/".into()) }.read(name)
 }
 
+/// Opens a regular file below a folder to append to it, and makes it where it is missing. A symbolic link below the folder is an
+/// error, and so is a name that leads out of it. A pipe is not waited for.
+///
+/// # Errors
+/// Where the name leads out of the folder, over a link or to something else than a regular file, or cannot be opened.
+pub fn append_below(folder: &Path, name: &Path) -> io::Result<File> {
+    let folder = openat(CWD, folder, STEP, Mode::empty())?;
+    let below = Below { folder: folder.into(), path: Arc::new(name.to_owned()) };
+    let (Some(last), Some(above)) = (name.file_name(), name.parent()) else {
+        return Err(Errno::ISDIR.into());
+    };
+    let above = match above.as_os_str().is_empty() {
+        true => below,
+        false => Below { folder: below.resolve(above, STEP)?.into(), ..below },
+    };
+    let flags = FILE | OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
+    let mode = Mode::from_raw_mode(0o666);
+    regular(openat(&above.folder, last, flags, mode)?)
+}
+
 fn regular(opened: OwnedFd) -> io::Result<File> {
     let file = File::from(opened);
     match FileType::from_raw_mode(fstat(&file)?.st_mode) {
@@ -404,6 +424,25 @@ mod tests {
         assert!(below.make_folder("also-a/made").is_err());
         assert!(below.open_or_make("up").is_err());
         below.make_folder("a/b/made/too").unwrap();
+    }
+
+    #[test]
+    fn a_line_is_appended_below_a_folder_alone() {
+        let (home, _) = place();
+        let inside = home.path().join("in");
+        let append = |name: &str| {
+            io::Write::write_all(&mut append_below(&inside, Path::new(name))?, b" more")
+        };
+        for name in ["a/b/file", "new", "new"] {
+            append(name).unwrap();
+        }
+        assert_eq!(std::fs::read(inside.join("a/b/file")).unwrap(), b"inside more");
+        assert_eq!(std::fs::read(inside.join("new")).unwrap(), b" more more");
+        for name in
+            ["a/b/link", "also-a/b/file", "up/outside", "../outside", "pipe", "a", "", "none/new"]
+        {
+            assert!(append(name).is_err(), "{name}");
+        }
     }
 
     #[test]

@@ -65,7 +65,7 @@ mod sweep;
 mod value_file;
 mod value_reader;
 
-pub use below::open_without_links;
+pub use below::{append_below, open_without_links};
 pub use commit::Commit;
 pub use error::StoreError;
 pub use folder::{DataFolder, FOLDER_NAME, ManifestEntry, RootLock, Stalled, Watch};

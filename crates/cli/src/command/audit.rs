@@ -116,7 +116,7 @@ fn sign(audited: &Audited, head: &ChainHead, key: &Path, cx: &Invocation) -> Res
         return Err(Failure::input(format_args!("tree {root} is not over"))
             .hint("its record goes on, and a signature would be of a part of it"));
     }
-    cx.output.bytes(signature::sign(*root, head, key)?.as_bytes())?;
+    cx.output.bytes(signature::SigningKey::read(key)?.sign(*root, head)?.as_bytes())?;
     Ok(Exit::Done)
 }
 

@@ -19,7 +19,7 @@ struct Added<'a> {
     folder: &'a Path,
     digest: ContentHash,
     files: &'a [PathBuf],
-    /// Files of the project that its definitions start.
+    /// Files of the project that its configuration and definitions name.
     scripts: &'a [PathBuf],
 }
 
@@ -70,7 +70,7 @@ fn add(
         .hint("a project has .offshoot/config.toml, .offshoot/config.json5, .offshoot/agents, .offshoot/plugins or .claude/agents"));
     };
     let reading = project.read()?;
-    let scripts = load::scripts(cx, &project, &reading)?;
+    let scripts = load::named_files(cx, &project, &reading)?;
     let digest = reading.digest(&scripts)?;
     let Project { folder, files } = &project;
     trusted.add(folder, digest, scripts.clone())?;
@@ -80,10 +80,10 @@ fn add(
         cx.output.line(format_args!("trusted {}", folder.display()))?;
         files.iter().try_for_each(|file| cx.output.line(format_args!("  {}", file.display())))?;
         scripts.iter().try_for_each(|file| {
-            cx.output.line(format_args!("  {}  (started by a definition)", file.display()))
+            cx.output.line(format_args!("  {}  (named by a definition)", file.display()))
         })?;
         if !scripts.is_empty() {
-            cx.output.note("what these scripts start themselves is not covered");
+            cx.output.note("what these files start or read themselves is not covered");
         }
     }
     Ok(Exit::Done)

@@ -7,20 +7,23 @@
 //! ```
 //!
 //! What fails here is a warning: the tree is over and its answer is printed, whatever becomes of the link.
+//!
+//! Agents of the tree may have written where they work. So the key is read before the first of them starts, and a file in the
+//! folder of the command or of the project is not reached over a link.
 
-use std::fs::OpenOptions;
-use std::io::Write;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use offshoot_config::{Config, HeadsTarget};
+use offshoot_config::{Config, HeadsTarget, Origin};
 use offshoot_model::RootId;
 use offshoot_process::{
     Exit as Ended, Keep, Kept, Processes, Program, Stdin, Stop, StopHandle, resolve_program,
 };
-use offshoot_store::{ChainHead, SqliteStore};
+use offshoot_store::{ChainHead, SqliteStore, append_below};
 
-use crate::command::audit::signature;
+use crate::command::audit::signature::SigningKey;
 use crate::environment::Environment;
 use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
@@ -36,7 +39,9 @@ const DIAGNOSTIC_BYTES: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Heads {
     target: Option<HeadsTarget>,
-    key: Option<PathBuf>,
+    /// The project whose configuration names the target.
+    project: Option<PathBuf>,
+    key: Option<Result<SigningKey, Failure>>,
     processes: Processes,
 }
 
@@ -46,9 +51,14 @@ impl Heads {
         let named = cx.environment.audit_heads.as_ref();
         let named = named.map(|path| HeadsTarget::File(path.to_string_lossy().into_owned()));
         let audit = config.audit();
+        let project = match audit.heads.as_ref().map(|heads| &heads.origin) {
+            // The folder above `.offshoot`.
+            Some(Origin::Project { path, .. }) => path.ancestors().nth(2).map(Path::to_owned),
+            _ => None,
+        };
         let set = || audit.heads.as_ref().map(|heads| heads.value.clone());
-        let key = audit.sign.as_ref().map(|key| PathBuf::from(&key.value));
-        Self { target: named.or_else(set), key, processes }
+        let key = audit.sign.as_ref().map(|key| SigningKey::read(&cx.absolute(key.value.path())));
+        Self { target: named.or_else(set), project, key, processes }
     }
 
     /// Hands on the last link of a tree, or says why it could not.
@@ -60,18 +70,27 @@ impl Heads {
             }
             return;
         };
-        if let Err(failure) = self.try_to_keep(target, store, root, cx).await {
+        let warn = |failure: &Failure| {
             for Complaint { message, hint, .. } in &failure.complaints {
                 let text = format_args!("the last link of tree {root} is not kept: {message}");
                 cx.output.warning(text);
                 hint.iter().for_each(|hint| cx.output.hint(hint));
             }
+        };
+        let key = match &self.key {
+            Some(Err(failure)) => return warn(failure),
+            Some(Ok(key)) => Some(key),
+            None => None,
+        };
+        if let Err(failure) = self.try_to_keep(target, key, store, root, cx).await {
+            warn(&failure);
         }
     }
 
     async fn try_to_keep(
         &self,
         target: &HeadsTarget,
+        key: Option<&SigningKey>,
         store: &SqliteStore,
         root: RootId,
         cx: &Invocation,
@@ -79,19 +98,37 @@ impl Heads {
         let heads = store.chain_heads(Some(root)).map_err(|error| failed(&error))?;
         for head in heads {
             let ChainHead { root, events, link } = head;
-            let signed = match &self.key {
-                Some(key) => format!(" {}", signature::in_a_word(root, &head, key)?),
+            let signed = match key {
+                Some(key) => format!(" {}", key.sign_in_a_word(root, &head)?),
                 None => String::new(),
             };
             let line = format!("{root} {events} {link}{signed}\n");
             match target {
-                HeadsTarget::File(path) => append(Path::new(path), &line)?,
+                HeadsTarget::File(path) => self.append(&cx.absolute(path), &line, cx)?,
                 HeadsTarget::Command(words) => {
                     tell(words, line, PATIENCE, &self.processes, &cx.environment).await?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Appends in one write, so that lines of several commands do not mix.
+    fn append(&self, path: &Path, line: &str, cx: &Invocation) -> Result<(), Failure> {
+        let written = self.open(path, cx).and_then(|mut file| file.write_all(line.as_bytes()));
+        written.map_err(|error| Failure::file("append to", path, &error))
+    }
+
+    fn open(&self, path: &Path, cx: &Invocation) -> io::Result<File> {
+        let folders = [Some(&cx.environment.working_folder), self.project.as_ref()];
+        let below = folders
+            .into_iter()
+            .flatten()
+            .find_map(|folder| path.strip_prefix(folder).ok().map(|name| (folder, name)));
+        match below {
+            Some((folder, name)) => append_below(folder, name),
+            None => OpenOptions::new().append(true).create(true).open(path),
+        }
     }
 }
 
@@ -140,13 +177,6 @@ async fn tell(
         Ended::Code(code) => Err(wrong(&format_args!("ended with exit code {code}{said}"))),
         other => Err(wrong(&format_args!("ended by {other:?}{said}"))),
     }
-}
-
-/// In one write, so that lines of several commands do not mix.
-fn append(path: &Path, line: &str) -> Result<(), Failure> {
-    let file = OpenOptions::new().append(true).create(true).open(path);
-    let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
-    written.map_err(|error| Failure::file("append to", path, &error))
 }
 
 #[cfg(test)]

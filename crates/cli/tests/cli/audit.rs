@@ -193,6 +193,37 @@ fn a_tree_is_signed_when_it_ends_where_the_configuration_names_a_key() {
     assert!(ran.stderr.contains("`audit.heads` is not"), "{}", ran.stderr);
 }
 
+#[test]
+fn an_agent_redirects_neither_the_last_link_nor_its_signature() {
+    use std::os::unix::fs::symlink;
+    let place = Place::new();
+    let heads = place.path().join("heads");
+    place.file("key", KEY);
+    place.file("key.pub", PUBLIC);
+    let victim = place.file("victim", "mine\n");
+    place.file("c.toml", "[audit]\nheads = \"heads\"\nsign = \"key\"\n");
+    // The key that holds is that of the beginning.
+    let run = |script: &str| {
+        let arguments = ["--config", "c.toml", "run", "x", "--", "sh", "-c", script];
+        place.run(&arguments).expect_code(0)
+    };
+    assert_eq!(run("echo no key > key").stderr, "");
+    let id = place.run(&["list", "--json"]).json()[0]["runId"].clone();
+    let verify = ["audit", id.as_str().expect("an id"), "--verify", "heads", "--key", "key.pub"];
+    place.run(&verify).expect_code(0);
+    place.file("key", KEY);
+    std::fs::remove_file(&heads).expect("it was written");
+
+    symlink(&victim, &heads).expect("there is room");
+    let said = run("exit 0").stderr;
+    assert!(said.contains("is not kept") && said.contains("heads"), "{said}");
+    assert_eq!(std::fs::read_to_string(&victim).expect("it is there"), "mine\n");
+    std::fs::remove_file(&heads).expect("a link");
+    // A pipe that is not read would be waited for without end.
+    let said = run("mkfifo heads").stderr;
+    assert!(said.contains("is not kept") && said.contains("heads"), "{said}");
+}
+
 /// A key for this test alone; it opens nothing.
 const KEY: &str = "\
 -----BEGIN OPENSSH PRIVATE KEY-----

@@ -134,7 +134,7 @@ fn a_script_that_a_definition_names_is_trusted_with_it() {
     let config = "[[agents.list]]\nid = \"main\"\ncommand = [\"sh\", \"tools/agent.sh\"]\n\n\
                   [runtimes.exec]\nwrap = [\"env\", \"A=./b\", \"./wrap.sh\"]\n\n\
                   [runtimes.claude.options.servers.notes]\ncommand = \"node\"\nargs = [\"notes.js\"]\n\n\
-                  [audit]\nheads = [\"./heads.sh\", \"beside.sh is no argument\"]\n";
+                  [audit]\nheads = [\"./heads.sh\", \"beside.sh-is-no-argument\"]\n";
     place.file(".offshoot/config.toml", config);
     let script = place.file("tools/agent.sh", "echo good\n");
     let wrap = place.file("wrap.sh", "exec \"$@\"\n");
@@ -160,4 +160,37 @@ fn a_script_that_a_definition_names_is_trusted_with_it() {
     fs::remove_file(script).expect("it is there");
     assert!(!origin(), "nor is one trusted that is gone");
     check("trust_list_script", &place.run(&["trust", "--list"]));
+}
+
+#[test]
+fn a_file_that_acts_for_the_user_is_trusted_with_its_project() {
+    let place = Place::new();
+    let config = "[[agents.list]]\nid = \"main\"\ncwd = \"sub\"\ncommand = [\"sh\", \"run.sh\"]\n\n\
+                  [[agents.list]]\nid = \"b\"\ncommand = [\"sh\", \"-c\", \"PORT=1 exec ./inner.sh\"]\n\n\
+                  [[agents.list]]\nid = \"c\"\ncommand = [\"node\", \"--require=hook.js\"]\n\n\
+                  [runtimes.claude.options.settings]\napiKeyHelper = \"./helper.sh\"\n\n\
+                  [runtimes.openai.options]\ncertificates = \"ca.pem\"\n\n\
+                  [plugins.options.notes]\nkeyFile = \"notes.key\"\n\n\
+                  [audit]\nheads = \"heads.log\"\nsign = \"keys/key\"\n";
+    place.file(".offshoot/config.toml", config);
+    let names =
+        ["sub/run.sh", "inner.sh", "hook.js", "helper.sh", "ca.pem", "notes.key", "keys/key"];
+    let files = names.map(|name| place.file(name, "good"));
+    let log = place.file("heads.log", "");
+    check("trust_files", &place.run(&["trust"]));
+    let is_trusted = || {
+        let agents = place.run(&["agents", "show", "main", "--json"]).expect_code(0);
+        agents.stdout().contains("run.sh")
+    };
+    fs::write(log, "a line").expect("there is room");
+    assert!(is_trusted(), "offshoot itself appends to that file");
+    let exchanged = |path: &std::path::PathBuf| {
+        fs::write(path, "evil").expect("there is room");
+        let ignored = !is_trusted();
+        fs::write(path, "good").expect("there is room");
+        assert!(is_trusted());
+        ignored
+    };
+    let passed: Vec<_> = files.iter().filter(|path| !exchanged(path)).collect();
+    assert_eq!(passed, [] as [&std::path::PathBuf; 0]);
 }

@@ -79,7 +79,7 @@ impl Setting for AllowAgents {
         json!(["*"])
     }
 
-    fn programs(&self) -> Vec<&str> {
+    fn trusted_words(&self) -> Vec<&str> {
         Vec::new()
     }
 }

@@ -70,7 +70,7 @@ impl Setting for Command {
         json!(["program", "argument"])
     }
 
-    fn programs(&self) -> Vec<&str> {
+    fn trusted_words(&self) -> Vec<&str> {
         self.iter().map(String::as_str).collect()
     }
 }

@@ -38,23 +38,19 @@ impl Setting for FreeForm {
         json!({})
     }
 
-    /// The texts below `command` and `args`: so servers and hooks name their programs.
-    fn programs(&self) -> Vec<&str> {
+    /// Returns all texts, as only the receiver knows which of them names a server, a hook, a helper or a key.
+    fn trusted_words(&self) -> Vec<&str> {
         let mut words = Vec::new();
-        self.iter().for_each(|(key, value)| collect(key, value, false, &mut words));
+        self.values().for_each(|value| collect(value, &mut words));
         words
     }
 }
 
-fn collect<'a>(key: &str, value: &'a Value, of_command: bool, words: &mut Vec<&'a str>) {
-    let of_command = of_command || matches!(key, "command" | "args");
+fn collect<'a>(value: &'a Value, words: &mut Vec<&'a str>) {
     match value {
-        // A command may be a line for a shell.
-        Value::String(text) if of_command => words.extend(text.split_whitespace().chain([&**text])),
-        Value::Array(items) => items.iter().for_each(|item| collect("", item, of_command, words)),
-        Value::Object(table) => {
-            table.iter().for_each(|(key, value)| collect(key, value, of_command, words));
-        }
-        _ => {}
+        Value::String(text) => words.push(text),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, words)),
+        Value::Object(table) => table.values().for_each(|value| collect(value, words)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

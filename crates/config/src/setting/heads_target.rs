@@ -39,10 +39,11 @@ impl Setting for HeadsTarget {
         json!(["logger", "--server", "log.example", "--tag", "offshoot"])
     }
 
-    fn programs(&self) -> Vec<&str> {
+    fn trusted_words(&self) -> Vec<&str> {
         match self {
+            // This program itself appends to it, so it never stays the same.
             Self::File(_) => Vec::new(),
-            Self::Command(command) => command.programs(),
+            Self::Command(command) => command.trusted_words(),
         }
     }
 }

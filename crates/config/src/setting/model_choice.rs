@@ -58,7 +58,7 @@ impl Setting for ModelChoice {
         json!({ "primary": "sonnet", "fallbacks": ["haiku"] })
     }
 
-    fn programs(&self) -> Vec<&str> {
+    fn trusted_words(&self) -> Vec<&str> {
         Vec::new()
     }
 }

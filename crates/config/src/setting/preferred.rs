@@ -86,7 +86,7 @@ impl Setting for PreferredSubagents {
         json!([{ "scout": "finds where a thing is defined" }])
     }
 
-    fn programs(&self) -> Vec<&str> {
+    fn trusted_words(&self) -> Vec<&str> {
         Vec::new()
     }
 }

@@ -37,7 +37,7 @@ impl Setting for Vec<String> {
         json!(["OPENAI_*"])
     }
 
-    fn programs(&self) -> Vec<&str> {
+    fn trusted_words(&self) -> Vec<&str> {
         Vec::new()
     }
 }

@@ -78,7 +78,7 @@ impl Setting for ToolList {
         json!({ "allow": ["read", "search"], "deny": ["exec"] })
     }
 
-    fn programs(&self) -> Vec<&str> {
+    fn trusted_words(&self) -> Vec<&str> {
         Vec::new()
     }
 }

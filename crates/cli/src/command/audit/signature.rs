@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use offshoot_model::RootId;
 use offshoot_store::ChainHead;
@@ -22,30 +22,45 @@ fn statement(root: RootId, head: &ChainHead) -> String {
     format!("offshoot tree {root}\nevents {}\nlink {}\n", head.events, head.link)
 }
 
-/// Signs the last link of a tree with a private key of ssh.
-pub(crate) fn sign(root: RootId, head: &ChainHead, key: &Path) -> Result<String, Failure> {
-    let wrong = |error: &dyn Display| {
-        Failure::input(format_args!("cannot sign with `{}`: {error}", key.display())).hint(
-            "`ssh-keygen -t ed25519 -f FILE` makes a key that fits; one with a passphrase does not",
-        )
-    };
-    let private = PrivateKey::read_openssh_file(key).map_err(|error| wrong(&error))?;
-    if private.algorithm() != Algorithm::Ed25519 {
-        let text =
-            format_args!("it is a key of the kind {}, and ed25519 is needed", private.algorithm())
-                .to_string();
-        return Err(wrong(&text));
-    }
-    let statement = statement(root, head);
-    let signed = private.sign(NAMESPACE, HashAlg::Sha512, statement.as_bytes());
-    signed.and_then(|signature| signature.to_pem(LineEnding::LF)).map_err(|error| wrong(&error))
+/// A private key of ssh, and the name of its file.
+#[derive(Debug)]
+pub(crate) struct SigningKey {
+    key: PrivateKey,
+    file: PathBuf,
 }
 
-/// Signs as [`sign`], and returns one word: the output of `ssh-keygen` without its first line, its last one and its line
-/// breaks.
-pub(crate) fn in_a_word(root: RootId, head: &ChainHead, key: &Path) -> Result<String, Failure> {
-    let signature = sign(root, head, key)?;
-    Ok(signature.lines().filter(|line| !line.starts_with("-----")).collect())
+impl SigningKey {
+    /// Reads a key that can be used.
+    pub(crate) fn read(file: &Path) -> Result<Self, Failure> {
+        let key = PrivateKey::read_openssh_file(file).map_err(|error| unusable(file, &error))?;
+        match key.algorithm() {
+            Algorithm::Ed25519 => Ok(Self { key, file: file.to_owned() }),
+            other => {
+                let why = format_args!("it is a key of the kind {other}, and ed25519 is needed");
+                Err(unusable(file, &why))
+            }
+        }
+    }
+
+    /// Signs the last link of a tree.
+    pub(crate) fn sign(&self, root: RootId, head: &ChainHead) -> Result<String, Failure> {
+        let statement = statement(root, head);
+        let signed = self.key.sign(NAMESPACE, HashAlg::Sha512, statement.as_bytes());
+        let pem = signed.and_then(|signature| signature.to_pem(LineEnding::LF));
+        pem.map_err(|error| unusable(&self.file, &error))
+    }
+
+    /// Signs the same, and returns one word: the output of `ssh-keygen` without its first line, its last one and its line breaks.
+    pub(crate) fn sign_in_a_word(&self, root: RootId, head: &ChainHead) -> Result<String, Failure> {
+        let signature = self.sign(root, head)?;
+        Ok(signature.lines().filter(|line| !line.starts_with("-----")).collect())
+    }
+}
+
+fn unusable(file: &Path, why: &dyn Display) -> Failure {
+    Failure::input(format_args!("cannot sign with `{}`: {why}", file.display())).hint(
+        "`ssh-keygen -t ed25519 -f FILE` makes a key that fits; one with a passphrase does not",
+    )
 }
 
 /// The signature in a file: alone, or in the last line of a list of links that is about this link and has one.
