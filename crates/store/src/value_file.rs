@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use offshoot_model::VariableRef;
+use rustix::fs::{OFlags, fcntl_getfl};
 
 use crate::ValueReader;
 use crate::value_reader::CopyVerifier;
@@ -40,7 +41,8 @@ impl ValueFile {
         Self(file)
     }
 
-    /// Calls `write`. All copies are verified when this returns.
+    /// Calls `write`. All copies are verified when this returns. No value is copied where other bytes stand behind the place of
+    /// writing or may be appended to the file; each is then verified before it is written.
     ///
     /// # Errors
     ///
@@ -89,7 +91,6 @@ impl WholeCopies<'_> {
             let (hash, size) = (reference.hash, reference.size);
             return Err(changed(format!("value {hash} has {copied} bytes, {size} were recorded")));
         }
-        // After the copy: a file that is appended to has its place only then.
         let end = file.stream_position()?;
         let at = end.checked_sub(copied).ok_or_else(|| changed("the file has shrunk".into()))?;
         if let Some(made) = &self.made {
@@ -110,12 +111,17 @@ impl Write for &WholeCopies<'_> {
     }
 }
 
-/// Opens a regular file once more, for reading; none where it is no such file, or must not be read.
-fn reopened(file: &File) -> Option<CopyVerifier> {
-    let is_file = file.metadata().is_ok_and(|about| about.is_file());
+/// Opens a regular file once more, for reading; none where it is no such file, or must not be read. Nor where bytes stand behind
+/// the place of writing, or other programs may append some: these would be cut off with a wrong copy.
+fn reopened(mut file: &File) -> Option<CopyVerifier> {
+    let length = file.metadata().ok().filter(|about| about.is_file())?.len();
+    let appends = fcntl_getfl(file).ok()?.contains(OFlags::APPEND);
+    if appends || file.stream_position().ok()? != length {
+        return None;
+    }
     // By its descriptor: another file may have the name by now.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    is_file.then(|| File::open(path).ok()).flatten().map(CopyVerifier::new)
+    File::open(path).ok().map(CopyVerifier::new)
 }
 
 /// Returns the first copy that is not its value, if there is one.
@@ -221,5 +227,40 @@ mod tests {
             let rest = if is_short { 9 } else { 0 };
             assert_eq!(fs::metadata(&path).unwrap().len(), before + 5 + rest, "{at} {error}");
         }
+    }
+
+    #[test]
+    fn bytes_of_others_in_the_file_are_never_cut_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, values, paths) = setup(&folder.path().join("data"), &[2 * WHOLE]);
+        let mut bytes = fs::read(&paths[0]).unwrap();
+        bytes[100_000] ^= 1;
+        fs::remove_file(&paths[0]).unwrap();
+        fs::write(&paths[0], bytes).unwrap();
+        let path = folder.path().join("out");
+        let write = |append, others: &dyn Fn()| {
+            fs::write(&path, "before, and behind").unwrap();
+            let mut file = File::options().write(true).append(append).open(&path).unwrap();
+            file.write_all(b"before").unwrap();
+            let filled = ValueFile::new(file).fill(|mut copies| {
+                copies.write_all(b"mark")?;
+                others();
+                let mut reader = store.open(&values[0]).unwrap();
+                match copies.takes(&values[0]) {
+                    true => copies.put(reader),
+                    false => io::copy(&mut reader, &mut copies).map(drop),
+                }
+            });
+            assert_eq!(filled.unwrap_err().kind(), io::ErrorKind::InvalidData);
+            fs::read_to_string(&path).unwrap()
+        };
+        // In the middle of a file.
+        assert_eq!(write(false, &|| ()), "beforemarkd behind");
+        // In a file to which another program appends as well.
+        let append = || {
+            let other = File::options().append(true).open(&path);
+            other.unwrap().write_all(b"another").unwrap();
+        };
+        assert_eq!(write(true, &append), "before, and behindbeforemarkanother");
     }
 }

@@ -22,6 +22,7 @@ mod inputs;
 mod interrupt;
 mod invariants;
 mod key;
+mod large_answer;
 mod log;
 mod look;
 mod map;
