@@ -55,13 +55,13 @@ pub fn bytes(size: u64) -> String {
     format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[step - 1])
 }
 
-/// `12,340 tokens`; `≥ 12,340 tokens` for a lower bound, and `? tokens` where nothing is known, which is not none.
+/// `12,340 tokens`; `≥ 12,340 tokens` for a lower bound, and words where nothing is known, which is not none.
 pub fn tokens(count_: TokenCount) -> String {
     match count_ {
         TokenCount::AtLeast(bound) => format!("≥ {}", tokens(TokenCount::Known(bound))),
         TokenCount::Known(1) => "1 token".to_owned(),
         TokenCount::Known(known) => format!("{} tokens", count(known)),
-        TokenCount::Unknown => "? tokens".to_owned(),
+        TokenCount::Unknown => "tokens not reported".to_owned(),
     }
 }
 
@@ -77,14 +77,14 @@ pub fn dollars(amount: MicroUsd) -> String {
     format!("${}.{:02}", count(cents / 100), cents % 100)
 }
 
-/// `$0.04`; `≈ $0.04` where part of it is our estimate; `≥ $0.04` where some runs said nothing, and `$?` where all
-/// did. A lower bound is never rounded up.
+/// `$0.04`; `≈ $0.04` where part of it is our estimate; `≥ $0.04` where some runs reported nothing, and words where
+/// none did. A lower bound is never rounded up.
 pub fn cost(cost: &Cost) -> String {
     const CENT: u64 = 10_000;
     let sum = cost.known_usd + cost.estimated_usd;
     if cost.unknown_runs > 0 {
         return match sum.as_micros() {
-            0 => "$?".to_owned(),
+            0 => "cost not reported".to_owned(),
             micros if micros < CENT => format!("≥ {}", dollars(sum)),
             micros => format!("≥ {}", dollars(MicroUsd::from_micros(micros / CENT * CENT))),
         };
@@ -107,6 +107,11 @@ pub fn amounts(tokens_: u64, micro_usd: u64) -> String {
 
 /// Tokens and money, where there is anything to tell: a command of the operator's own uses neither.
 pub fn used(usage: &Usage, money: &Cost) -> Option<String> {
+    let unknown_cost =
+        money.unknown_runs > 0 && *money == Cost { unknown_runs: money.unknown_runs, ..Cost::NONE };
+    if usage.total() == TokenCount::Unknown && unknown_cost {
+        return Some("usage not reported".to_owned());
+    }
     let tokens = (*usage != Usage::default()).then(|| tokens(usage.total()));
     let money = (!money.is_none()).then(|| cost(money));
     match (tokens, money) {
@@ -179,7 +184,12 @@ mod tests {
         assert_eq!(tokens(TokenCount::Known(1)), "1 token");
         assert_eq!(tokens(TokenCount::Known(12_340)), "12,340 tokens");
         assert_eq!(tokens(TokenCount::AtLeast(1_000)), "≥ 1,000 tokens");
-        assert_eq!(tokens(TokenCount::Unknown), "? tokens");
+        assert_eq!(tokens(TokenCount::Unknown), "tokens not reported");
+        let used = |usage: &Usage, cost: &Cost| used(usage, cost).unwrap_or_default();
+        assert_eq!(used(&Usage::UNKNOWN, &Cost::unknown()), "usage not reported");
+        assert_eq!(used(&Usage::UNKNOWN, &Cost::NONE), "tokens not reported");
+        assert_eq!(used(&Usage::default(), &Cost::unknown()), "cost not reported");
+        assert_eq!(used(&Usage::default(), &Cost::NONE), "");
         let check = |known: u64, estimated: u64, unknown_runs: u32, expected: &str| {
             let amounts = Cost {
                 known_usd: MicroUsd::from_micros(known),
@@ -197,7 +207,7 @@ mod tests {
         check(48_000, 0, 1, "≥ $0.04");
         check(30_000, 10_000, 2, "≥ $0.04");
         check(500, 0, 1, "≥ $0.0005");
-        check(0, 0, 1, "$?");
+        check(0, 0, 1, "cost not reported");
         check(u64::MAX, 0, 0, "$1,000,000,000.00");
     }
 
