@@ -103,7 +103,7 @@ impl ExecRuntime {
 
 impl Runtime for ExecRuntime {
     fn name(&self) -> &str {
-        "exec"
+        offshoot_runtime::EXEC
     }
 
     fn abilities(&self) -> Abilities {

@@ -66,6 +66,9 @@ use std::collections::BTreeSet;
 
 use futures_util::future::BoxFuture;
 
+/// The name of the runtime that starts programs. An agent with a command and without a runtime has this one.
+pub const EXEC: &str = "exec";
+
 /// A way to run agents. Object safe: the engine holds `Arc<dyn Runtime>` and knows no vendor.
 pub trait Runtime: Send + Sync + 'static {
     /// The name by which configuration and records know it.

@@ -9,11 +9,11 @@ use offshoot_model::{
     AgentId, ContextEntry, InputRange, Origin, Payload, Refusal, SpawnRequest, error_chain,
 };
 use offshoot_policy::RuntimeFacts;
-use offshoot_runtime::Runtime;
+use offshoot_runtime::{EXEC, Runtime};
 use thin_vec::ThinVec;
 
 use crate::machine::RunIndex;
-use crate::run_spec::{EXEC, RunSpec, priced};
+use crate::run_spec::{RunSpec, priced};
 use crate::runtimes::Known;
 use crate::tree_context::{Chosen, TreeContext};
 

@@ -6,10 +6,7 @@ use std::sync::Arc;
 use offshoot_config::{Config, CostKind};
 use offshoot_model::{AgentId, SpawnRequest};
 use offshoot_policy::RuntimeFacts;
-use offshoot_runtime::OutputFormat;
-
-/// The runtime that starts programs.
-pub(crate) const EXEC: &str = "exec";
+use offshoot_runtime::{EXEC, OutputFormat};
 
 /// Runtime, command and folder for runs whose agent does not name its own.
 #[derive(Clone, Debug)]
@@ -77,7 +74,7 @@ impl RunSpec {
     ) -> Self {
         let command = command.into_iter().map(Into::into).collect();
         Self {
-            runtime: Some("exec".into()),
+            runtime: Some(EXEC.into()),
             command: Some(command),
             plain: true,
             ..Self::in_folder(folder)

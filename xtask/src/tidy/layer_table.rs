@@ -75,7 +75,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     ),
     layer("door", &["model"], Async::Yes, Files::Yes),
     layer("display", &["model"], Async::No, Files::No),
-    layer("mcp", &["session-key", "model", "door"], Async::Yes, Files::No),
+    layer("mcp", &["session-key", "model", "merge", "door"], Async::Yes, Files::No),
     layer(
         "host",
         &[

@@ -13,7 +13,7 @@ use crate::error::HostError;
 
 /// The runtime that starts programs.
 pub const EXEC: BuiltInRuntime = BuiltInRuntime {
-    name: "exec",
+    name: offshoot_runtime::EXEC,
     runs_commands: true,
     check,
     build: |parts| async move { Ok(Some(Arc::new(runtime(parts)) as _)) }.boxed(),

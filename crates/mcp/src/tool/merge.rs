@@ -1,8 +1,9 @@
 //! The tool `sessions_merge`.
 
 use offshoot_door::{Client, KeyedResult, Merge, RunName};
+use offshoot_merge::Strategy;
 use offshoot_model::JsonText;
-use rmcp::schemars::{self, JsonSchema};
+use rmcp::schemars::{self, JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
 use super::json_argument::JsonArgument;
@@ -15,8 +16,7 @@ Make one answer of the results of ended children and of values that you bring. I
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// `concatenate`, `structured`, `vote`, `summarize`, `sum`, `first`, `quorum:N`, `plugin:NAME` or
-    /// `plugin:NAME=PARAMETERS`.
+    #[schemars(schema_with = "strategy")]
     strategy: String,
     /// Children that did not complete: named (the default), left out, or taken as they are.
     on_failure: Option<OnFailure>,
@@ -26,6 +26,13 @@ pub(super) struct Arguments {
     /// Values of yours, after those of the runs.
     #[serde(default)]
     results: Vec<Keyed>,
+}
+
+/// The schema of a strategy, which names those that there are.
+fn strategy(_: &mut SchemaGenerator) -> Schema {
+    let names = Strategy::NAMES.join("`, `");
+    let words = format!("`{names}`, `plugin:NAME` or `plugin:NAME=PARAMETERS`.");
+    json_schema!({ "type": "string", "description": words })
 }
 
 /// A value with a name.
