@@ -138,7 +138,15 @@ impl Answer {
     }
 
     fn writes_plain(&self) -> bool {
-        !matches!(self.state, FoldState::Structured(_) | FoldState::Vote(_))
+        match &self.state {
+            FoldState::Structured(_) | FoldState::Vote(_) => false,
+            FoldState::Concatenate(_)
+            | FoldState::Summarize(_)
+            | FoldState::Sum(_)
+            | FoldState::First(_)
+            | FoldState::Quorum(_)
+            | FoldState::Given(_) => true,
+        }
     }
 
     /// The results of a strategy that keeps each.

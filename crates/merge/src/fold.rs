@@ -176,7 +176,11 @@ impl Fold {
             FoldState::First(first) => first.stands(),
             FoldState::Quorum(quorum) => quorum.stands(),
             FoldState::Given(given) => given.stands(),
-            _ => false,
+            FoldState::Concatenate(_)
+            | FoldState::Structured(_)
+            | FoldState::Vote(_)
+            | FoldState::Summarize(_)
+            | FoldState::Sum(_) => false,
         }
     }
 

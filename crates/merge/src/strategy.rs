@@ -50,7 +50,12 @@ const NOT_HERE: [&str; 4] = ["custom", "summarize-with", "best-of", "reduce-with
 impl Strategy {
     /// True if the answer can stand before all results are in.
     pub const fn may_end_early(self) -> bool {
-        matches!(self, Self::First | Self::Quorum(_))
+        match self {
+            Self::First | Self::Quorum(_) => true,
+            Self::Concatenate | Self::Structured | Self::Vote | Self::Summarize | Self::Sum => {
+                false
+            }
+        }
     }
 }
 
