@@ -174,7 +174,7 @@ impl Books {
         if more == 0 {
             return;
         }
-        // What a call has cost may be told after its tokens. A promise in between was made of what it seemed to leave.
+        // The cost of a call may be reported after its tokens. A promise in between was made of what seemed to be left.
         let priced = tokens.own.saturating_sub(entry.priced_tokens);
         for Promise { child, micro_usd, free, tokens } in entry.promises.drain(..) {
             let unpriced = tokens.saturating_sub(entry.priced_tokens);

@@ -26,7 +26,7 @@ impl Spawns {
         rules: Option<&Rules>,
     ) -> Vec<(Rule, String)> {
         let mut broken = Vec::new();
-        // Where the clock was set back, a moment in the future is as good as now.
+        // Where the clock was set back, a spawn may lie in the future. It counts as one of now.
         self.recent.retain(|&earlier| at.since(earlier) < MINUTE);
         if let Some(rules) = rules {
             if self.count >= rules.max_spawns.into() {

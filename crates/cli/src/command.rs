@@ -66,7 +66,7 @@ pub(crate) fn run_command_line() -> Exit {
     let run = || {
         let mut environment = Environment::read()?;
         environment.keeper_log = match &command {
-            // It keeps nothing open but its three streams.
+            // The keeper keeps nothing open but its three streams.
             Command::Keeper(KeeperArguments { log }) => {
                 log::start(log.as_deref(), None).map(|_| None)?
             }
@@ -127,7 +127,7 @@ fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
         Command::Config(arguments) => config::run(arguments.command, cx),
         Command::Completions(arguments) => completions::run(&arguments, cx),
         Command::Manual(arguments) => manual::run(&arguments, cx),
-        // It needs a process without a thread or an open file, which this one still is.
+        // The keeper needs a process without further threads and open files, which this one still is.
         Command::Keeper(KeeperArguments { .. }) => run_keeper(),
     }
 }

@@ -108,7 +108,7 @@ impl From<HostError> for Failure {
         let exit = match error {
             HostError::Spawner(error) => return broken(&error),
             HostError::Plugin(error) => return Self::from(&*error),
-            // What the user trusts is read by this program, whose failures come back as they were.
+            // The list of trust is read by this program: the failure inside is one of its own.
             HostError::Trust(error) => {
                 let failure = error.downcast::<Self>();
                 return failure.map_or_else(|error| Self::of(Exit::BadInput, &*error), |it| *it);

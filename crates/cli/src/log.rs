@@ -84,7 +84,7 @@ pub(crate) fn start(
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(Writer { file, lost: Arc::default() })
         .with_ansi(has_colours)
-        // What cannot be written is counted here.
+        // Lines that cannot be written are counted by our writer.
         .log_internal_errors(false)
         .with_filter(filter.and(ours.with_max_level_hint(LevelFilter::TRACE)));
     let subscriber = tracing_subscriber::registry().with(lines);

@@ -252,7 +252,7 @@ impl Output {
 
     /// Says that something failed; also with `-q`.
     pub(crate) fn error(self, complaint: &Complaint) {
-        // What a plugin, an agent or a file said may be part of it.
+        // The message may contain text of a plugin, an agent or a file.
         say(format_args!("{ERROR}error{ERROR:#}: {}", neutral::block(&complaint.message)));
         for cause in &complaint.causes {
             say(format_args!("  caused by: {}", neutral::block(cause)));
@@ -265,7 +265,7 @@ impl Output {
     /// Says why the command failed.
     pub(crate) fn failure(self, failure: &Failure) {
         if let (true, Some(json)) = (self.json, &failure.json) {
-            // Where not even this can be printed, the exit code still tells.
+            // Where the JSON cannot be printed, the exit code still tells that the command failed.
             let _ = self.json(json);
         }
         failure.complaints.iter().for_each(|complaint| self.error(complaint));

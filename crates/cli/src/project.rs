@@ -178,7 +178,7 @@ fn walk(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Fail
         if kind.is_dir() {
             walk(root, &path, files)?;
         } else if root.join(&path).is_dir() {
-            // What it leads to could change without the project changing.
+            // The folder behind the link could change without a change of the project.
             let link = root.join(&path);
             return Err(Failure::input(format_args!(
                 "{} is a symbolic link to a folder, which cannot be trusted",

@@ -98,7 +98,7 @@ impl Record {
 
     /// Finds the one run that a user names.
     pub(crate) fn find(&self, text: &str) -> Result<FoundRun, Failure> {
-        // What looks like a key must be one; that it names nothing would be the wrong complaint.
+        // A text that begins like a key must be a key: the error names its mistake, not a missing run.
         if text.trim_start().to_ascii_lowercase().starts_with("agent:") {
             SessionKey::parse(text).map_err(|error| malformed_key(&error))?;
         }

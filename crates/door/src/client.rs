@@ -192,7 +192,7 @@ impl Client {
         let mut open = Open { client: self, number, over: false };
         let result = loop {
             tokio::select! {
-                // What was said before the answer is heard before it.
+                // Progress that came before the answer is reported before it.
                 biased;
                 Some(progress) = progressed.recv() => on_progress(progress),
                 answer = &mut answered => break answer,

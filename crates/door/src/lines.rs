@@ -90,7 +90,7 @@ impl Lines {
         loop {
             stream.readable().await?;
             let held = self.buffer.len();
-            // What has grown for a long line is filled in large pieces.
+            // A buffer that has grown for a long line is filled in large pieces.
             self.buffer.reserve(BLOCK);
             self.buffer.resize(self.buffer.capacity(), 0);
             let received =

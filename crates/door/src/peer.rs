@@ -46,7 +46,7 @@ pub(crate) fn lineage_of(stream: &UnixStream, peer: Peer) -> Option<Lineage> {
     match getsockopt(stream, PeerPidfd) {
         Ok(process) => lineage(pid).filter(|_| number(&process) == Some(pid)),
         Err(Errno::ENOPROTOOPT) => lineage(pid),
-        // It has ended.
+        // The process has ended.
         Err(_) => None,
     }
 }

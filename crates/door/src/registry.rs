@@ -255,7 +255,7 @@ fn write(folder: &Path, name: &str, entry: &impl Serialize) -> io::Result<PathBu
     match written.and_then(|()| fs::rename(&aside, &path)) {
         Ok(()) => Ok(path),
         Err(error) => {
-            // Whether that works or not: what has gone wrong is the entry.
+            // The error to report is that of the entry, not one of removing its unfinished file.
             let _ = fs::remove_file(&aside);
             Err(error)
         }
@@ -334,7 +334,7 @@ mod tests {
         // The same number and the same moment after the start of the machine, but another start.
         write(folder, "1-boot.json", &entry_of(of_another_boot, "/x/boot.sock")).unwrap();
         fs::write(folder.join("2-garbage.json"), "{\"process\": ").unwrap();
-        // Its writer was killed in the middle; the other one still writes.
+        // The writer of the first file was killed in the middle; that of the second still writes.
         let half = format!(".{}-half.json", i32::MAX);
         fs::write(folder.join(&half), "{\"process\": ").unwrap();
         fs::write(folder.join(format!(".{}-half.json", own.pid)), "").unwrap();

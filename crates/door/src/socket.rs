@@ -310,7 +310,7 @@ mod tests {
         for length in [0, 300] {
             let place = place(length);
             let live = place.bind("live.sock").unwrap();
-            // What a killed supervisor leaves: files and no listener.
+            // A killed supervisor leaves files and no listener.
             let DoorSocket { listener, files } = place.bind("stale.sock").unwrap();
             drop(listener);
             let left = files.path.clone();

@@ -30,7 +30,7 @@ pub fn end_orphans(
     if !abandoned.is_empty() {
         match end(&abandoned, store, reporter) {
             Ok(true) => drop(abandoned),
-            // What was not ended is looked for again by the next start.
+            // The next start looks again for processes that were not ended.
             Ok(false) => abandoned.into_iter().for_each(RootLock::abandon),
             Err(error) => {
                 abandoned.into_iter().for_each(RootLock::abandon);

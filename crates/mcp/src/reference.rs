@@ -75,7 +75,7 @@ fn rows(object: &Value, above: &str) -> Vec<Row> {
         let words = field["description"].as_str().unwrap_or_default().to_owned();
         found.push(Row { path: path.clone(), kind: kind(field) + needed, words });
         let (inner, mark) = match field.get("items") {
-            // What one of them takes stands with the tool that takes one.
+            // The arguments of one child stand with the tool that starts one.
             Some(items) if items["properties"]["task"].is_object() => continue,
             Some(items) => (items, "[]."),
             None => (field, "."),

@@ -47,7 +47,7 @@ fn reduced(schema: &Value) -> JsonObject {
             }
         }
     }
-    // What is said in parentheses is for readers of the code: the name says it, and each word costs.
+    // Text in parentheses is for readers of the code and left out: each word costs tokens.
     match schema["description"].as_str().map(|words| words.replace('\n', " ")) {
         Some(words) if !words.starts_with('(') => {
             drop(plain.insert("description".into(), words.into()))

@@ -292,7 +292,7 @@ impl Tree {
             depth: admitted.depth,
             origin: admitted.origin,
             label: admitted.label.clone(),
-            // What only holds pieces needs no slot: it runs from the start.
+            // A run that only holds pieces needs no slot: it runs from the start.
             status: if admitted.runtime.is_some() { RunStatus::Queued } else { RunStatus::Running },
             reason: None,
             admitted_at: event.at,

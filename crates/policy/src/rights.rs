@@ -56,7 +56,7 @@ impl ToolRule {
         let tools = definition.tools.as_ref()?;
         let term = Term::new(tools.clone(), Some(definition.id().clone()));
         let mut rule = Self::new(Scope::Own, term);
-        // Who is told to delegate need not be told again, among its tools, that it may.
+        // An agent that may delegate has the right to spawn, whether its tools name it or not.
         let delegates = definition.can_delegate.as_ref().is_some_and(|may| may.value);
         if let (true, Some(allow)) = (delegates, &mut rule.rights.allow) {
             allow.insert(SPAWN.to_owned());

@@ -59,7 +59,7 @@ impl Terms {
         if *target == self.agent {
             return Arc::clone(self);
         }
-        // What a flag replaced for the root's agent stays replaced wherever that agent stands in this tree.
+        // A value that a flag replaced for the root's agent stays replaced wherever that agent stands in this tree.
         let settings = if *target == self.root {
             config.root_settings(target)
         } else {
@@ -93,7 +93,7 @@ impl Terms {
             return Vec::new();
         }
         match self.allow_agents.as_ref().map(|term| &term.value) {
-            // Its own agent exists, defined or not: it is running.
+            // The caller's own agent exists, defined or not: it is running.
             None => vec![&self.agent],
             Some(AllowAgents::List(ids)) => {
                 let exists = |id: &&AgentId| **id == self.agent || config.is_defined(id);

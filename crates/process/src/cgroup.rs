@@ -126,7 +126,7 @@ fn move_into(group: &Path, process: &str) -> io::Result<()> {
 /// Kills whatever is in a group, waits for its end and removes the group. This process must not be in it.
 pub(crate) fn end(group: &Path) {
     if fs::write(group.join(KILL), "1").is_ok() {
-        // What does not end keeps the group from being removed.
+        // A process that does not end keeps the group from being removed.
         let _ = sys::wait_until_empty(group, END_LIMIT);
     }
     remove(group);
@@ -225,7 +225,7 @@ mod tests {
         check(ours, false);
         check(Name { start_time: ours.start_time + 1, ..ours }, true);
         check(Name { pid: u32::MAX, ..ours }, true);
-        // What is dead elsewhere cannot be known here.
+        // Whether a process of another namespace has ended cannot be known here.
         check(Name { world: ours.world + 1, pid: u32::MAX, ..ours }, false);
         for other in ["offshoot-1-2", "offshoot-1-2-3-4", "offshoot-a-2-3", "other-1-2-3", ""] {
             assert_eq!(Name::parse(other), None, "{other}");

@@ -113,7 +113,7 @@ fn hold() -> io::Result<()> {
 fn answer_until_hangup(line: impl AsFd) {
     let mut block = [0; 64];
     while let Ok(length @ 1..) = retry_on_intr(|| read(&line, &mut block)) {
-        // Where it cannot be written the line is closed, which the next read finds.
+        // An error of writing means that the line is closed, which the next read finds.
         let _ = retry_on_intr(|| write(&line, &block[..length]));
     }
 }

@@ -223,7 +223,7 @@ impl Inner {
     pub(crate) fn settle(&self, leader: Identity) -> Option<Exit> {
         let mut state = self.state();
         let nothing_else = self.list(&mut state).is_ok_and(|orphans| orphans.pids.is_empty());
-        // What belongs to no run is ended with the last one.
+        // Processes that belong to no run are ended with the last run.
         let leaves_strays = self.children.is_some()
             && state.is_last(leader)
             && state.strangers.values().any(|reap| *reap);

@@ -32,7 +32,7 @@ impl Reaper {
         // No bound: there are no more of them than children were alive at once.
         let tx = thread.get_or_insert_with(|| {
             let (tx, rx) = mpsc::channel();
-            // It ends with its sender, which goes with the last child.
+            // The thread ends with its sender, which is dropped with the last child.
             let started = thread::Builder::new().name("reaper".into()).spawn(move || run(&rx));
             // Without the thread the receiver is gone and each send fails, which is met below.
             drop(started);

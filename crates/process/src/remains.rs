@@ -56,7 +56,7 @@ pub(crate) fn clear(group: &EndingGroup, settled: Option<Exit>) -> Ended {
 /// what was ended, and how many processes did not end.
 pub(crate) fn end_strays(inner: &Inner) -> (Vec<Stray>, u32) {
     let (mut ended, mut lost) = (Vec::new(), 0);
-    // What one of them leaves comes to us in turn.
+    // The children of an ended one become ours in turn.
     for _ in 0..ROUNDS {
         let strays = inner.strays();
         if strays.is_empty() {
@@ -144,7 +144,7 @@ enum ChildKind {
 
 fn judge(group: &EndingGroup, orphan: ProcessId, found: Stat) -> ChildKind {
     if found.parent != std::process::id() {
-        // Its number has been given away since.
+        // The number belongs to another process by now.
         ChildKind::Another
     } else if found.session == own_session() {
         // No program of ours shares our session, and nothing can enter a session from outside.

@@ -78,7 +78,7 @@ impl Version {
         let mut numbers = text.split_whitespace().next()?.splitn(3, '.');
         let mut number = || {
             let digits = numbers.next()?;
-            // What follows the digits names a build, not a version.
+            // Text behind the digits names a build, not a version.
             let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
             digits[..end].parse().ok()
         };

@@ -127,7 +127,7 @@ pub fn parse(line: &[u8]) -> Line {
     match (str(&value["type"]), str(&value["subtype"])) {
         ("system", "init") => Line::Init(init(&value)),
         ("system", "api_retry") => Line::Retry(retry(&value)),
-        // What an agent inside the program says is not said by this one.
+        // Messages of an agent inside the program are not those of this run.
         ("assistant", _) if !value["parent_tool_use_id"].is_string() => {
             Line::Assistant(assistant(&value))
         }

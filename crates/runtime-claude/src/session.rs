@@ -195,7 +195,7 @@ impl Session<'_> {
     /// Tells that the turn is over, and hears how it goes on. The process waits, or goes meanwhile.
     async fn next_turn(&mut self) -> Next {
         let Thread { talk, turns, .. } = &mut *self.thread;
-        // What failed is the end, whatever children may still bring.
+        // A failed turn is the end, whatever results of children are still to come.
         let Some(answer) = talk.answer().map(Arc::from) else { return Next::End };
         let resumable = talk.session().is_some();
         let place = self.parked.park();
@@ -302,7 +302,7 @@ impl Exit<'_> {
         let rest = async {
             loop {
                 tokio::select! {
-                    // What comes behind the last result says nothing about it.
+                    // Lines behind the last result say nothing about it.
                     line = lines.recv() => match line {
                         Some(line) => drop(talk.hear(line)),
                         None => return,

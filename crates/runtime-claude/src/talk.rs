@@ -177,7 +177,7 @@ impl Talk {
     /// Returns the result of the run, now that the process is gone.
     pub fn finish(mut self, ended: Ended, format: OutputFormat) -> Finished {
         if self.in_turn {
-            // What ended an earlier turn is no evidence of this one.
+            // The result of an earlier turn is no evidence of this one.
             self.evidence.result = None;
         }
         let reason = match &ended.stdout.error {
@@ -213,7 +213,7 @@ impl Talk {
         }
         let message = format!("the service refuses the key or the login ({UNAUTHORIZED})");
         self.evidence.broken = Some(message);
-        // What it refuses uses nothing.
+        // A refused call uses nothing.
         self.evidence.unused = self.meter.usage() == Usage::default();
         Effect::End
     }
@@ -234,7 +234,7 @@ impl Talk {
         for message in &result.messages {
             self.owed.remove(message);
         }
-        // What failed ends the session, whatever may wait behind it.
+        // A failed turn ends the session, whatever prompts are still to come.
         if !is_success(&result) {
             self.owed.clear();
         }
@@ -264,7 +264,7 @@ impl Talk {
         let state = init.servers.iter().find(|(name, _)| name == OWN_SERVER);
         match state.map(|(_, state)| state.as_str()) {
             Some("connected") => None,
-            // It is waited for, so one that still starts will not be among the tools of the first prompt.
+            // The program waits for the server: one that is still starting will not be among the tools of the first prompt.
             state => {
                 let state = state.unwrap_or("missing");
                 let message = format!("the tools for sub-agents did not come up: {state}");

@@ -24,7 +24,7 @@ pub(crate) fn task_file(run_folder: &Path, task: &str) -> io::Result<PathBuf> {
     match fs::write(&unfinished, task).and_then(|()| fs::rename(&unfinished, &path)) {
         Ok(()) => Ok(path),
         Err(error) => {
-            // Whether half of it can be removed or not: this is what has gone wrong.
+            // The error to report is that of writing, not one of removing the unfinished file.
             let _ = fs::remove_file(&unfinished);
             Err(error)
         }

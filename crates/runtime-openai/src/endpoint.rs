@@ -101,7 +101,7 @@ impl Endpoint {
         }
         if !chat.username().is_empty() || chat.password().is_some() {
             return Err(EndpointError::Address {
-                // It holds a secret.
+                // The address holds a secret, which is left out.
                 url: format!("{}://…@{host}", chat.scheme()),
                 message: "a key belongs into a variable".to_owned(),
             });

@@ -161,7 +161,7 @@ fn is_mistrust(error: &(dyn Error + 'static)) -> bool {
     let tls = |error: &(dyn Error + 'static)| {
         matches!(error.downcast_ref(), Some(rustls::Error::InvalidCertificate(_)))
     };
-    // What an I/O error carries is not its source.
+    // The error inside an I/O error is not its source.
     let carried = error.downcast_ref::<std::io::Error>().and_then(|error| error.get_ref());
     tls(error)
         || carried.is_some_and(|error| is_mistrust(error))

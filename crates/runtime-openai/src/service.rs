@@ -65,7 +65,7 @@ impl Service {
             .connect_timeout(Duration::from_secs(options.connect_seconds.max(1)))
             // A redirection would take the conversation somewhere else than where it was meant to go.
             .redirect(redirect::Policy::none())
-            // What the environment says about proxies is handed in, like everything it says.
+            // The proxy comes from the environment that was handed in, not from that of this process.
             .no_proxy();
         if let Some(proxy) = proxy(&endpoint, environment) {
             client = client.proxy(proxy.map_err(|error| cannot(&error))?);
@@ -124,7 +124,7 @@ impl Service {
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let after = retry::after(header);
         let mut body = Vec::new();
-        // What is read until it ends, or breaks off, is explanation enough.
+        // The bytes up to the end, or to an error of reading, are explanation enough.
         while let Ok(Ok(Some(bytes))) = self.in_time(response.chunk()).await {
             body.extend_from_slice(&bytes);
             if body.len() > EXPLANATION {

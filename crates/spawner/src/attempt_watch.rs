@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(readings.has_read(reading(20, 6)), busy(5, 10), "one is still open");
         assert!(readings.closes());
         assert_eq!(readings.has_read(reading(30, 8)), busy(2, 10));
-        // What is used between two waits is not of interest.
+        // CPU time between two waits does not count.
         assert!(readings.opens());
         assert!(readings.begun(1, reading(100, 50)));
         assert!(readings.closes());

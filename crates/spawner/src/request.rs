@@ -139,7 +139,7 @@ impl Unresolved<'_> {
             }
         }
         if origin != Origin::Agent {
-            // What the operator wrote is the operator's choice, which policy wants to know.
+            // A command of the operator is the operator's choice, which the policy has to know.
             request.command = command.clone();
         }
         Ok(Ask {

@@ -198,7 +198,7 @@ impl Supervisor {
             self.active.set(self.machine.active() as usize);
             if self.machine.live() == 0 && self.outbox.is_empty() {
                 if let Some(removed) = self.removals.join_next().await {
-                    // What it says may have to be recorded first.
+                    // Its events may have to be recorded first.
                     self.removed(removed, &mut effects);
                     continue;
                 }
@@ -240,7 +240,7 @@ impl Supervisor {
                 Some(removed) = self.removals.join_next(), if !self.removals.is_empty() => {
                     self.removed(removed, &mut effects);
                 }
-                // What is due then is found at the top of the loop.
+                // The top of the loop finds what is due.
                 () = alarm.rings(timer, &self.tree), if timer.is_some() => {}
             }
         }

@@ -230,7 +230,7 @@ impl Below {
         if !now.intersects(others) {
             return Ok(false);
         }
-        // Where it belongs to another user, or the file system has no modes, it stays as it is.
+        // A file of another user, or one on a file system without modes, stays as it is.
         let _ = rustix::fs::fchmod(file, now.difference(others));
         Ok(mode(fstat(file)?).intersects(others))
     }

@@ -243,7 +243,7 @@ impl Blobs {
         if reference.size <= VERIFIED_ON_REUSE && self.hashed(reference, &file).is_err() {
             return Ok(false);
         }
-        // Who wrote it may have died before its name was durable, or its bytes.
+        // The process that wrote the file may have died before its name, or its bytes, were durable.
         file.sync_all()?;
         folder.sync()?;
         self.sync_once(reference.hash)?;

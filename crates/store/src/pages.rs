@@ -131,7 +131,7 @@ impl Drop for Ahead {
         // First it hears that the reader is gone, then it is waited for.
         self.pages = None;
         if let Some(reader) = self.reader.take() {
-            // What it read last is wanted no more, however that ended.
+            // The last page is not needed any more, nor an error of reading it.
             let _ = reader.join();
         }
     }

@@ -94,7 +94,7 @@ impl WholeCopies<'_> {
         let end = file.stream_position()?;
         let at = end.checked_sub(copied).ok_or_else(|| changed("the file has shrunk".into()))?;
         if let Some(made) = &self.made {
-            // Where the thread has found a wrong copy it takes no more: what it has found is the error.
+            // A thread that has found a wrong copy takes no further one: its finding is the error.
             let _ = made.send(WholeCopy { value: reference, at });
         }
         Ok(())

@@ -43,7 +43,7 @@ impl Audit {
             parent.live_children -= 1;
         }
         if !has_started {
-            // It used nothing, although an interrupted one says nothing. No limit is reached by that.
+            // A run that never started used nothing, also where it was interrupted and reported nothing. No limit is reached.
             self.books.report(event.run, &Usage::default(), &Cost::NONE);
         }
         let (beyond, exhausted) = self.books.close(event.run, ending);
@@ -95,7 +95,7 @@ impl Audit {
 
     pub(super) fn doom_one(&mut self, run: RunId, why: (Rule, &'static str)) {
         let Some(entry) = self.runs.get(&run) else { return };
-        // What only holds pieces ends when its owner has the answer.
+        // A run that only holds pieces ends when its owner has the answer.
         let is_asked = entry.stopping.is_some();
         if !entry.is_over() && !is_asked && entry.state != SlotState::Holder {
             self.doomed.insert(run, why);

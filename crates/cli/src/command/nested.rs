@@ -155,7 +155,7 @@ fn request(task: &str, work: &WorkArguments) -> Result<Spawn, Failure> {
             "--timeout" => spawn.run_timeout_seconds = Some(value.parse().map_err(|_| wrong())?),
             "--budget-usd" => budget.usd = Some(value.parse().map_err(|_| wrong())?),
             "--budget-tokens" => budget.tokens = Some(value.parse().map_err(|_| wrong())?),
-            // It asks for what the tree grants or does not.
+            // Nothing to ask for: the limits of the tree decide.
             "--allow-recursive-spawn" => {}
             "--cleanup" => spawn.cleanup = work.limits.cleanup.map(Into::into),
             other => return Err(of_the_root(other)),

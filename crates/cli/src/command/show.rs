@@ -105,7 +105,7 @@ fn shown(
 ) -> Result<Shown, Failure> {
     /// A larger answer is named, and printed by `--answer`.
     const INLINE: u64 = 1024 * 1024;
-    // What has no ending may be lost all the same.
+    // A run without an ending may be lost all the same.
     let unsaid = || node.reason.clone().map(Ending::of);
     let error = ending.clone().or_else(unsaid).as_ref().and_then(EnvelopeError::of);
     let data = ending.and_then(|ending| ending.output);

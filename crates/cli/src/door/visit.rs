@@ -132,7 +132,7 @@ pub(crate) async fn reach(name: &str, cx: &Invocation) -> Result<(Client, String
                     return Ok((client, known.0));
                 }
             }
-            // It may be the one that is meant.
+            // This supervisor may be the one that is meant.
             Err(
                 error @ (ClientError::Stranger { .. }
                 | ClientError::Silent { .. }

@@ -163,7 +163,7 @@ impl Spool {
     /// Makes it a value of the store, which a later start finds again. Tells where it is now.
     pub(crate) async fn keep(self, store: &dyn Store) -> Result<PathBuf, Failure> {
         let named = self.folder.join(format!("input-{}", std::process::id()));
-        // Where the system has no files without a name from the start, it cannot be given one; then it is copied.
+        // A system without unnamed files cannot give this one a name; then it is copied.
         let value = match linkat(CWD, &self.path, CWD, &named, AtFlags::SYMLINK_FOLLOW) {
             Ok(()) => NewValue::adopt(ValueKind::Bytes, named),
             Err(_) => NewValue::file(ValueKind::Bytes, &self.path),

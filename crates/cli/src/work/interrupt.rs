@@ -73,7 +73,7 @@ impl Interrupts {
                 stopper.stop_all(true);
                 output.note("killing everything");
             }
-            // Whatever is left is the keeper's.
+            // The keeper ends the processes that are left.
             _ => exit::end(Exit::Interrupted),
         }
     }

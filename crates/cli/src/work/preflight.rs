@@ -97,7 +97,7 @@ pub(crate) fn prepare(
         }
         None => {
             let checked = find_plugin(&plugins, runtime)?;
-            // What is only planned is not loaded.
+            // A dry run loads no plugin.
             let cost = match arguments.dry_run {
                 true => CostKnowledge::None,
                 false => plugins.load_runtime(runtime, &checked)?.abilities().cost,

@@ -79,7 +79,7 @@ pub(crate) fn pieces(
         Ok(()) => exit == Exit::Done || answer.completed > 0,
         // Nothing at all is no partial answer: a sum of no piece would look like one.
         Err(MergeError::PiecesFailed { .. }) => answer.completed > 0,
-        // What does not merge has no answer.
+        // Results that do not merge have no answer.
         Err(_) => false,
     };
     if cx.output.wants_json() {
@@ -93,7 +93,7 @@ pub(crate) fn pieces(
             envelope: None,
             refusal: Some(&refused.refusal),
         });
-        // Where it was stopped, the record knows that, and the pieces do not.
+        // The record knows whether the tree was stopped; the results of its pieces do not.
         let recorded =
             engine.store.ending(root, root.run()).map_err(|error| record::failed(&error))?;
         let error = EnvelopeError::of(&recorded.unwrap_or_else(|| answer.ending()));
@@ -283,7 +283,7 @@ fn exit(answer: &FanAnswer, interrupted: Interrupted) -> Exit {
             _ => Exit::Refused,
         }))
         .collect();
-    // What stopped the tree says more than what failed in it; one cause for all more than "an agent failed".
+    // The cause that stopped the tree comes before failures in it, and one common cause before "an agent failed".
     if codes.contains(&Exit::Stopped) {
         return Exit::Stopped;
     }

@@ -154,7 +154,7 @@ fn as_it_was(
         return Ok((config, prepared));
     }
     let mut layers = crate::load::layers(cx, &plan.limits)?;
-    // What the command itself has set, as the cap of a paid runtime, stands in no layer.
+    // Values that the command itself has set, such as the cap of a paid runtime, stand in no layer.
     for (key, set) in config.resolve(&prepared.agent) {
         if set.origin == Origin::Programmatic {
             layers = layers.set(recorded_settings::name(&key), set.value);
@@ -185,7 +185,7 @@ fn cut_again(
     task: &Arc<str>,
     cx: &Invocation,
 ) -> Result<Vec<Piece>, Failure> {
-    // What came through standard input is a value of the store by now, and known by no other name.
+    // Standard input of the first command is a value of the store by now, and has no other name.
     let spool = plan.inputs.iter().find(|file| file.path.starts_with(cx.data_folder()));
     let spool = spool.map(|file| file.path.as_path());
     let cut = input::cut_again(&plan.inputs, split, spool)?;

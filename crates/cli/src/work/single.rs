@@ -34,7 +34,7 @@ pub(crate) async fn run(
             Some(envelope) => envelope,
             None => match tree.answer().await {
                 Ok(envelope) => envelope,
-                // It was lost: that is known once everything is over.
+                // The run may be lost: that is known once the whole tree is over.
                 Err(SpawnerError::Over) => {
                     tree.ended().await.map_err(|error| halted(&error, root))?;
                     recorded(engine, root)?.ok_or_else(|| broken(&SpawnerError::Over))?

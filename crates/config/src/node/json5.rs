@@ -32,7 +32,7 @@ fn syntax_error(text: &str, error: &json5::Error) -> SyntaxError {
     let message = error.to_string();
     let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(words, _)| words);
     if let Some(unfinished) = message.strip_prefix("EOF parsing ") {
-        // Its position is that of something around it.
+        // The parser gives the position of an element around the missing end.
         let message = format!("the text ends in the middle: unfinished {unfinished}");
         return SyntaxError { message, offset: text.len() };
     }

@@ -24,7 +24,7 @@ fn lines(text: &str) -> Option<Node> {
             if name.is_empty() || !name.chars().all(is_name) {
                 return None;
             }
-            // What begins like this means something in YAML, and guessing would hide a slip.
+            // A value that begins with one of these has another meaning in YAML, and guessing would hide a mistake.
             if value
                 .trim_start()
                 .starts_with(['&', '*', '!', '|', '>', '[', '{', '"', '\'', '@', '`'])

@@ -157,7 +157,7 @@ impl fmt::Display for Tally {
         let counts = [
             (self.running, "running"),
             (self.waiting, "waiting"),
-            // What was expected and not admitted yet waits as well.
+            // Runs that are expected and not yet admitted count as queued.
             (total - self.ended() - self.running - self.waiting, "queued"),
             (self.failed, "failed"),
         ];

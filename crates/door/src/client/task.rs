@@ -127,7 +127,7 @@ impl ConnectionTask {
                 }
                 None
             }
-            // Those of a later version.
+            // Messages of a later version.
             Ok(_) => None,
             Err(malformed) => Some(Last::Nonsense(malformed.message)),
         }

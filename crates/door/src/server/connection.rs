@@ -60,7 +60,7 @@ pub(super) async fn serve(accepted: Accepted, shared: Arc<Shared>) {
     let (reader, writer) = stream.into_split();
     let mut lines = Lines::new(reader, shared.limits.message_bytes);
     let mut outbox = Outbox::new(writer);
-    // Its place is given back when this ends.
+    // Held until this function ends, which gives the place back.
     let mut slot = slot;
     match greet(&mut lines, peer, lineage.as_ref(), known, slot.as_mut(), &shared).await {
         Greeting::Welcome(caller, welcome) => {
@@ -129,7 +129,7 @@ impl Connection {
             }
             Ok(Incoming::Notification { method, params }) if method == CANCEL_REQUEST => {
                 let params = params.as_deref().map_or("{}", RawValue::get);
-                // Whatever is not open has been answered, or was never asked.
+                // A request that is not open was answered, or was never made.
                 if let Ok(CancelRequest { id }) = serde_json::from_str(params)
                     && let Some(open) = self.open.get(&id)
                 {

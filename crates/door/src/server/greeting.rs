@@ -149,7 +149,7 @@ async fn identify(
 }
 
 fn refused(id: Option<&RequestId>, error: RawError) -> Greeting {
-    // Its text may repeat what the caller said.
+    // Only the code is logged: the text may repeat words of the caller.
     tracing::warn!(code = error.code, "connection refused");
     Greeting::Refused(line(&Answer::error(id, error)))
 }

@@ -56,7 +56,7 @@ impl VettedLibraries {
             file.persist(path)?;
             Ok::<_, std::io::Error>(())
         };
-        // It is only a shortcut.
+        // The file only saves time: an error does no harm.
         let _ = write();
     }
 }

@@ -51,7 +51,7 @@ fn runtime(config: &Config, environment: &Environment) -> Result<OpenAiRuntime, 
 
 fn options(config: &Config) -> Result<OpenAiOptions, HostError> {
     let configured = config.runtime(OPENAI.name).cloned().unwrap_or_default();
-    // It starts no program.
+    // This runtime starts no program.
     let RuntimeSettings { command: _, env: _, wrap: _, default_usd: _, park: _, cost, options } =
         configured;
     let name = format!("runtimes.{}.options", OPENAI.name);

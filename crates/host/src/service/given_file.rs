@@ -40,7 +40,7 @@ impl GivenFile {
         }
         let kind = fstatfs(&file).map_err(|error| unread(error.into()))?.f_type;
         let file = File::from(file);
-        // What is no file, a pipe for one, might never come to its end.
+        // Reading a pipe, for example, might never end.
         if !file.metadata().map_err(unread)?.is_file() {
             return Err(wrong("not a regular file"));
         }
@@ -65,7 +65,7 @@ impl GivenFile {
         match kind {
             Ok(kind) => Ok(NewValue::adopt(kind, path)),
             Err(error) => {
-                // What is left is swept with the folder.
+                // A file that is left is removed with the folder.
                 let _ = fs::remove_file(&path);
                 Err(error)
             }

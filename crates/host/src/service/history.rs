@@ -95,7 +95,7 @@ fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, 
         EventKind::Progress { text } | EventKind::Reported { text } => {
             own(EntryKind::Report, text.to_string())
         }
-        // How much it has used is in its outcome, and in `tree` while it runs.
+        // The usage of a run is in its outcome, and in `tree` while it runs.
         EventKind::Used { .. } => None,
         kind => own(EntryKind::Event, kind.to_string()),
     })

@@ -148,7 +148,7 @@ impl TreeService {
         let small = at_hand.as_ref().filter(|data| data.size() <= INLINE_BYTES);
         merged.error = verdict.as_ref().err().map(ToString::to_string);
         merged.data = small.map(payload_json);
-        // What is not the answer to what was asked gets no name, unless it could not be read without one.
+        // A partial answer gets no name, unless it is too large to be handed over without one.
         let Some(answer) = results.gathering.partial() else { return Ok(merged) };
         if verdict.is_err() && small.is_some() {
             return Ok(merged);

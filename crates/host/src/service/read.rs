@@ -98,7 +98,7 @@ fn part(
     let is_text = value.kind != ValueKind::Bytes;
     file.seek(SeekFrom::Start(offset))?;
     let mut bytes = Vec::new();
-    // Where less than a character is asked for, a whole one comes, so that the next request gets further.
+    // A request for less than a character gets a whole one, so that the next request gets further.
     file.take(if is_text { bound.max(CHARACTER) } else { bound }).read_to_end(&mut bytes)?;
     let is_last = offset + bytes.len() as u64 >= value.size;
     let (start, end) =

@@ -42,7 +42,7 @@ impl TreeService {
                 return self.waited(caller, &answer).await;
             }
             match wait.merge {
-                // What is to be one answer is that of all children.
+                // A merge is one of the results of all children.
                 Some(_) => self.agents.children(caller).await?,
                 None => self.agents.unnamed(caller).await?,
             }

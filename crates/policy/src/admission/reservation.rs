@@ -24,7 +24,7 @@ pub(super) fn check(
                 return Err(exhausted(caller.terms, unit, asked, left));
             }
             (Some(asked), _) => Some(asked),
-            // What costs nothing and cannot pass a budget on needs none.
+            // A run that costs nothing and cannot pass a budget on needs no reservation.
             (None, Some(_)) if runtime.cost == CostKind::None && !may_spawn => Some(0),
             (None, Some(left)) => Some(share.of(left)),
             (None, None) => None,

@@ -64,7 +64,7 @@ fn below(leaders: &[Identity]) -> Vec<OwnedFd> {
 
 /// Kills the processes that carry the token, until a search finds none.
 pub(super) fn carriers(token: &str) -> io::Result<()> {
-    // What was started before us is none of theirs.
+    // A process that was started before the supervisor belongs to none of its runs.
     let since = stat(std::process::id())?.start_time;
     let mut second_looks = SECOND_LOOKS;
     for _ in 0..ROUNDS {

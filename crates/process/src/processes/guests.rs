@@ -44,7 +44,7 @@ impl Processes {
             return;
         }
         state.guests.remove(&leader.pid);
-        // It stays a stranger until it is reaped. A keeper that does not hear is replaced at the next start.
+        // The child stays a stranger until it is reaped. A keeper that does not answer is replaced at the next start.
         if let Some(keeper) = &mut state.keeper {
             let _ = keeper.remove(leader);
         }

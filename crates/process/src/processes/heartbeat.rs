@@ -25,7 +25,7 @@ impl Inner {
         if self.keeper.is_some() && !self.keeper_is_asked.swap(true, Ordering::Relaxed) {
             let (inner, every) = (Arc::downgrade(self), self.keeper_heartbeat);
             #[expect(clippy::disallowed_methods, reason = "it ends by itself with the last child")]
-            // It holds nothing while it sleeps, so it keeps no keeper alive.
+            // The task holds nothing while it sleeps, so it keeps no keeper alive.
             drop(tokio::spawn(look_after(inner, every)));
         }
     }

@@ -49,7 +49,7 @@ impl Processes {
                     woken = true;
                 }
                 Err(error) => {
-                    // What this start could not use may be enough for the next in line.
+                    // Descriptors that were too few for this start may be enough for the next one.
                     if woken || error.is_pressure() {
                         self.0.ended.notify_one();
                     }
@@ -94,7 +94,7 @@ impl Processes {
         let identity = Identity { pid: process.get(), start_time };
         starting.enter(identity)?;
         unclaimed.held();
-        // Its arguments and its environment may hold secrets.
+        // Arguments and environment may hold secrets.
         tracing::debug!(pid = identity.pid, program = ?path.file_name().unwrap_or_default(), "process started");
         let group = Group::new(self.0.clone(), process, identity, mark, exit);
         out_reader.show_to(stdout.tap.take());

@@ -193,7 +193,7 @@ fn value(
         |error: &dyn fmt::Display| MergeFault::new(format!("a result cannot be read: {error}"));
     let VariableRef { size, kind, .. } = reference;
     if kind == ValueKind::Bytes || size > HANDED_OVER {
-        // It reads the file by itself, and would take what was changed for what was answered.
+        // The merge reads the file by itself, and would not notice that it was changed.
         store.verify(&reference).map_err(|error| unreadable(&error))?;
         let path = store.path(&reference).map_err(|error| unreadable(&error))?;
         return Ok(MergeValue::File { path, kind, size });

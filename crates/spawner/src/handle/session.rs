@@ -96,7 +96,7 @@ impl Session {
 
     /// Waits for children.
     pub async fn wait(&self, wait: WaitFor) -> Result<WaitAnswer, SpawnerError> {
-        // It has no process of ours.
+        // The root has no process of ours.
         let (tree, cpu) = (Arc::clone(&self.tree), AttemptWatch::default());
         let wait = wait_for(tree, self.sender.clone(), RunIndex::ROOT, cpu, wait);
         let mut state = self.state.clone();
@@ -208,7 +208,7 @@ impl Session {
                     _ => StoreError::Closed,
                 };
                 let _ = self.sender.send(Message::Halt { error: cause });
-                // That the record ends here is what was asked for.
+                // The tree ends because of this error, which is returned.
                 let _ = self.ended().await;
                 return Err(error);
             }

@@ -9,7 +9,7 @@ use crate::message::TreeState;
 
 /// Ends with an error when the record of the tree breaks; never otherwise.
 pub(crate) async fn broken(state: &mut watch::Receiver<TreeState>) -> SpawnerError {
-    // What is borrowed must not live until the end of the wait below: it is a lock.
+    // The borrowed state is a lock, and must not be held during the wait below.
     let error = match state.wait_for(|state| matches!(state, TreeState::Broken(_))).await.as_deref()
     {
         Ok(TreeState::Broken(error)) => Some(Arc::clone(error)),

@@ -116,7 +116,7 @@ impl Machine {
         };
         let particulars = match origin {
             Origin::Agent => Particulars::of(&request, folder),
-            // What else all pieces have in common stands in the root's plan.
+            // The rest is the same for all pieces, and stands in the root's plan.
             Origin::Root | Origin::Piece => Particulars::chosen(&request),
         };
         let admitted = Admitted {
@@ -172,7 +172,7 @@ impl Machine {
             last_child: None,
             clock: RunClock::default(),
             small_work: None,
-            // What only holds pieces has no slot to wait for.
+            // A run that only holds pieces has no slot to wait for.
             started_at: (phase == SlotState::Holder).then_some(at),
             phase,
             idle_armed: None,

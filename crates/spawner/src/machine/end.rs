@@ -76,7 +76,7 @@ impl Machine {
         let live =
             live.expect("a runtime ends a run once, and what never started is not given to one");
         (ending.usage, ending.cost) = live.in_all(ending.usage, ending.cost);
-        // It ended because it was asked to, unless it had done its work by then.
+        // A run that was asked to stop ended for that reason, unless it had done its work by then.
         if let Some(reason) = &live.stopping
             && (live.cut_off || !ending.status().is_success())
         {

@@ -160,7 +160,7 @@ impl Recall {
             }
             EventKind::Resumed { continues, after, .. } => {
                 if let Some(about) = self.about.get_mut(&run) {
-                    // What an attempt had told when it was interrupted is a lower bound from then on.
+                    // The usage that an attempt had reported when it was interrupted is a lower bound from then on.
                     let live = self.machine.runs[run.get()].live().filter(|_| about.started);
                     if let Some(live) = live.filter(|_| after.is_none()) {
                         about.used = Some(live.cut_off(about.used));
@@ -190,7 +190,7 @@ impl Recall {
                 self.letters.entry(run).or_default().push(text);
             }
             EventKind::Admitted(admitted) => {
-                // What only holds pieces has nothing to start.
+                // A run that only holds pieces has nothing to start.
                 let started = admitted.runtime.is_none() && admitted.parent.is_none();
                 let about = About { admitted, facts, started, continues: false, used: None };
                 self.about.insert(run, about);

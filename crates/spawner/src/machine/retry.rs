@@ -40,7 +40,7 @@ impl Machine {
         let entry = &mut self.runs[run.get()];
         let id = entry.id;
         let live = entry.live_mut().expect("the run ended within the step that looked at it");
-        // What it has used may have been all that it had.
+        // Its usage may have reached its budget.
         if live.stopping.is_some() {
             return false;
         }

@@ -92,7 +92,7 @@ impl Machine {
         for wait in waits {
             self.resolve(now, wait, out);
         }
-        // It has begun to wait for something else meanwhile.
+        // The run may have begun another wait meanwhile.
         if self.is_waiting(run) {
             self.lend(now, run, out);
         }

@@ -147,7 +147,7 @@ impl Machine {
             }
             SlotState::Returning { waits } if waits.contains(&id) => {}
             SlotState::Returning { waits } => waits.push(id),
-            // It needs no slot to hear it.
+            // The answer of the wait needs no slot.
             SlotState::Holding { .. } | SlotState::Holder | SlotState::Queued => {
                 self.resolve(now, id, out)
             }

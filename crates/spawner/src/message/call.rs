@@ -49,7 +49,7 @@ pub(crate) async fn wait_for(
         open.close().await;
     }
     let (ended, unread) = tree.envelopes(ended).await;
-    // What cannot be read at the moment has not been told: it comes with another wait.
+    // A result that cannot be read at the moment was not told: it comes with another wait.
     match unread.is_empty() {
         true => guard.taken(),
         false => drop(guard),

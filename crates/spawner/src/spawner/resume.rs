@@ -115,7 +115,7 @@ impl AbandonedTree {
         let Recalled { machine, effects, waiting, over, ending, kept_values } =
             recall.reopen(tree.clock.now());
         tree.kept_values.restore(kept_values);
-        // What these runs had printed and not yet answered when they were interrupted. They begin a new file.
+        // The output of runs that were interrupted before they answered is removed. They begin a new file.
         around.folder.remove_output_of(|run| machine.find(run).is_some())?;
         let mut recorded = RecordedPieces::default();
         for (place, run, past) in over {
@@ -229,7 +229,7 @@ impl Library for Shelf {
     }
 
     fn task(&self, task: &Payload) -> Arc<str> {
-        // It only serves to recognise a task that stands above itself.
+        // The text only serves to recognise the same task higher up in the chain.
         text_of(&*self.store, task).unwrap_or_default()
     }
 }

@@ -53,7 +53,7 @@ impl RunSpans {
                 let span = known.map_or_else(|| span(run, kind, machine), |known| known.span);
                 span.in_scope(|| write(kind, ms));
             }
-            // What is said of a run that is over does not keep a span of it.
+            // An event of a run that is over keeps no span.
             _ => match self.0.get(&run) {
                 Some(known) => known.span.in_scope(|| write(kind, None)),
                 None => span(run, kind, machine).in_scope(|| write(kind, None)),

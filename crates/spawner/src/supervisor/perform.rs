@@ -104,7 +104,7 @@ impl Supervisor {
             let commit = match self.unwritten {
                 // The store would refuse what follows a gap.
                 Some(_) => None,
-                // Where more runs hold slots, more is about to be recorded.
+                // While other runs hold slots, further events will follow soon.
                 None if released.can_wait() && self.machine.active() > 0 => {
                     Some(store.record(&record, Urgency::Soon))
                 }

@@ -42,7 +42,7 @@ impl Supervisor {
                 }
                 if let Some(permit) = permit {
                     self.perform(effects);
-                    // Where nothing is on its way, the admissions are durable, and the permit is given back here.
+                    // If no write is under way, the admissions are durable, and the permit is given back here.
                     let released = Released { permits: vec![permit], ..Released::default() };
                     drop(self.outbox.push_behind(released));
                 }

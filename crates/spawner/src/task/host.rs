@@ -41,7 +41,7 @@ impl Host for AgentHost {
             RunEvent::Progress(_) | RunEvent::ToolUsed(_) => {
                 match Arc::clone(&self.tree.progress).try_acquire_owned() {
                     Ok(permit) => Some(permit),
-                    // Its line is dropped; that it lives is not.
+                    // The line is dropped, and still counts as a sign of life.
                     Err(_) => return self.sign(),
                 }
             }

@@ -151,7 +151,7 @@ fn let_go_soon(file: &File) -> io::Result<bool> {
     // The kernel knows no lock with a limit of time. Left behind, this one ends with the holder, and holds nothing then.
     std::thread::Builder::new().name("offshoot-lock".to_owned()).spawn(move || {
         if retry_on_intr(|| flock(&same, FlockOperation::LockExclusive)).is_ok() {
-            // Where the wait was dropped the lock goes with its last descriptor, which is this one.
+            // If the wait was dropped, the lock is released with its last descriptor, which is this one.
             let _ = told.send(());
         }
     })?;

@@ -31,7 +31,7 @@ impl Watch {
         inotify::add_watch(&changes, &folder, WatchFlags::MODIFY | WatchFlags::CREATE)
             .map_err(|error| trouble(error.into()))?;
         let (held, holds) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| trouble(error.into()))?;
-        // Where the file is gone, so is its holder, and the pipe ends at once.
+        // If the file is gone, its holder is gone too, and the pipe ends at once.
         if let Ok(file) = lock {
             std::thread::Builder::new()
                 .name("lock".to_owned())
@@ -59,7 +59,7 @@ impl Watch {
             }
         }
         if both[0].revents().contains(PollFlags::IN) {
-            // What it says does not matter: the follower reads the record.
+            // The content of the notice does not matter: the follower reads the record.
             let mut told = [MaybeUninit::uninit(); 4096];
             rustix::io::read(&self.changes, &mut told)
                 .map_err(|error| StoreError::io("watch", &self.folder, error.into()))?;

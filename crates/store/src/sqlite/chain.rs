@@ -153,7 +153,7 @@ impl Chain {
                             found.as_str_or_null().is_ok_and(|found| found == key)
                         })
                 });
-                // It was found by an index, which is a copy: this is the line itself.
+                // The index, by which the row was found, is a copy: the row itself is compared.
                 let root = row.get(6).is_ok_and(|RunColumn(run)| run == self.root.run());
                 let link =
                     self.link.is_some_and(|link| row.get(1).is_ok_and(|found: Link| found == link));

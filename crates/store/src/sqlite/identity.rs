@@ -37,7 +37,7 @@ struct Identity {
 pub(super) fn check_missing(folder: &DataFolder) -> Result<(), StoreError> {
     let path = folder.database();
     let Some(witness) = folder.witness() else { return Ok(()) };
-    // Whatever shows that there was one was written after it: so it may have come since we looked for it.
+    // The file beside a database is written after the database, which may have been made since we looked for it.
     match path.exists() {
         true => Ok(()),
         false => Err(StoreError::Removed { path, witness }),
@@ -48,7 +48,7 @@ pub(super) fn check_missing(folder: &DataFolder) -> Result<(), StoreError> {
 pub(super) fn check(connection: &Connection, folder: &DataFolder) -> Result<(), StoreError> {
     // Read first: the database may come further meanwhile, and never goes back.
     let witness = witness(folder);
-    // What cannot be read of it is no reason not to read the rest.
+    // A database whose id cannot be read is read all the same.
     let Some(found) = identity(connection) else { return Ok(()) };
     let path = || folder.database_id();
     match witness {

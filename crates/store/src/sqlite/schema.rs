@@ -87,7 +87,7 @@ pub(super) fn prepare(folder: &DataFolder) -> Result<(), StoreError> {
     // Two processes that meet in an empty folder: changing to a log is the one step in which SQLite does not let them
     // wait for each other.
     let _turn = folder.turn()?;
-    // What tells of a database comes after it, so an empty one beside that had more in it once.
+    // The file beside a database is written once that has its tables, so an empty database beside it was emptied.
     if is_empty(&path) && folder.witness().is_some() {
         return Err(StoreError::Emptied { path });
     }

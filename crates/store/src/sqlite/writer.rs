@@ -159,12 +159,12 @@ impl Record {
             });
             self.counts.waiting.fetch_sub(events, Ordering::Relaxed);
             for (request, answer) in group.into_iter().zip(answers) {
-                // Who no longer listens does not mind.
+                // An error says that the caller no longer waits.
                 let _ = request.answer.send(answer);
             }
         }
         if let Some(connection) = &self.connection {
-            // How far the record has come. Where that cannot be written down, the next start does it.
+            // Writes down how far the record has come. Where that fails, the next start does it.
             let _ = identity::check(connection, &self.folder);
         }
     }
@@ -224,7 +224,7 @@ mod tests {
             matches!(refused, Err(StoreError::Overloaded { waiting: QUEUE_EVENTS })),
             "{refused:?}"
         );
-        // It counted for nothing, and what comes later is taken.
+        // The refused request did not count, and a later one is taken.
         assert_eq!(writer.counts.waiting.swap(QUEUE_EVENTS - 2, Ordering::Relaxed), QUEUE_EVENTS);
         writer.append(&[event(1), event(2)], Urgency::Now).wait().unwrap();
         assert_eq!(writer.counts.waiting.load(Ordering::Relaxed), QUEUE_EVENTS - 2);

@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &AddPluginArguments, cx: &Invocation) -> Result<Exi
     let staging = staging.map_err(|error| failed(&error))?;
     let staged = staging.path().join(package.name.as_str());
     copy(&checked, &staged).map_err(|error| failed(&error))?;
-    // What is there takes effect only as a whole, and only once it has been seen to be in order.
+    // The plugin takes effect as a whole, after its copy was examined.
     let examined = Candidate::read(staged.clone(), PlaceOrigin::User).examine();
     let digest = examined?.digest();
     put(&staged, &folder).map_err(|error| failed(&error))?;
@@ -82,7 +82,7 @@ fn put(staged: &Path, folder: &Path) -> io::Result<()> {
             let old = staged.with_file_name(".old");
             fs::rename(folder, &old)?;
             fs::rename(staged, folder).inspect_err(|_| {
-                // What was there before is worth more than a word on why it cannot come back.
+                // The error of the rename is reported, not one of bringing the earlier plugin back.
                 let _ = fs::rename(&old, folder);
             })
         }

@@ -95,7 +95,7 @@ impl Recall {
             let unread = live.mail.as_ref().map_or(0, |mail| mail.letters as usize);
             let letters = letters.split_off(letters.len() - unread);
             match admitted.origin {
-                // Its owner has to say what it takes to run it.
+                // The owner of the pieces has to hand in its task again.
                 Origin::Piece => drop(machine.unclaimed.insert(run)),
                 Origin::Root | Origin::Agent => machine.line_up(now, run),
             }
