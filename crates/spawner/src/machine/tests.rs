@@ -104,8 +104,7 @@ fn assert_proven(world: &World, seed: u64) {
 #[test]
 fn the_record_proves_it() {
     // Slots given to two, and recorded for one: the machine would not do it, and the record shows it.
-    let limits = Limits { max_concurrent: 1, ..Limits::default() };
-    let mut world = World::new(13, limits, Behaviour::Quiet);
+    let mut world = World::one_slot();
     let (first, second) = (world.spawn_piece(), world.spawn_piece());
     world.finish(first);
     world.finish(second);
@@ -130,12 +129,10 @@ fn the_record_proves_it() {
 #[test]
 fn one_tree_one_supervisor() {
     // Three levels ask at once, each through its own session; the count is one for all of them.
-    let limits = Limits { max_spawns: 3, ..Limits::default() };
-    let mut world = World::new(0, limits, Behaviour::Quiet);
-    let piece = world.spawn_piece();
-    let child = world.spawn_from(piece).expect("the first spawn of the tree");
-    let grandchild = world.spawn_from(child).expect("the second, by another caller");
-    world.spawn_from(grandchild).expect("the third, by yet another");
+    let mut world = World::quiet(Limits { max_spawns: 3, ..Limits::default() });
+    let (piece, child) = world.family();
+    let grandchild = world.child_of(child);
+    world.child_of(grandchild);
     for caller in [piece, child, grandchild] {
         assert_eq!(world.spawn_from(caller), None, "no caller has a count of its own");
     }
@@ -157,26 +154,24 @@ fn a_waiting_parent_lends_its_slot() {
 
 #[test]
 fn cancel_goes_down_results_go_up() {
-    let limits = Limits { max_concurrent: 8, ..Limits::default() };
-    let mut world = World::new(4, limits, Behaviour::Quiet);
+    let mut world = World::quiet(Limits { max_concurrent: 8, ..Limits::default() });
     let parent = world.spawn_piece();
     let sibling = world.spawn_piece();
-    let child = world.spawn_from(parent).expect("the parent may spawn");
-    let grandchild = world.spawn_from(child).expect("the child may spawn");
+    let child = world.child_of(parent);
+    let grandchild = world.child_of(child);
     world.cancel(parent, Reach::Subtree, CancelledBy::Operator);
     assert_eq!(world.asked_to_stop(), [grandchild, child, parent], "leaves first");
     for run in [grandchild, child, parent] {
         world.finish_because(run, Reason::Signal { signal: 15 });
-        assert_eq!(world.ledger.status(world.id(run)), Some(RunStatus::Cancelled));
+        assert_eq!(world.status(run), Some(RunStatus::Cancelled));
     }
     assert_eq!(world.holding(), [sibling], "one that was not below it goes on");
 }
 
 #[test]
 fn only_spares_the_children() {
-    let mut world = World::new(5, Limits::default(), Behaviour::Quiet);
-    let parent = world.spawn_piece();
-    let child = world.spawn_from(parent).expect("the parent may spawn");
+    let mut world = World::quiet(Limits::default());
+    let (parent, child) = world.family();
     world.cancel(parent, Reach::Only, CancelledBy::Operator);
     assert_eq!(world.asked_to_stop(), [parent]);
     world.finish(parent);
@@ -185,17 +180,17 @@ fn only_spares_the_children() {
 
 #[test]
 fn what_did_its_work_before_it_heard_the_request_is_a_success() {
-    let mut world = World::new(6, Limits::default(), Behaviour::Quiet);
+    let mut world = World::quiet(Limits::default());
     let run = world.spawn_piece();
     world.cancel(run, Reach::Subtree, CancelledBy::Operator);
     world.finish(run);
-    assert_eq!(world.ledger.status(world.id(run)), Some(RunStatus::Completed));
+    assert_eq!(world.status(run), Some(RunStatus::Completed));
 }
 
 #[test]
 fn soft_then_firm() {
-    let limits = Limits { run_timeout_seconds: 10, grace_seconds: 5, ..Limits::default() };
-    let mut world = World::new(7, limits, Behaviour::Quiet);
+    let mut world =
+        World::quiet(Limits { run_timeout_seconds: 10, grace_seconds: 5, ..Limits::default() });
     let run = world.spawn_piece();
     world.advance(9_999);
     assert!(world.asked_to_stop().is_empty());
@@ -205,16 +200,12 @@ fn soft_then_firm() {
     world.stop_all(true);
     assert_eq!(world.stops.last(), Some(&(run, true)), "the second request is the firm one");
     world.finish_because(run, Reason::Signal { signal: 9 });
-    assert_eq!(
-        world.ledger.status(world.id(run)),
-        Some(RunStatus::TimedOut),
-        "the first reason stands"
-    );
+    assert_eq!(world.status(run), Some(RunStatus::TimedOut), "the first reason stands");
 }
 
 #[test]
 fn tools_that_are_used_are_kept_as_often_as_a_record_should_grow() {
-    let mut world = World::new(9, Limits::default(), Behaviour::Quiet);
+    let mut world = World::quiet(Limits::default());
     let run = world.spawn_piece();
     let kept = |world: &World| {
         world.record.iter().filter(|event| event.kind.name() == "tool_used").count()
@@ -231,8 +222,7 @@ fn tools_that_are_used_are_kept_as_often_as_a_record_should_grow() {
 
 #[test]
 fn any_sign_of_life_puts_idleness_off() {
-    let limits = Limits { idle_timeout_seconds: 10, ..Limits::default() };
-    let mut world = World::new(9, limits, Behaviour::Quiet);
+    let mut world = World::quiet(Limits { idle_timeout_seconds: 10, ..Limits::default() });
     let run = world.spawn_piece();
     world.advance(8_000);
     world.progress(run);
@@ -244,8 +234,7 @@ fn any_sign_of_life_puts_idleness_off() {
 
 #[test]
 fn a_sign_that_was_only_marked_counts_from_its_moment() {
-    let limits = Limits { idle_timeout_seconds: 10, ..Limits::default() };
-    let mut world = World::new(13, limits, Behaviour::Quiet);
+    let mut world = World::quiet(Limits { idle_timeout_seconds: 10, ..Limits::default() });
     let run = world.spawn_piece();
     let at = world.now.plus(Duration::from_secs(4));
     assert!(world.machine.wants_signs(at).is_empty(), "nothing is judged before its time");
@@ -260,10 +249,9 @@ fn a_sign_that_was_only_marked_counts_from_its_moment() {
 
 #[test]
 fn refusals_in_a_loop_are_counted_and_recorded_with_the_next_event_and_the_end() {
-    let limits = Limits { max_spawns: 1, resumes: true, ..Limits::default() };
-    let mut world = World::new(14, limits, Behaviour::Quiet);
+    let mut world = World::quiet(Limits { max_spawns: 1, resumes: true, ..Limits::default() });
     let run = world.spawn_piece();
-    let child = world.spawn_from(run).expect("one spawn is allowed");
+    let child = world.child_of(run);
     let ask = |world: &mut World, times| {
         (0..times).for_each(|_| assert!(world.ask(run).is_err(), "no more is"));
     };
@@ -291,8 +279,7 @@ fn refusals_in_a_loop_are_counted_and_recorded_with_the_next_event_and_the_end()
 
 #[test]
 fn a_pause_keeps_what_runs_and_starts_nothing() {
-    let limits = Limits { max_concurrent: 1, ..Limits::default() };
-    let mut world = World::new(10, limits, Behaviour::Quiet);
+    let mut world = World::one_slot();
     let first = world.spawn_piece();
     let second = world.spawn_piece();
     world.pause(true);
@@ -305,21 +292,20 @@ fn a_pause_keeps_what_runs_and_starts_nothing() {
 
 #[test]
 fn a_deadline_ends_the_whole_tree() {
-    let limits = Limits { max_concurrent: 1, deadline_seconds: 60, ..Limits::default() };
-    let mut world = World::new(11, limits, Behaviour::Quiet);
+    let mut world =
+        World::quiet(Limits { max_concurrent: 1, deadline_seconds: 60, ..Limits::default() });
     let running = world.spawn_piece();
     let queued = world.spawn_piece();
     world.advance(60_000);
-    assert_eq!(world.ledger.status(world.id(queued)), Some(RunStatus::TimedOut), "it never starts");
+    assert_eq!(world.status(queued), Some(RunStatus::TimedOut), "it never starts");
     world.finish_because(running, Reason::Signal { signal: 15 });
-    assert_eq!(world.ledger.status(world.id(running)), Some(RunStatus::TimedOut));
+    assert_eq!(world.status(running), Some(RunStatus::TimedOut));
 }
 
 #[test]
 fn three_identities_apart() {
-    let mut world = World::new(12, Limits::default(), Behaviour::Quiet);
-    let parent = world.spawn_piece();
-    let child = world.spawn_from(parent).expect("the parent may spawn");
+    let mut world = World::quiet(Limits::default());
+    let (parent, child) = world.family();
     let about = world.ledger.admitted(world.id(child));
     assert_eq!(about.parent, Some(world.id(parent)));
     assert_ne!(

@@ -3,13 +3,12 @@
 use offshoot_model::{BudgetRequest, Origin, Reason, RefusalCode, RunStatus, SpawnRequest};
 
 use super::super::RunIndex;
-use super::agents::Behaviour;
 use super::limits::Limits;
 use super::world::World;
 
-fn world(seed: u64, tokens: u64) -> World {
+fn world(tokens: u64) -> World {
     let limits = Limits { budget_tokens: Some(tokens), ..Limits::default() };
-    World::new(seed, limits, Behaviour::Quiet)
+    World::quiet(limits)
 }
 
 fn granted(world: &World, run: RunIndex) -> Option<u64> {
@@ -18,7 +17,7 @@ fn granted(world: &World, run: RunIndex) -> Option<u64> {
 
 #[test]
 fn pieces_divide_what_is_left_less_what_is_kept() {
-    let mut world = world(30, 1000);
+    let mut world = world(1000);
     world.fan_out(4);
     let pieces = world.holding();
     assert_eq!(pieces.len(), 4);
@@ -28,7 +27,7 @@ fn pieces_divide_what_is_left_less_what_is_kept() {
 
 #[test]
 fn what_a_piece_asks_for_goes_off_first() {
-    let mut world = world(31, 1000);
+    let mut world = world(1000);
     let asks = |tokens| SpawnRequest {
         budget: Some(BudgetRequest { tokens: Some(tokens), usd: None }),
         ..SpawnRequest::default()
@@ -45,22 +44,20 @@ fn what_a_piece_asks_for_goes_off_first() {
 
 #[test]
 fn a_budget_that_is_used_up_stops_the_subtree() {
-    let mut world = world(32, 1000);
-    let parent = world.spawn_piece();
-    let child = world.spawn_from(parent).expect("the parent may spawn");
+    let mut world = world(1000);
+    let (parent, child) = world.family();
     world.use_tokens(child, 600);
     assert_eq!(world.asked_to_stop(), [child, parent], "500 were the parent's, 250 the child's");
     for run in [child, parent] {
         world.finish_because(run, Reason::Signal { signal: 15 });
-        assert_eq!(world.ledger.status(world.id(run)), Some(RunStatus::Failed));
+        assert_eq!(world.status(run), Some(RunStatus::Failed));
     }
 }
 
 #[test]
 fn a_budget_that_is_raised_in_time_stops_no_run() {
-    let mut world = world(34, 1000);
-    let parent = world.spawn_piece();
-    let child = world.spawn_from(parent).expect("the parent may spawn");
+    let mut world = world(1000);
+    let (parent, child) = world.family();
     let before = granted(&world, child).expect("a part of what its parent has");
     world.raise(child, 400).expect("it lives under a budget");
     world.use_tokens(child, before + 399);
@@ -80,7 +77,7 @@ fn a_budget_that_is_raised_in_time_stops_no_run() {
 
 #[test]
 fn nothing_is_added_to_a_budget_that_is_not_set() {
-    let mut world = World::new(35, Limits::default(), Behaviour::Quiet);
+    let mut world = World::quiet(Limits::default());
     let run = world.spawn_piece();
     let refused = world.raise(run, 400).expect_err("nothing bounds it");
     assert!(refused.message.starts_with("no budget of tokens bounds"), "{}", refused.message);
@@ -88,8 +85,8 @@ fn nothing_is_added_to_a_budget_that_is_not_set() {
 
 #[test]
 fn a_breaker_holds_back_the_queue_and_lets_one_probe() {
-    let limits = Limits { max_concurrent: 2, breaker_failures: 2, ..Limits::default() };
-    let mut world = World::new(33, limits, Behaviour::Quiet);
+    let mut world =
+        World::quiet(Limits { max_concurrent: 2, breaker_failures: 2, ..Limits::default() });
     let pieces = [(); 5].map(|()| world.spawn_piece());
     let fault = || Reason::CannotStart { message: "no such file".into() };
     world.finish_because(pieces[0], fault());

@@ -9,10 +9,6 @@ use super::agents::Behaviour;
 use super::limits::Limits;
 use super::world::World;
 
-fn quiet(seed: u64) -> World {
-    World::new(seed, Limits::default(), Behaviour::Quiet)
-}
-
 fn to_delete(world: &mut World, caller: RunIndex, origin: Origin) -> RunIndex {
     wishing(world, caller, origin, Some(Cleanup::Delete))
 }
@@ -27,62 +23,58 @@ fn wishing(
     world.spawn(caller, origin, request).expect("the caller may spawn")
 }
 
-fn removed(world: &World) -> u32 {
-    world.ledger.seen.get("removed").copied().unwrap_or(0)
-}
-
 #[test]
 fn a_child_goes_when_its_result_was_handed_over_and_it_alone() {
-    let mut world = quiet(60);
+    let mut world = World::quiet(Limits::default());
     let parent = world.spawn_piece();
     let child = to_delete(&mut world, parent, Origin::Agent);
-    let sibling = world.spawn_from(parent).expect("the parent may spawn");
-    let below = world.spawn_from(child).expect("the child may spawn");
+    let sibling = world.child_of(parent);
+    let below = world.child_of(child);
     world.finish(below);
     world.finish(child);
     world.finish(sibling);
-    assert_eq!(removed(&world), 0, "its parent has not heard of it");
+    assert_eq!(world.times("removed"), 0, "its parent has not heard of it");
     world.wait(parent);
-    assert_eq!(removed(&world), 1);
+    assert_eq!(world.times("removed"), 1);
     world.wait(parent);
     world.finish(parent);
-    assert_eq!(removed(&world), 1, "asking again removes nothing again");
+    assert_eq!(world.times("removed"), 1, "asking again removes nothing again");
 }
 
 #[test]
 fn a_child_whose_result_no_run_asks_for_goes_as_well() {
-    let mut world = quiet(61);
+    let mut world = World::quiet(Limits::default());
     let parent = world.spawn_piece();
     let before = to_delete(&mut world, parent, Origin::Agent);
     let after = to_delete(&mut world, parent, Origin::Agent);
     world.finish(before);
-    assert_eq!(removed(&world), 0);
+    assert_eq!(world.times("removed"), 0);
     world.finish(parent);
-    assert_eq!(removed(&world), 1);
+    assert_eq!(world.times("removed"), 1);
     world.finish(after);
-    assert_eq!(removed(&world), 2);
+    assert_eq!(world.times("removed"), 2);
 }
 
 #[test]
 fn a_piece_goes_with_its_end() {
-    let mut world = quiet(62);
+    let mut world = World::quiet(Limits::default());
     let piece = to_delete(&mut world, RunIndex::ROOT, Origin::Piece);
     world.spawn_piece();
     world.finish(piece);
-    assert_eq!(removed(&world), 1);
+    assert_eq!(world.times("removed"), 1);
 }
 
 #[test]
 fn a_new_supervisor_removes_what_the_last_may_have_left() {
-    let mut world = quiet(63);
+    let mut world = World::quiet(Limits::default());
     let parent = world.spawn_piece();
     let told = to_delete(&mut world, parent, Origin::Agent);
     to_delete(&mut world, parent, Origin::Agent);
     world.finish(told);
     world.wait_for(parent, vec![world.id(told)], offshoot_runtime::WaitMode::All, None);
-    assert_eq!(removed(&world), 1);
+    assert_eq!(world.times("removed"), 1);
     world.crash();
-    assert!(removed(&world) >= 2, "whether the first was in time is not on record");
+    assert!(world.times("removed") >= 2, "whether the first was in time is not on record");
 }
 
 #[test]
@@ -126,7 +118,7 @@ fn what_a_session_above_keeps_stays() {
 
 #[test]
 fn a_piece_that_is_to_stay_keeps_what_is_below_it_also_after_a_crash() {
-    let mut world = quiet(65);
+    let mut world = World::quiet(Limits::default());
     Arc::make_mut(&mut world.facts).resumes = true;
     let piece = wishing(&mut world, RunIndex::ROOT, Origin::Piece, Some(Cleanup::Keep));
     for _ in 0..2 {
@@ -138,7 +130,7 @@ fn a_piece_that_is_to_stay_keeps_what_is_below_it_also_after_a_crash() {
 
 #[test]
 fn what_could_not_be_removed_is_told_until_it_is_gone() {
-    let mut world = quiet(64);
+    let mut world = World::quiet(Limits::default());
     let parent = world.spawn_piece();
     let child = to_delete(&mut world, parent, Origin::Agent);
     world.finish(child);

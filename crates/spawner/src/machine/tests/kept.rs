@@ -3,7 +3,6 @@
 use offshoot_model::{ContentHash, ValueKind, VariableRef};
 
 use super::super::Input;
-use super::agents::Behaviour;
 use super::limits::Limits;
 use super::world::World;
 
@@ -14,7 +13,7 @@ fn value(text: &str) -> VariableRef {
 
 #[test]
 fn what_a_session_keeps_is_known_after_a_crash_until_it_is_over() {
-    let mut world = World::new(80, Limits::default(), Behaviour::Quiet);
+    let mut world = World::quiet(Limits::default());
     let (one, other) = (world.spawn_piece(), world.spawn_piece());
     for (run, name, text) in [
         (one, "plan", "first"),

@@ -6,13 +6,8 @@ use offshoot_model::{Ending, EventKind, Reason, RunStatus, TokenCount};
 use offshoot_policy::budget::Unit;
 
 use super::super::RunIndex;
-use super::agents::Behaviour;
 use super::limits::Limits;
 use super::world::World;
-
-fn status(world: &World, run: RunIndex) -> Option<RunStatus> {
-    world.ledger.status(world.id(run))
-}
 
 fn ending(world: &World, run: RunIndex) -> Option<&Ending> {
     let id = world.id(run);
@@ -26,12 +21,10 @@ fn ending(world: &World, run: RunIndex) -> Option<&Ending> {
 fn what_never_started_costs_nothing() {
     let check = |max_concurrent, expected: u128| {
         let budget_tokens = Some(1_000);
-        let limits = Limits { max_concurrent, budget_tokens, ..Limits::default() };
-        let mut world = World::new(60, limits, Behaviour::Quiet);
-        let parent = world.spawn_piece();
-        let child = world.spawn_from(parent).expect("the parent may spawn");
+        let mut world = World::quiet(Limits { max_concurrent, budget_tokens, ..Limits::default() });
+        let (parent, child) = world.family();
         world.crash();
-        assert_eq!(status(&world, child), Some(RunStatus::Lost), "no run asks for it any more");
+        assert_eq!(world.status(child), Some(RunStatus::Lost), "no run asks for it any more");
         let balance = world.machine.books.ledger.balance(world.id(parent), Unit::Tokens);
         assert_eq!(balance.expect("it has a budget").used, expected);
     };
@@ -42,10 +35,9 @@ fn what_never_started_costs_nothing() {
 
 #[test]
 fn a_piece_that_is_at_its_limit_ends_and_nothing_of_it_runs() {
-    let limits = Limits { budget_tokens: Some(1_000), ..Limits::default() };
-    let mut world = World::new(61, limits, Behaviour::Quiet);
+    let mut world = World::quiet(Limits { budget_tokens: Some(1_000), ..Limits::default() });
     let piece = world.spawn_piece();
-    world.spawn_from(piece).expect("the piece may spawn");
+    world.child_of(piece);
     world.use_tokens(piece, 250);
     // It is not known what the child has used, so it was all it had, and so the rest of what the piece had.
     world.crash();
@@ -58,21 +50,20 @@ fn a_piece_that_is_at_its_limit_ends_and_nothing_of_it_runs() {
 
 #[test]
 fn a_piece_that_is_stopped_before_its_owner_asks_for_it_never_runs() {
-    let mut world = World::new(62, Limits::default(), Behaviour::Quiet);
+    let mut world = World::quiet(Limits::default());
     let piece = world.spawn_piece();
     world.die(Duration::ZERO);
     world.stop_all(false);
     while world.claim() {}
     assert!(world.holding().is_empty());
-    assert_eq!(status(&world, piece), Some(RunStatus::Cancelled));
+    assert_eq!(world.status(piece), Some(RunStatus::Cancelled));
     world.close();
     world.assert_ended();
 }
 
 #[test]
 fn time_without_a_supervisor_never_counts() {
-    let limits = Limits { deadline_seconds: 60, ..Limits::default() };
-    let mut world = World::new(63, limits, Behaviour::Quiet);
+    let mut world = World::quiet(Limits { deadline_seconds: 60, ..Limits::default() });
     let piece = world.spawn_piece();
     for _ in 0..2 {
         world.advance(20_000);
@@ -88,8 +79,7 @@ fn time_without_a_supervisor_never_counts() {
 
 #[test]
 fn a_run_has_what_is_left_of_its_time() {
-    let limits = Limits { run_timeout_seconds: 10, ..Limits::default() };
-    let mut world = World::new(64, limits, Behaviour::Quiet);
+    let mut world = World::quiet(Limits { run_timeout_seconds: 10, ..Limits::default() });
     let piece = world.spawn_piece();
     world.advance(6_000);
     world.use_tokens(piece, 1);
@@ -104,8 +94,7 @@ fn a_run_has_what_is_left_of_its_time() {
 #[test]
 fn what_an_interrupted_attempt_told_stays_a_lower_bound() {
     let check = |told: Option<u64>, deaths, expected| {
-        let limits = Limits { budget_tokens: Some(1_000), ..Limits::default() };
-        let mut world = World::new(65, limits, Behaviour::Quiet);
+        let mut world = World::quiet(Limits { budget_tokens: Some(1_000), ..Limits::default() });
         let piece = world.spawn_piece();
         if let Some(told) = told {
             world.use_tokens(piece, told);
@@ -116,7 +105,7 @@ fn what_an_interrupted_attempt_told_stays_a_lower_bound() {
         }
         while world.claim() {}
         world.finish(piece);
-        assert_eq!(status(&world, piece), Some(RunStatus::Completed));
+        assert_eq!(world.status(piece), Some(RunStatus::Completed));
         let used = ending(&world, piece).map(|ending| ending.usage.total());
         assert_eq!(used, Some(expected), "{told:?}, {deaths} times");
     };

@@ -6,13 +6,13 @@ use offshoot_model::{CancelledBy, EventKind, Reason, RunStatus};
 use offshoot_policy::RuntimeFacts;
 
 use super::super::{Reach, RunIndex};
-use super::agents::{Behaviour, OVERLOADED};
+use super::agents::OVERLOADED;
 use super::limits::Limits;
 use super::world::World;
 
 fn world(retries: u32) -> World {
     let limits = Limits { max_concurrent: 1, retries, ..Limits::default() };
-    World::new(14, limits, Behaviour::Quiet)
+    World::quiet(limits)
 }
 
 fn attempts(world: &World) -> Vec<u32> {
@@ -21,10 +21,6 @@ fn attempts(world: &World) -> Vec<u32> {
         _ => None,
     };
     world.ledger.events.iter().filter_map(|event| attempt(&event.kind)).collect()
-}
-
-fn status(world: &World, run: RunIndex) -> Option<RunStatus> {
-    world.ledger.status(world.id(run))
 }
 
 #[test]
@@ -40,7 +36,7 @@ fn a_fault_is_followed_by_another_attempt_as_often_as_allowed() {
     }
     world.use_tokens(run, 10);
     world.finish_because(run, OVERLOADED);
-    assert_eq!(status(&world, run), Some(RunStatus::Failed));
+    assert_eq!(world.status(run), Some(RunStatus::Failed));
     assert_eq!(attempts(&world), [2, 3]);
     let ended = world.ledger.events.iter().find_map(|event| match &event.kind {
         EventKind::Ended(ending) => Some(ending.usage.total().known()),
@@ -56,7 +52,7 @@ fn nothing_else_is_tried_again() {
         let run = world.spawn_piece();
         happens(&mut world, run);
         assert_eq!(attempts(&world), Vec::<u32>::new());
-        assert!(status(&world, run).is_some_and(|status| !status.is_success()));
+        assert!(world.status(run).is_some_and(|status| !status.is_success()));
     };
     check(0, |world, run| world.finish_because(run, OVERLOADED));
     check(1, |world, run| world.finish_because(run, Reason::ExitCode { code: 7 }));
@@ -65,7 +61,7 @@ fn nothing_else_is_tried_again() {
         world.finish_because(run, OVERLOADED);
     });
     check(1, |world, run| {
-        world.spawn_from(run).expect("it may spawn");
+        world.child_of(run);
         world.finish_because(run, OVERLOADED);
     });
 }
@@ -81,7 +77,7 @@ fn another_run_may_go_first() {
     world.finish(second);
     assert_eq!(world.holding(), [first]);
     world.finish(first);
-    assert_eq!(status(&world, first), Some(RunStatus::Completed));
+    assert_eq!(world.status(first), Some(RunStatus::Completed));
 }
 
 #[test]
@@ -98,7 +94,7 @@ fn a_crash_before_the_next_attempt_does_not_change_how_that_begins() {
         world.advance(2_400);
         assert_eq!(world.holding(), [run]);
         world.finish_because(run, OVERLOADED);
-        assert_eq!(status(&world, run), Some(RunStatus::Failed), "the count is on record");
+        assert_eq!(world.status(run), Some(RunStatus::Failed), "the count is on record");
     }
 }
 
@@ -108,7 +104,7 @@ fn one_that_waits_for_its_next_attempt_can_be_stopped() {
     let run = world.spawn_piece();
     world.finish_because(run, OVERLOADED);
     world.cancel(run, Reach::Subtree, CancelledBy::Operator);
-    assert_eq!(status(&world, run), Some(RunStatus::Cancelled));
+    assert_eq!(world.status(run), Some(RunStatus::Cancelled));
     world.advance(10_000);
     assert!(world.holding().is_empty());
     world.close();

@@ -3,7 +3,6 @@
 use offshoot_model::{CancelledBy, Reason, RunStatus};
 
 use super::super::{Reach, RunIndex};
-use super::agents::Behaviour;
 use super::limits::Limits;
 use super::world::World;
 
@@ -12,7 +11,7 @@ const CANCELLED: Reason = Reason::Cancelled { by: CancelledBy::Operator };
 /// Two pieces of which one is done; then this happens, and the owner makes an answer of what there is.
 #[track_caller]
 fn check(what: &str, happens: impl FnOnce(&mut World, RunIndex), expected: RunStatus) {
-    let mut world = World::new(90, Limits::default(), Behaviour::Quiet);
+    let mut world = World::quiet(Limits::default());
     let (done, other) = (world.spawn_piece(), world.spawn_piece());
     world.finish(done);
     happens(&mut world, other);

@@ -5,14 +5,13 @@ use std::time::Duration;
 use offshoot_model::{Origin, Reason, RefusalCode, RunStatus, SpawnRequest};
 
 use super::super::{Reach, RunIndex};
-use super::agents::Behaviour;
 use super::limits::{Limits, Own};
 use super::world::World;
 
 /// A tree in which the agent `a` says this, and a piece that runs it.
 fn below(own: Own, limits: Limits) -> (World, RunIndex) {
     let agents = [own, Own::default(), Own::default()];
-    let mut world = World::new(80, Limits { agents, ..limits }, Behaviour::Quiet);
+    let mut world = World::quiet(Limits { agents, ..limits });
     let piece = world.spawn_agent(RunIndex::ROOT, "a");
     (world, piece)
 }
@@ -23,10 +22,6 @@ fn at_once(max_concurrent: u32) -> Own {
 
 fn in_all(deadline_seconds: u64) -> Own {
     Own { deadline_seconds: Some(deadline_seconds), ..Own::default() }
-}
-
-fn status(world: &World, run: RunIndex) -> Option<RunStatus> {
-    world.ledger.status(world.id(run))
 }
 
 #[test]
@@ -85,7 +80,7 @@ fn a_full_subtree_holds_up_no_other_subtree() {
     let child = at_once(other).expect("a slot is free there");
     assert_eq!(world.holding(), [a, first, other, child]);
     world.cancel(second, Reach::Subtree, offshoot_model::CancelledBy::Operator);
-    assert_eq!(status(&world, second), Some(RunStatus::Cancelled));
+    assert_eq!(world.status(second), Some(RunStatus::Cancelled));
 }
 
 #[test]
@@ -112,10 +107,10 @@ fn a_deadline_of_an_agent_ends_what_is_below_it() {
     world.advance(59_999);
     assert!(world.asked_to_stop().is_empty(), "what is below begins with its first child");
     world.advance(1);
-    assert_eq!(status(&world, queued), Some(RunStatus::TimedOut), "it never starts");
+    assert_eq!(world.status(queued), Some(RunStatus::TimedOut), "it never starts");
     assert_eq!(world.asked_to_stop(), [child]);
     world.finish_because(child, Reason::Signal { signal: 15 });
-    assert_eq!(status(&world, child), Some(RunStatus::TimedOut));
+    assert_eq!(world.status(child), Some(RunStatus::TimedOut));
     assert_eq!(world.ask(a), Err(RefusalCode::CallerEnded));
     assert_eq!(world.holding(), [a, other], "neither `a` nor others are bound by it");
     assert!(world.ask(other).is_ok());
@@ -152,7 +147,7 @@ fn nothing_of_a_subtree_whose_time_is_over_starts_again() {
     world.now = world.now.plus(Duration::from_millis(1));
     world.use_tokens(child, 1);
     world.crash();
-    assert_eq!(status(&world, child), Some(RunStatus::TimedOut));
+    assert_eq!(world.status(child), Some(RunStatus::TimedOut));
     assert_eq!(world.holding(), [a]);
     assert_eq!(world.ask(a), Err(RefusalCode::CallerEnded));
 }

@@ -6,21 +6,15 @@ use offshoot_model::{CancelledBy, EventKind, Reason};
 use offshoot_runtime::WaitMode;
 
 use super::super::{Reach, RunIndex, WaitId};
-use super::agents::Behaviour;
 use super::limits::Limits;
 use super::world::World;
 
-fn one_slot(seed: u64) -> World {
-    World::new(seed, Limits { max_concurrent: 1, ..Limits::default() }, Behaviour::Quiet)
-}
-
 #[test]
 fn a_returning_parent_goes_before_newcomers() {
-    let limits = Limits { max_concurrent: 1, ..Limits::default() };
-    let mut world = World::new(2, limits, Behaviour::Quiet);
+    let mut world = World::one_slot();
     let parent = world.spawn_piece();
     let newcomer = world.spawn_piece();
-    let child = world.spawn_from(parent).expect("the parent may spawn");
+    let child = world.child_of(parent);
     world.wait(parent);
     assert_eq!(world.holding(), [child], "deeper before shallower");
     world.finish(child);
@@ -35,10 +29,8 @@ fn a_returning_parent_goes_before_newcomers() {
 
 #[test]
 fn a_wait_that_times_out_goes_on_in_debt() {
-    let limits = Limits { max_concurrent: 1, ..Limits::default() };
-    let mut world = World::new(3, limits, Behaviour::Quiet);
-    let parent = world.spawn_piece();
-    let child = world.spawn_from(parent).expect("the parent may spawn");
+    let mut world = World::one_slot();
+    let (parent, child) = world.family();
     let newcomer = world.spawn_piece();
     let wait = world.wait(parent);
     world.give_up(wait);
@@ -51,11 +43,10 @@ fn a_wait_that_times_out_goes_on_in_debt() {
 
 #[test]
 fn time_spent_waiting_is_not_counted() {
-    let limits = Limits { run_timeout_seconds: 10, ..Limits::default() };
-    let mut world = World::new(8, limits, Behaviour::Quiet);
+    let mut world = World::quiet(Limits { run_timeout_seconds: 10, ..Limits::default() });
     let parent = world.spawn_piece();
     world.advance(6_000);
-    let child = world.spawn_from(parent).expect("the parent may spawn");
+    let child = world.child_of(parent);
     world.wait(parent);
     world.advance(9_000);
     world.finish(child);
@@ -67,9 +58,9 @@ fn time_spent_waiting_is_not_counted() {
 
 #[test]
 fn two_waits_at_once_lend_the_slot_until_both_are_answered() {
-    let mut world = one_slot(20);
+    let mut world = World::one_slot();
     let parent = world.spawn_piece();
-    let children = [(); 2].map(|()| world.spawn_from(parent).expect("the parent may spawn"));
+    let children = [(); 2].map(|()| world.child_of(parent));
     let waits = children.map(|child| {
         let runs = vec![world.id(child)];
         world.wait_for(parent, runs, WaitMode::All, None)
@@ -84,9 +75,9 @@ fn two_waits_at_once_lend_the_slot_until_both_are_answered() {
 
 #[test]
 fn a_wait_begun_while_another_is_being_answered_lends_the_slot_again() {
-    let mut world = one_slot(21);
+    let mut world = World::one_slot();
     let (parent, answered, blocker) = answered_without_a_slot(&mut world);
-    let second = world.spawn_from(parent).expect("the parent may spawn");
+    let second = world.child_of(parent);
     let runs = vec![world.id(second)];
     let open = world.wait_for(parent, runs, WaitMode::All, None);
     assert!(!world.is_answered(answered), "there is no slot to go on with");
@@ -97,7 +88,7 @@ fn a_wait_begun_while_another_is_being_answered_lends_the_slot_again() {
 
 #[test]
 fn giving_up_an_answer_on_its_way_goes_on_at_once() {
-    let mut world = one_slot(22);
+    let mut world = World::one_slot();
     let (parent, wait, blocker) = answered_without_a_slot(&mut world);
     world.give_up(wait);
     assert!(world.is_answered(wait));
@@ -106,10 +97,9 @@ fn giving_up_an_answer_on_its_way_goes_on_at_once() {
 
 /// A parent whose wait has succeeded while another run holds the only slot.
 fn answered_without_a_slot(world: &mut World) -> (RunIndex, WaitId, RunIndex) {
-    let parent = world.spawn_piece();
-    let child = world.spawn_from(parent).expect("the parent may spawn");
+    let (parent, child) = world.family();
     let wait = world.wait(parent);
-    let grandchild = world.spawn_from(child).expect("the child may spawn");
+    let grandchild = world.child_of(child);
     let given_up = world.wait(child);
     world.give_up(given_up);
     assert_eq!(world.holding(), [child, grandchild]);
@@ -120,9 +110,8 @@ fn answered_without_a_slot(world: &mut World) -> (RunIndex, WaitId, RunIndex) {
 
 #[test]
 fn patience_that_was_not_needed_leaves_no_timer() {
-    let mut world = one_slot(23);
-    let parent = world.spawn_piece();
-    let child = world.spawn_from(parent).expect("the parent may spawn");
+    let mut world = World::one_slot();
+    let (parent, child) = world.family();
     let until = Some(world.now.plus(Duration::from_secs(3600)));
     world.wait_for(parent, Vec::new(), WaitMode::All, until);
     world.finish(child);
@@ -131,9 +120,8 @@ fn patience_that_was_not_needed_leaves_no_timer() {
 
 #[test]
 fn a_parent_that_is_cancelled_while_it_waits_leaves_nothing_behind() {
-    let mut world = one_slot(24);
-    let parent = world.spawn_piece();
-    let child = world.spawn_from(parent).expect("the parent may spawn");
+    let mut world = World::one_slot();
+    let (parent, child) = world.family();
     world.wait(parent);
     world.cancel(parent, Reach::Only, CancelledBy::Operator);
     world.finish_because(parent, Reason::Signal { signal: 15 });
@@ -145,7 +133,7 @@ fn a_parent_that_is_cancelled_while_it_waits_leaves_nothing_behind() {
 
 #[test]
 fn a_wait_for_strangers_or_for_no_run_is_answered_at_once() {
-    let mut world = one_slot(25);
+    let mut world = World::one_slot();
     let (parent, stranger) = (world.spawn_piece(), world.spawn_piece());
     for mode in [WaitMode::All, WaitMode::Any] {
         for runs in [vec![], vec![world.id(stranger)], vec![world.id(parent)]] {
@@ -158,9 +146,9 @@ fn a_wait_for_strangers_or_for_no_run_is_answered_at_once() {
 
 #[test]
 fn a_wait_that_names_no_run_is_for_those_that_its_caller_has_not_heard_of() {
-    let mut world = World::new(90, Limits::default(), Behaviour::Quiet);
+    let mut world = World::quiet(Limits::default());
     let parent = world.spawn_piece();
-    let spawn = |world: &mut World| world.spawn_from(parent).expect("it may spawn");
+    let spawn = |world: &mut World| world.child_of(parent);
     let (first, second, third) = (spawn(&mut world), spawn(&mut world), spawn(&mut world));
     let unnamed = |world: &World| world.machine.unnamed_runs(parent);
     let ids = |world: &World, runs: &[RunIndex]| -> Vec<_> {
@@ -196,10 +184,12 @@ fn a_run_that_works_while_it_waits_has_less_time() {
         (&[(400, 1_000), (600, 1_000)], 1_000),
     ];
     for (readings, recorded) in rows {
-        let limits = Limits { run_timeout_seconds: 10, max_concurrent: 1, ..Limits::default() };
-        let mut world = World::new(92, limits, Behaviour::Quiet);
-        let parent = world.spawn_piece();
-        let child = world.spawn_from(parent).expect("it may spawn");
+        let mut world = World::quiet(Limits {
+            run_timeout_seconds: 10,
+            max_concurrent: 1,
+            ..Limits::default()
+        });
+        let (parent, child) = world.family();
         world.wait(parent);
         world.finish(child);
         for (cpu, wait) in *readings {
@@ -223,10 +213,9 @@ fn a_run_that_works_while_it_waits_has_less_time() {
 
 #[test]
 fn a_run_that_has_worked_for_all_its_time_is_stopped_also_while_another_wait_is_open() {
-    let limits = Limits { run_timeout_seconds: 10, ..Limits::default() };
-    let mut world = World::new(93, limits, Behaviour::Quiet);
+    let mut world = World::quiet(Limits { run_timeout_seconds: 10, ..Limits::default() });
     let parent = world.spawn_piece();
-    world.spawn_from(parent).expect("it may spawn");
+    world.child_of(parent);
     world.wait(parent);
     world.works(parent, 9_999, 60_000);
     assert!(world.asked_to_stop().is_empty());

@@ -7,7 +7,8 @@ use std::time::Duration;
 use offshoot_config::CostKind;
 use offshoot_model::{
     AgentId, BudgetGrant, CancelledBy, Cost, Ending, Event, EventKind, Origin, Payload, Reason,
-    Refusal, RefusalCode, RootId, RunId, SpawnRequest, Timestamp, TokenCount, ToolUse, Usage,
+    Refusal, RefusalCode, RootId, RunId, RunStatus, SpawnRequest, Timestamp, TokenCount, ToolUse,
+    Usage,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::{RunEvent, Stop, WaitMode};
@@ -116,6 +117,16 @@ impl World {
         world
     }
 
+    /// A tree in which nothing happens but what the test says.
+    pub(super) fn quiet(limits: Limits) -> Self {
+        Self::new(0, limits, Behaviour::Quiet)
+    }
+
+    /// The same, with one slot.
+    pub(super) fn one_slot() -> Self {
+        Self::quiet(Limits { max_concurrent: 1, ..Limits::default() })
+    }
+
     /// A tree whose limits and agents come from the seed.
     pub(super) fn random(seed: u64) -> Self {
         let mut dice = Seed(seed ^ 0xdead_beef);
@@ -135,6 +146,17 @@ impl World {
 
     pub(super) fn spawn_from(&mut self, caller: RunIndex) -> Option<RunIndex> {
         self.ask(caller).ok()
+    }
+
+    /// A child of a run that may spawn.
+    pub(super) fn child_of(&mut self, caller: RunIndex) -> RunIndex {
+        self.spawn_from(caller).expect("the caller may spawn")
+    }
+
+    /// A piece with a child.
+    pub(super) fn family(&mut self) -> (RunIndex, RunIndex) {
+        let parent = self.spawn_piece();
+        (parent, self.child_of(parent))
     }
 
     /// A child that runs this agent.
@@ -381,6 +403,16 @@ impl World {
 
     pub(super) fn is_open(&self) -> bool {
         self.machine.runs[0].live().is_some()
+    }
+
+    /// The status with which a run has ended.
+    pub(super) fn status(&self, run: RunIndex) -> Option<RunStatus> {
+        self.ledger.status(self.id(run))
+    }
+
+    /// The number of times that this has happened.
+    pub(super) fn times(&self, what: &str) -> u32 {
+        self.ledger.seen.get(what).copied().unwrap_or(0)
     }
 
     pub(super) fn id(&self, run: RunIndex) -> RunId {
