@@ -27,6 +27,22 @@ pub struct Finished {
     pub lost: u32,
 }
 
+impl Finished {
+    /// A child of which only the exit is known: it wrote nothing and left nothing.
+    pub fn of(exit: Exit) -> Self {
+        Self {
+            exit,
+            stop: None,
+            stdout: Output::default(),
+            stderr: Output::default(),
+            input_error: None,
+            stragglers: 0,
+            strays: Vec::new(),
+            lost: 0,
+        }
+    }
+}
+
 /// A process that came to us when its parents had ended, and of which nothing tells whose it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stray {

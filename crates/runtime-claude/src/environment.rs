@@ -1,31 +1,16 @@
 //! The environment of the program: what it inherits, and what it is told. Pure.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 
-use offshoot_runtime::{Launch, Pass};
+use offshoot_runtime::{
+    Launch, USUAL_VARIABLES, Variable, identity_variables, is_named, pass_variables,
+};
 
 use crate::{ClaudeOptions, Compaction};
 
-/// One variable.
-pub(crate) type Variable = (OsString, OsString);
-
-/// Names that it inherits; a `*` at either end stands for anything.
-pub const ALLOWED: &[&str] = &[
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LC_*",
-    "TZ",
-    "TERM",
-    "TMPDIR",
-    "XDG_*",
-    "SSL_CERT_*",
+/// Names that it inherits besides the usual ones; a `*` at either end stands for anything.
+const ALLOWED: &[&str] = &[
     "NODE_EXTRA_CA_CERTS",
-    "*_PROXY",
-    "*_proxy",
     "ANTHROPIC_*",
     "DISABLE_*",
     "API_TIMEOUT_MS",
@@ -126,7 +111,8 @@ const SECRET: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "AUTH", "CREDENT
 /// Values that are not to be recorded: of names that say so, and of those that the operator has added.
 pub(crate) fn secrets(inherited: &[Variable]) -> Vec<String> {
     let clouds = || CLOUDS.iter().flat_map(|(_, names)| *names);
-    let usual = |name: &OsStr| ALLOWED.iter().chain(clouds()).any(|pattern| matches(pattern, name));
+    let patterns = || USUAL_VARIABLES.iter().chain(ALLOWED).chain(clouds()).copied();
+    let usual = |name: &OsStr| is_named(name, patterns());
     let says_so = |name: &OsStr| {
         let name = name.to_string_lossy().to_uppercase();
         SECRET.iter().any(|word| name.contains(word))
@@ -142,30 +128,23 @@ pub(crate) fn inherited(all: &[Variable], more: &[String]) -> Vec<Variable> {
     };
     let clouds =
         CLOUDS.iter().filter(|(switch, _)| switched_on(switch)).flat_map(|(_, names)| *names);
-    let patterns: Vec<&str> =
-        ALLOWED.iter().chain(clouds).copied().chain(more.iter().map(String::as_str)).collect();
-    let permitted = |(name, _): &&Variable| patterns.iter().any(|pattern| matches(pattern, name));
+    let usual = USUAL_VARIABLES.iter().chain(ALLOWED).chain(clouds).copied();
+    let patterns: Vec<&str> = usual.chain(more.iter().map(String::as_str)).collect();
+    let permitted = |(name, _): &&Variable| is_named(name, patterns.iter().copied());
     all.iter().filter(permitted).cloned().collect()
 }
 
 /// Returns the variables that inform it of itself. They grant nothing.
 pub(crate) fn own(launch: &Launch, options: &ClaudeOptions, own_server: bool) -> Vec<Variable> {
-    let mut variables: Vec<Variable> = vec![
-        ("OFFSHOOT_SESSION_KEY".into(), launch.key.as_str().into()),
-        ("OFFSHOOT_RUN_ID".into(), launch.run.to_string().into()),
-        ("OFFSHOOT_DEPTH".into(), launch.depth.to_string().into()),
-    ];
+    let mut variables = identity_variables(launch);
     let more = if own_server { WITH_OWN_SERVER } else { &[] };
     variables.extend(ALWAYS.iter().chain(more).map(|(name, value)| (name.into(), value.into())));
     variables.extend(options.compaction(&launch.agent).and_then(compaction));
-    if let Some(manifest) = &launch.context_manifest {
-        variables.push(("OFFSHOOT_CONTEXT".into(), manifest.into()));
-    }
     if let Some(pass) = &launch.pass
         && launch.grant.tools.permits("exec")
     {
         // What it starts may come with it. Where it may start nothing, only the server of our own tools gets it.
-        variables.extend(self::pass(pass).map(|(name, value)| (name.into(), value)));
+        variables.extend(pass_variables(pass).map(|(name, value)| (name.into(), value)));
     }
     variables
 }
@@ -177,21 +156,6 @@ fn compaction(compaction: &Compaction) -> Option<Variable> {
         return Some(("DISABLE_AUTO_COMPACT".into(), "1".into()));
     }
     at_tokens.map(|tokens| ("CLAUDE_CODE_AUTO_COMPACT_WINDOW".into(), tokens.to_string().into()))
-}
-
-/// The way to the supervisor.
-pub(crate) fn pass(pass: &Pass) -> [(&'static str, OsString); 2] {
-    let Pass { socket, ticket } = pass;
-    [("OFFSHOOT_SOCKET", (&**socket).into()), ("OFFSHOOT_TICKET", (&**ticket).into())]
-}
-
-fn matches(pattern: &str, name: &OsStr) -> bool {
-    let name = name.as_encoded_bytes();
-    match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
-        (Some(end), None) => name.ends_with(end.as_bytes()),
-        (None, Some(start)) => name.starts_with(start.as_bytes()),
-        _ => name == pattern.as_bytes(),
-    }
 }
 
 #[cfg(test)]
@@ -242,6 +206,8 @@ mod tests {
         ];
         assert_eq!(kept(&[]), usual);
         assert_eq!(kept(&["MY_TOOL_*"]), [&usual[..], &["MY_TOOL_KEY"]].concat());
+        assert_eq!(kept(&["*TOOL*"]), [&usual[..], &["MY_TOOL_KEY"]].concat());
+        assert_eq!(kept(&["*"]).len(), all.len(), "a star alone stands for any name");
     }
 
     #[test]

@@ -47,7 +47,6 @@ mod usage;
 
 pub use argv::{Files, Parts, Session, argv};
 pub use check::{CheckError, FoundProgram, OLDEST, Version};
-pub use environment::ALLOWED;
 pub use lines::{Assistant, Init, LONGEST_LINE, Line, Retry, TurnResult, parse as parse_line};
 pub use options::{AgentOptions, ClaudeOptions, Compaction, OwnServer};
 pub use parking::Parking;

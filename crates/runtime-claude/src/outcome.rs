@@ -105,22 +105,9 @@ fn without_result(evidence: &Evidence, ended: &Ended) -> Reason {
 #[cfg(test)]
 mod tests {
     use offshoot_model::RunStatus;
-    use offshoot_process::{Output, Rung};
+    use offshoot_process::Rung;
 
     use super::*;
-
-    fn ended(exit: Exit) -> Ended {
-        Ended {
-            exit,
-            stop: None,
-            stdout: Output::default(),
-            stderr: Output::default(),
-            input_error: None,
-            stragglers: 0,
-            strays: Vec::new(),
-            lost: 0,
-        }
-    }
 
     fn result(subtype: &str, is_error: bool) -> TurnResult {
         TurnResult { subtype: subtype.into(), is_error, ..TurnResult::default() }
@@ -155,7 +142,7 @@ mod tests {
             ),
         ] {
             let evidence = spoke(Some(result));
-            assert_eq!(reason(&evidence, &ended(Exit::Code(exit))), expected, "{evidence:?}");
+            assert_eq!(reason(&evidence, &Ended::of(Exit::Code(exit))), expected, "{evidence:?}");
         }
     }
 
@@ -188,14 +175,14 @@ mod tests {
                 },
             ),
         ] {
-            assert_eq!(reason(&evidence, &ended(exit)), expected, "{evidence:?} {exit:?}");
+            assert_eq!(reason(&evidence, &Ended::of(exit)), expected, "{evidence:?} {exit:?}");
         }
-        assert_eq!(reason(&spoke(None), &ended(Exit::Lost)).status(), RunStatus::Failed);
+        assert_eq!(reason(&spoke(None), &Ended::of(Exit::Lost)).status(), RunStatus::Failed);
     }
 
     #[test]
     fn one_that_was_stopped_is_no_success() {
-        let mut stopped = ended(Exit::Code(0));
+        let mut stopped = Ended::of(Exit::Code(0));
         stopped.stop = Some(Rung::Asked);
         let mut evidence = spoke(Some(result("success", false)));
         assert_eq!(reason(&evidence, &stopped).code(), "cancelled");
@@ -203,7 +190,7 @@ mod tests {
         assert_eq!(reason(&evidence, &stopped).code(), "completed", "it had answered long before");
         evidence.interrupted = true;
         assert_eq!(
-            reason(&evidence, &ended(Exit::Code(1))).code(),
+            reason(&evidence, &Ended::of(Exit::Code(1))).code(),
             "cancelled",
             "it went by itself"
         );

@@ -17,7 +17,8 @@ use offshoot_process::{
     Stray, boot_id, resolve_program,
 };
 use offshoot_runtime::{
-    Abilities, CostKnowledge, Finished, Launch, RunContext, Runtime, Secrets, system_prompt,
+    Abilities, CostKnowledge, Finished, Launch, RunContext, Runtime, Secrets, Variable,
+    pass_variables, system_prompt,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -25,7 +26,7 @@ use tokio::time::timeout;
 
 use crate::argv::{Files, Parts, Session, argv};
 use crate::check::{CheckError, FoundProgram, OLDEST, Version};
-use crate::environment::{self, Variable};
+use crate::environment;
 use crate::lines::Line;
 use crate::parking::KeptProcesses;
 use crate::session::{self, StopRequests, Thread};
@@ -318,7 +319,7 @@ fn servers(launch: &Launch, options: &ClaudeOptions) -> BTreeMap<String, Value> 
         others.map(|(name, server)| (name.clone(), server.clone())).collect();
     if let (Some(OwnServer { command, args }), Some(pass)) = (&options.own_server, &launch.pass) {
         // Said here too, because a client may keep its environment to itself.
-        let env: serde_json::Map<_, _> = environment::pass(pass)
+        let env: serde_json::Map<_, _> = pass_variables(pass)
             .map(|(name, value)| (name.to_owned(), value.to_string_lossy().into()))
             .into_iter()
             .collect();

@@ -36,16 +36,8 @@ fn read(name: &str) -> String {
 }
 
 fn ended(exit: Exit) -> Ended {
-    Ended {
-        exit,
-        stop: None,
-        stdout: Stream::default(),
-        stderr: Stream { kept: Kept::Memory(b"a complaint\n".to_vec()), ..Stream::default() },
-        input_error: None,
-        stragglers: 0,
-        strays: Vec::new(),
-        lost: 0,
-    }
+    let stderr = Stream { kept: Kept::Memory(b"a complaint\n".to_vec()), ..Stream::default() };
+    Ended { stderr, ..Ended::of(exit) }
 }
 
 /// Everything that a recording tells, and how it ends.

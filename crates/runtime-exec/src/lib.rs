@@ -36,5 +36,5 @@ mod signs;
 mod task_file;
 mod verdict;
 
-pub use environment::{ALLOWED, TASK_VARIABLE_BYTES};
+pub use environment::TASK_VARIABLE_BYTES;
 pub use runtime::{ExecOptions, ExecRuntime};

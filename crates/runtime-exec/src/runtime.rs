@@ -15,11 +15,11 @@ use offshoot_process::{
 };
 use offshoot_runtime::{
     Abilities, Finished, Input, Launch, Output, RunContext, RunHost, Runtime, Secrets,
-    StopSignal as RunStop, prompt,
+    StopSignal as RunStop, Variable, prompt,
 };
 use uuid::Uuid;
 
-use crate::environment::{self, Variable};
+use crate::environment;
 use crate::output_limit::OutputLimit;
 use crate::recent::Recent;
 use crate::task_file::task_file;

@@ -46,22 +46,9 @@ pub(crate) fn diagnostics(stderr: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use offshoot_model::RunStatus;
-    use offshoot_process::{Output, Rung};
+    use offshoot_process::Rung;
 
     use super::*;
-
-    fn finished(exit: Exit) -> Finished {
-        Finished {
-            exit,
-            stop: None,
-            stdout: Output::default(),
-            stderr: Output::default(),
-            input_error: None,
-            stragglers: 0,
-            strays: Vec::new(),
-            lost: 0,
-        }
-    }
 
     #[test]
     fn the_table_of_endings() {
@@ -74,21 +61,21 @@ mod tests {
             (Exit::Signal(11), &[11], Reason::Signal { signal: 11 }),
         ];
         for (exit, ok_exit, expected) in table {
-            assert_eq!(reason(&finished(exit), ok_exit), expected, "{exit:?} {ok_exit:?}");
+            assert_eq!(reason(&Finished::of(exit), ok_exit), expected, "{exit:?} {ok_exit:?}");
         }
-        assert_eq!(reason(&finished(Exit::Lost), &[]).code(), "runtime_error");
+        assert_eq!(reason(&Finished::of(Exit::Lost), &[]).code(), "runtime_error");
     }
 
     #[test]
     fn one_that_was_stopped_is_no_success() {
-        let mut stopped = finished(Exit::Code(0));
+        let mut stopped = Finished::of(Exit::Code(0));
         stopped.stop = Some(Rung::Asked);
         assert_eq!(reason(&stopped, &[]).status(), RunStatus::Cancelled);
     }
 
     #[test]
     fn an_answer_that_could_not_be_kept_is_no_answer() {
-        let mut full = finished(Exit::Code(0));
+        let mut full = Finished::of(Exit::Code(0));
         full.stdout.error = Some(std::io::Error::other("no space"));
         assert_eq!(reason(&full, &[]).code(), "not_recorded");
     }

@@ -34,6 +34,7 @@ mod closure;
 #[cfg(feature = "conformance")]
 pub mod contract;
 mod cpu_meter;
+mod environment;
 mod finished;
 mod host;
 mod launch;
@@ -50,6 +51,7 @@ pub use closure::FnRuntime;
 #[cfg(feature = "conformance")]
 pub use contract::{Violation, check as check_contract};
 pub use cpu_meter::CpuMeter;
+pub use environment::{USUAL_VARIABLES, Variable, identity_variables, is_named, pass_variables};
 pub use finished::{Finished, Output};
 pub use host::{Host, RunEvent, RunHost, WaitAnswer, WaitFor, WaitMode};
 pub use launch::{ContextFile, Input, Launch, OutputFormat};
