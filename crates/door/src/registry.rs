@@ -119,28 +119,25 @@ impl Registry {
     /// another process, so these are left alone.
     pub fn supervisors(&self) -> Vec<Supervisor> {
         let mut supervisors: Vec<Supervisor> = Vec::new();
-        for folder in self.folders.iter().filter(|folder| private_folder::is_private(folder)) {
-            let Ok(entries) = fs::read_dir(folder) else { continue };
-            for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-                let Some(mut supervisor) = read(&path) else {
-                    if is_left_half_written(&path) {
-                        let _ = fs::remove_file(&path);
-                    }
-                    continue;
-                };
-                if is_elsewhere(supervisor.world) {
-                    continue;
-                }
-                let of_this_boot = supervisor.process.may_be_of(boot());
-                // Set once, here: every later comparison is between processes that live.
-                supervisor.process = supervisor.process.of_boot(None);
-                let pid = supervisor.process.pid;
-                if !of_this_boot || process_identity(pid) != Some(supervisor.process) {
-                    // Another process may have been faster.
+        for path in self.entries() {
+            let Some(mut supervisor) = read(&path) else {
+                if is_left_half_written(&path) {
                     let _ = fs::remove_file(&path);
-                } else if !supervisors.contains(&supervisor) {
-                    supervisors.push(supervisor);
                 }
+                continue;
+            };
+            if is_elsewhere(supervisor.world) {
+                continue;
+            }
+            let of_this_boot = supervisor.process.may_be_of(boot());
+            // Set once, here: every later comparison is between processes that live.
+            supervisor.process = supervisor.process.of_boot(None);
+            let pid = supervisor.process.pid;
+            if !of_this_boot || process_identity(pid) != Some(supervisor.process) {
+                // Another process may have been faster.
+                let _ = fs::remove_file(&path);
+            } else if !supervisors.contains(&supervisor) {
+                supervisors.push(supervisor);
             }
         }
         supervisors
@@ -189,7 +186,7 @@ impl Registry {
     /// Nothing is said where no folder takes it: the supervisor itself still refuses it, as one of its own children.
     pub fn remember_stray(&self, process: ProcessIdentity) {
         let name = format!("{}-{}.{STRAY}", process.pid, process.start_time);
-        for folder in self.folders.iter().filter(|folder| private_folder::is_private(folder)) {
+        for folder in self.private_folders() {
             let ProcessIdentity { pid, start_time, .. } = process;
             let stray = AgentProcess { pid, start_time, boot: boot(), world: process_namespace() };
             let _ = write(folder, &name, &stray);
@@ -199,30 +196,38 @@ impl Registry {
     /// All that were written down so, by whatever supervisor, and live. Entries of others are removed.
     pub(crate) fn strays(&self) -> Vec<ProcessIdentity> {
         let mut strays = Vec::new();
-        for folder in self.folders.iter().filter(|folder| private_folder::is_private(folder)) {
-            let Ok(entries) = fs::read_dir(folder) else { continue };
-            let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-            for path in paths.filter(|path| path.extension().is_some_and(|it| it == STRAY)) {
-                let read = fs::read(&path).ok();
-                let Some(AgentProcess { pid, start_time, boot: since, world }) =
-                    read.and_then(|bytes| serde_json::from_slice(&bytes).ok())
-                else {
-                    continue;
-                };
-                if is_elsewhere(world) {
-                    continue;
-                }
-                let stray = ProcessIdentity::new(pid, start_time).of_boot(since);
-                let (of_this_boot, stray) = (stray.may_be_of(boot()), stray.of_boot(None));
-                if of_this_boot && process_identity(stray.pid) == Some(stray) {
-                    strays.push(stray);
-                } else {
-                    // Another look may have been faster.
-                    let _ = fs::remove_file(&path);
-                }
+        let is_stray = |path: &PathBuf| path.extension().is_some_and(|it| it == STRAY);
+        for path in self.entries().filter(is_stray) {
+            let read = fs::read(&path).ok();
+            let Some(AgentProcess { pid, start_time, boot: since, world }) =
+                read.and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            else {
+                continue;
+            };
+            if is_elsewhere(world) {
+                continue;
+            }
+            let stray = ProcessIdentity::new(pid, start_time).of_boot(since);
+            let (of_this_boot, stray) = (stray.may_be_of(boot()), stray.of_boot(None));
+            if of_this_boot && process_identity(stray.pid) == Some(stray) {
+                strays.push(stray);
+            } else {
+                // Another look may have been faster.
+                let _ = fs::remove_file(&path);
             }
         }
         strays
+    }
+
+    /// The folders that belong to this user alone: what stands in another one is not believed.
+    fn private_folders(&self) -> impl Iterator<Item = &PathBuf> {
+        self.folders.iter().filter(|folder| private_folder::is_private(folder))
+    }
+
+    /// The files in them.
+    fn entries(&self) -> impl Iterator<Item = PathBuf> {
+        let entries = self.private_folders().filter_map(|folder| fs::read_dir(folder).ok());
+        entries.flatten().filter_map(|entry| Some(entry.ok()?.path()))
     }
 
     /// The supervisor below which a process runs: the nearest of its parents that is one, with each of its sockets.

@@ -115,9 +115,7 @@ impl Agents {
         name: &str,
         value: VariableRef,
     ) -> Result<KeptValue, Refusal> {
-        let (reply, answer) = oneshot::channel();
-        self.tell(Message::Keep { run: session, name: name.into(), value, reply })?;
-        answer.await.unwrap_or_else(|_| Err(over()))
+        self.ask(|reply| Message::Keep { run: session, name: name.into(), value, reply }).await?
     }
 
     /// The value that a session keeps under this name.
@@ -158,9 +156,7 @@ impl Agents {
     ///
     /// `caller_ended` where the run is over, or is none of this tree.
     pub async fn session(&self, run: RunId) -> Result<Asking, Refusal> {
-        let (reply, answer) = oneshot::channel();
-        self.tell(Message::Find { run, reply })?;
-        answer.await.ok().flatten().ok_or_else(over)
+        self.ask(|reply| Message::Find { run, reply }).await?.ok_or_else(over)
     }
 
     /// Budget and agents that a session may still give to children.
@@ -169,9 +165,8 @@ impl Agents {
     ///
     /// As [`Agents::session`].
     pub async fn spawn_allowance(&self, run: RunId) -> Result<SpawnAllowance, Refusal> {
-        let (reply, answer) = oneshot::channel();
-        self.tell(Message::Allowance { run, reply })?;
-        let (budget, terms) = answer.await.ok().flatten().ok_or_else(over)?;
+        let answer = self.ask(|reply| Message::Allowance { run, reply }).await?;
+        let (budget, terms) = answer.ok_or_else(over)?;
         let config = &self.tree.config;
         let describe = |id: &AgentId| {
             let definition = config.agent(id).and_then(|agent| agent.description.as_ref());
@@ -275,9 +270,7 @@ impl Agents {
     }
 
     async fn children_of(&self, caller: RunId, which: Children) -> Result<Vec<RunId>, Refusal> {
-        let (reply, answer) = oneshot::channel();
-        self.tell(Message::Children { run: caller, which, reply })?;
-        answer.await.ok().flatten().ok_or_else(over)
+        self.ask(|reply| Message::Children { run: caller, which, reply }).await?.ok_or_else(over)
     }
 
     /// Waits for runs below the caller, whose slot is lent meanwhile. Dropping the future gives the wait up.
@@ -301,9 +294,7 @@ impl Agents {
                 format!("a report has {REPORT_BYTES} bytes at most, and this one {length}");
             return Err(Refusal::invalid("text", message));
         }
-        let (reply, answer) = oneshot::channel();
-        self.tell(Message::Report { run: caller, text: text.into(), reply })?;
-        answer.await.unwrap_or_else(|_| Err(over()))
+        self.ask(|reply| Message::Report { run: caller, text: text.into(), reply }).await?
     }
 
     /// Writes into the session of a run below the caller. The letter is on record and handed over when this answers.
@@ -357,9 +348,7 @@ impl Agents {
     ///
     /// Where the run is over or is being stopped, has no budget in a unit, or nothing would be added.
     pub async fn raise_as_operator(&self, run: RunId, more: BudgetGrant) -> Result<(), Refusal> {
-        let (reply, answer) = oneshot::channel();
-        self.tell(Message::Raise { run, more, reply })?;
-        answer.await.unwrap_or_else(|_| Err(over()))
+        self.ask(|reply| Message::Raise { run, more, reply }).await?
     }
 
     async fn stop(
@@ -412,6 +401,16 @@ impl Agents {
             return Ok(());
         }
         Err(Refusal::invalid("run", format!("the run {run} is not below this session")))
+    }
+
+    /// Sends a message that is answered, and waits for the answer.
+    async fn ask<A>(
+        &self,
+        message: impl FnOnce(oneshot::Sender<A>) -> Message,
+    ) -> Result<A, Refusal> {
+        let (reply, answer) = oneshot::channel();
+        self.tell(message(reply))?;
+        answer.await.map_err(|_| over())
     }
 
     fn tell(&self, message: Message) -> Result<(), Refusal> {
