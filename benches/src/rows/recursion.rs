@@ -83,9 +83,9 @@ async fn parent(launch: Launch, cx: RunContext, width: u64) -> Finished {
         let task: Arc<str> = format!("measure below depth {}", launch.depth).into();
         for _ in 0..width {
             let request = SpawnRequest { task: Arc::clone(&task), ..SpawnRequest::default() };
-            cx.host.spawn(request).await.expect("there is room for it");
+            cx.host.spawn(request).await.expect("the spawn was refused");
         }
-        cx.host.wait(WaitFor::default()).await.expect("the tree lives");
+        cx.host.wait(WaitFor::default()).await.expect("the tree is over");
     }
     Finished::text("1")
 }

@@ -78,7 +78,7 @@ fn one_by_one(setting: &Setting, children: u64) -> Result<f64> {
         }
         for _ in 0..children {
             let request = SpawnRequest { task: "measure below".into(), ..SpawnRequest::default() };
-            cx.host.spawn(request).await.expect("there is room for it");
+            cx.host.spawn(request).await.expect("the spawn was refused");
             cx.host.wait(WaitFor::default()).await.expect("its session lives");
         }
         Finished::text("1")
@@ -95,7 +95,7 @@ async fn nested(launch: Launch, cx: RunContext, gate: &Gate) -> Finished {
     }
     for _ in 0..WIDTH {
         let request = SpawnRequest { task: "measure below".into(), ..SpawnRequest::default() };
-        cx.host.spawn(request).await.expect("there is room for it");
+        cx.host.spawn(request).await.expect("the spawn was refused");
     }
     let waited = cx.host.wait(WaitFor::default()).await.expect("its session lives");
     Finished::text(waited.ended.len().to_string())

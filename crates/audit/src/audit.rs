@@ -183,7 +183,7 @@ impl Audit {
     /// Checks that a run without time left is asked to stop. Told once: what happens to it later is not news. Where the clock
     /// was set back, the times on record do not say how long anything took.
     fn check_time(&mut self, event: &Event) {
-        let run = self.runs.get_mut(&event.run).expect("looked up before");
+        let run = self.runs.get_mut(&event.run).expect("the run that was looked up is gone");
         if self.clock_set_back > 0 || !says_all(run.rules.as_deref()) {
             return;
         }
@@ -268,7 +268,7 @@ impl Audit {
     fn handed_over(&mut self, event: &Event, delivery: &DeliveryId, how: Handed) {
         let parent = self.runs[&event.run].parent;
         let parent = parent.and_then(|parent| self.runs.get(&parent)).map(|parent| parent.state);
-        let run = self.runs.get_mut(&event.run).expect("looked up before");
+        let run = self.runs.get_mut(&event.run).expect("the run that was looked up is gone");
         let handed = delivery::check(&mut self.deliveries, event.run, run, parent, delivery, how);
         if let Err(message) = handed {
             self.breach(event, Rule::Delivery, message);
@@ -301,7 +301,7 @@ impl Audit {
             | EventKind::Resumed { .. } => self.counted_below(event.run),
             _ => Vec::new(),
         };
-        let run = self.runs.get_mut(&event.run).expect("looked up before");
+        let run = self.runs.get_mut(&event.run).expect("the run that was looked up is gone");
         let (state, depth) = (run.state, run.admitted.depth);
         let misplaced = |after: &str| Some((Rule::States, format!("{} {after}", kind.name())));
         let broken = match (kind, state) {
@@ -421,7 +421,8 @@ impl Audit {
             ) if run.stopping.is_none() => {
                 let rules = run.parent;
                 let rules = rules.and_then(|above| self.runs.get(&above)?.rules.clone());
-                let run = self.runs.get_mut(&event.run).expect("looked up before");
+                let run =
+                    self.runs.get_mut(&event.run).expect("the run that was looked up is gone");
                 let wrong = faults::retried(run, rules.as_deref(), *attempt, *continues, after);
                 run.state = SlotState::Queued;
                 run.attempt = *attempt;

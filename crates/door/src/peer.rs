@@ -145,7 +145,7 @@ pub(crate) fn boot() -> Option<BootId> {
 /// Names a process for as long as this machine runs; none where it is gone.
 ///
 /// ```
-/// let here = offshoot_door::process_identity(std::process::id()).expect("it lives");
+/// let here = offshoot_door::process_identity(std::process::id()).expect("the process is gone");
 /// assert_eq!(here.pid, std::process::id());
 /// ```
 pub fn process_identity(pid: u32) -> Option<ProcessIdentity> {
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn this_process_knows_its_parents() {
-        let own = own_lineage().expect("it lives");
+        let own = own_lineage().expect("the lineage of this process cannot be read");
         assert_eq!(own.process(), process_identity(std::process::id()).unwrap());
         assert_eq!(own.parents()[0].pid, std::os::unix::process::parent_id());
         assert_eq!(process_identity(0), None);

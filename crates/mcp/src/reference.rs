@@ -126,7 +126,10 @@ mod tests {
         let tools: Vec<Value> = serde_json::from_str(tools_json().as_str()).expect("JSON");
         let page = tools_markdown();
         for tool in tools {
-            assert!(page.contains(tool["description"].as_str().expect("words")), "{tool}");
+            assert!(
+                page.contains(tool["description"].as_str().expect("the message is not text")),
+                "{tool}"
+            );
             assert_eq!(tool["inputSchema"]["type"], "object");
         }
     }

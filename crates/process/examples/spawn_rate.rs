@@ -80,7 +80,7 @@ async fn bare() {
     #[expect(clippy::disallowed_methods, reason = "the comparison")]
     let mut command = tokio::process::Command::new("/bin/true");
     let output = command.env_clear().stdin(Stdio::null()).output().await;
-    assert!(output.expect("it can be started").status.success());
+    assert!(output.expect("the program cannot be started").status.success());
 }
 
 async fn ours(processes: Processes) {
@@ -93,6 +93,6 @@ async fn ours(processes: Processes) {
         stdout: Keep::First(16 * 1024).into(),
         stderr: Keep::Last(4096).into(),
     });
-    let finished = child.expect("it can be started").wait(NeverStop).await;
+    let finished = child.expect("the program cannot be started").wait(NeverStop).await;
     assert_eq!(finished.exit, Exit::Code(0));
 }

@@ -114,18 +114,21 @@ mod tests {
     fn a_piece_is_written_beside_a_link_and_not_through_it() {
         let folder = tempfile::tempdir().expect("a folder for the test");
         let (input, outside) = (folder.path().join("input"), folder.path().join("outside"));
-        std::fs::write(&input, [0xff; 100]).expect("there is room");
-        std::fs::write(&outside, "not theirs").expect("there is room");
+        std::fs::write(&input, [0xff; 100]).expect("the file cannot be written");
+        std::fs::write(&outside, "not theirs").expect("the file cannot be written");
         let run = folder.path().join("run");
-        std::fs::create_dir(&run).expect("there is room");
+        std::fs::create_dir(&run).expect("the folder cannot be made");
         // An agent can write into the folder of its run, and an attempt may follow it.
-        std::os::unix::fs::symlink(&outside, run.join("piece")).expect("there is room");
+        std::os::unix::fs::symlink(&outside, run.join("piece")).expect("the link cannot be made");
         let range = InputRange { path: Arc::new(input), offset: 10, length: 50, hash: None };
-        let path = copy(&range, &run).expect("it can be written");
+        let path = copy(&range, &run).expect("it cannot be written");
         assert_eq!(path, run.join("piece"));
-        assert_eq!(std::fs::read_to_string(&outside).expect("it is there"), "not theirs");
-        assert_eq!(std::fs::read(&path).expect("it is there"), [0xff; 50]);
-        assert!(!std::fs::symlink_metadata(&path).expect("it is there").is_symlink());
+        assert_eq!(
+            std::fs::read_to_string(&outside).expect("the file cannot be read"),
+            "not theirs"
+        );
+        assert_eq!(std::fs::read(&path).expect("the file cannot be read"), [0xff; 50]);
+        assert!(!std::fs::symlink_metadata(&path).expect("it is missing").is_symlink());
     }
 
     #[test]

@@ -71,7 +71,7 @@ fn replay(lines: &str, exit: Exit) -> String {
         Output::Json(json) => format!("json {}", json.as_str()),
         other => format!("{other:?}"),
     };
-    let (usage, cost) = usage.zip(cost).expect("it is told");
+    let (usage, cost) = usage.zip(cost).expect("no usage or no cost was reported");
     let tokens = match usage.total() {
         TokenCount::Known(tokens) => tokens.to_string(),
         TokenCount::AtLeast(tokens) => format!("at least {tokens}"),
@@ -144,7 +144,7 @@ fn a_session_that_breaks_off_is_no_success() {
             assert!(finished.diagnostics.is_some(), "{length} lines, {exit:?}");
             if began {
                 assert_eq!(
-                    finished.cost.expect("it is told").unknown_runs,
+                    finished.cost.expect("no cost was reported").unknown_runs,
                     1,
                     "{length} lines, {exit:?}"
                 );

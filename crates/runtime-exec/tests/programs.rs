@@ -207,7 +207,7 @@ async fn what_a_program_prints_shows_that_it_lives() {
             assert!(matches!(heard.recv().await, Some(RunEvent::Started(_))));
             tokio::time::advance(Duration::from_secs(2)).await;
             let written = tokio::task::spawn_blocking(|| std::fs::write(go, "at work\n")).await;
-            written.expect("no panic").expect("the program reads");
+            written.expect("the task panicked").expect("the program reads");
         };
         let (finished, ()) = tokio::join!(run, write);
         assert_eq!(finished.reason, Reason::Completed { exit_code: Some(0) });
@@ -236,7 +236,10 @@ fn passes_on(to: tokio::sync::mpsc::UnboundedSender<RunEvent>) -> RunHost {
 
 fn fifo(path: &Path) {
     #[expect(clippy::disallowed_methods, reason = "a tool of the test, no agent")]
-    let made = std::process::Command::new("mkfifo").arg(path).status().expect("it is installed");
+    let made = std::process::Command::new("mkfifo")
+        .arg(path)
+        .status()
+        .expect("the program cannot be started");
     assert!(made.success());
 }
 

@@ -190,8 +190,8 @@ mod tests {
             json!({"choices": [{"message": message, "finish_reason": "stop"}], "usage": usage});
         let Chunk::Delta(delta) = parse(&line.to_string()) else { panic!("{line}") };
         let mut reply = Reply::default();
-        reply.take(delta).expect("short");
-        reply.end(true).expect("whole")
+        reply.take(delta).expect("the answer is too long");
+        reply.end(true).expect("the answer is not whole")
     }
 
     fn call(arguments: &str) -> Reply {

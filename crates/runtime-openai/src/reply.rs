@@ -122,7 +122,7 @@ mod tests {
         let mut reply = Reply::default();
         for line in lines {
             let Chunk::Delta(delta) = parse(line) else { panic!("{line}") };
-            reply.take(delta).expect("short");
+            reply.take(delta).expect("the answer is too long");
         }
         reply
     }
@@ -133,7 +133,7 @@ mod tests {
             .map(|bit| format!(r#"{{"choices":[{{"delta":{{"tool_calls":[{bit}]}}}}]}}"#))
             .collect();
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
-        let reply = reply(&lines).end(true).expect("whole");
+        let reply = reply(&lines).end(true).expect("the answer is not whole");
         reply.calls.into_iter().map(|call| (call.id, call.name, call.arguments)).collect()
     }
 
@@ -217,7 +217,7 @@ mod tests {
             for (text, index, id, name) in &bits {
                 let call = CallDelta { index: *index, id: id.clone(), name: name.clone(), arguments: text.clone() };
                 let delta = Delta { text: text.clone(), calls: vec![call], ..Delta::default() };
-                reply.take(delta).expect("short");
+                reply.take(delta).expect("the answer is too long");
             }
             let all: String = bits.iter().map(|(text, ..)| text.as_str()).collect();
             prop_assert_eq!(&reply.text, &all);

@@ -90,7 +90,8 @@ mod tests {
 
     fn all(pieces: &[&[u8]]) -> (Vec<String>, Option<String>) {
         let mut events = Events::default();
-        let found = pieces.iter().flat_map(|piece| events.feed(piece).expect("short"));
+        let found =
+            pieces.iter().flat_map(|piece| events.feed(piece).expect("the event is too long"));
         let found = found.collect();
         (found, events.finish())
     }

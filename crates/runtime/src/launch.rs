@@ -62,7 +62,7 @@ impl Launch {
         Self {
             run,
             root: RootId::new(run),
-            key: SessionKey::parse("agent:main:subagent:test").expect("it is a key"),
+            key: SessionKey::parse("agent:main:subagent:test").expect("the key is malformed"),
             agent: AgentId::main(),
             depth: 1,
             task: task.into(),

@@ -124,8 +124,13 @@ mod tests {
         }
 
         fn turn_ended(&self, _answer: Option<Arc<str>>, taken: u32) -> BoxFuture<'static, Ruling> {
-            self.1.lock().expect("one at a time").push(taken);
-            let ruling = self.0.lock().expect("one at a time").pop().expect("as many as asked");
+            self.1.lock().expect("a thread panicked with the lock").push(taken);
+            let ruling = self
+                .0
+                .lock()
+                .expect("a thread panicked with the lock")
+                .pop()
+                .expect("as many as asked");
             ready(ruling).boxed()
         }
     }

@@ -175,7 +175,7 @@ fn nesting() -> FnRuntime {
                 SpawnRequest { task: child.to_string().into(), ..SpawnRequest::default() };
             cx.host.spawn(request).await.expect("the limits are far away");
         }
-        let answer = cx.host.wait(WaitFor::default()).await.expect("the tree lives");
+        let answer = cx.host.wait(WaitFor::default()).await.expect("the tree is over");
         Finished::text(answer.ended.len().to_string())
     })
 }

@@ -110,10 +110,10 @@ mod tests {
     #[tokio::test]
     async fn small_values_come_whole() {
         let (store, text) = stored(ValueKind::Text, b"twelve bytes").await;
-        let whole = Excerpt::of(&store, &text, 12).expect("it is read");
+        let whole = Excerpt::of(&store, &text, 12).expect("the value cannot be read");
         assert_eq!(whole, Excerpt::Whole(Payload::text("twelve bytes")));
         let (store, json) = stored(ValueKind::Result, b"{\"a\": 1}").await;
-        let whole = Excerpt::of(&store, &json, 12).expect("it is read");
+        let whole = Excerpt::of(&store, &json, 12).expect("the value cannot be read");
         assert_eq!(whole, Excerpt::Whole(Payload::json("{\"a\": 1}".into()).expect("json")));
     }
 
@@ -122,7 +122,7 @@ mod tests {
         let text = "ä".repeat(50);
         for limit in 0..=100 {
             let (store, payload) = stored(ValueKind::Text, text.as_bytes()).await;
-            match Excerpt::of(&store, &payload, limit).expect("it is read") {
+            match Excerpt::of(&store, &payload, limit).expect("the value cannot be read") {
                 Excerpt::Whole(_) => assert_eq!(limit, 100),
                 Excerpt::Part { head, tail, .. } => {
                     assert!((head.len() + tail.len()) as u64 <= limit);

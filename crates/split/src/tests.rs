@@ -38,7 +38,7 @@ fn pieces(contents: &[&[u8]], split: Split) -> Result<Vec<Vec<u8>>, SplitError> 
         assert_eq!(piece.range.hash, Some(ContentHash::of(content)), "{split}: {piece:?}");
         assert_eq!(piece.number as usize, index + 1);
         assert!(labels.insert(piece.label.clone()), "{split}: {} twice", piece.label);
-        assert!(verify(&piece.range).expect("it can be read"));
+        assert!(verify(&piece.range).expect("the value cannot be read"));
         bytes.push(content.to_vec());
     }
     for (path, content) in paths.iter().zip(contents) {
@@ -58,7 +58,7 @@ fn pieces(contents: &[&[u8]], split: Split) -> Result<Vec<Vec<u8>>, SplitError> 
 #[track_caller]
 fn check(content: &str, split: &str, expected: &[&str]) {
     let split = split.parse().expect(split);
-    let pieces = pieces(&[content.as_bytes()], split).expect("it can be cut");
+    let pieces = pieces(&[content.as_bytes()], split).expect("the input cannot be cut");
     let pieces: Vec<_> = pieces.iter().map(|piece| String::from_utf8_lossy(piece)).collect();
     assert_eq!(pieces, expected, "{split} of {content:?}");
 }
@@ -110,7 +110,11 @@ fn bytes_that_are_no_text() {
     let invalid = b"\xff\xfe\x80\x80\x80\x80\xc3";
     let cut = |split: &str| {
         let split: Split = split.parse().expect(split);
-        pieces(&[invalid], split).expect("it can be cut").iter().map(Vec::len).collect::<Vec<_>>()
+        pieces(&[invalid], split)
+            .expect("the input cannot be cut")
+            .iter()
+            .map(Vec::len)
+            .collect::<Vec<_>>()
     };
     assert_eq!(cut("bytes:3"), [3, 3, 1], "continuation bytes of no character");
     assert_eq!(cut("chunks:2"), [3, 4]);
@@ -119,13 +123,13 @@ fn bytes_that_are_no_text() {
     }
     // The start of a character, cut short by the next one.
     let cut_short = pieces(&[b"ab\xe2\x82cd"], "bytes:3".parse().expect("a split"));
-    assert_eq!(cut_short.expect("it can be cut"), [b"ab\xe2".as_slice(), b"\x82cd"]);
+    assert_eq!(cut_short.expect("the input cannot be cut"), [b"ab\xe2".as_slice(), b"\x82cd"]);
 }
 
 #[test]
 fn several_files_share_chunks_and_keep_their_order() {
     let (_folder, paths) = files(&[b"aaaaaa", b"", b"bb", b"cccc"]);
-    let cuts = cut(&paths, "chunks:6".parse().expect("a split")).expect("they are there");
+    let cuts = cut(&paths, "chunks:6".parse().expect("a split")).expect("the input cannot be cut");
     assert_eq!(cuts.files().len(), 4);
     let labels: Vec<String> = cuts.map(|piece| piece.expect("a piece").label.to_string()).collect();
     let expected = ["file-0:1", "file-0:2", "file-0:3", "file-2:1", "file-3:1", "file-3:2"];
@@ -134,7 +138,7 @@ fn several_files_share_chunks_and_keep_their_order() {
     let more_files_than_chunks = pieces(&[b"a", b"b", b"c"], "chunks:2".parse().expect("a split"));
     assert_eq!(more_files_than_chunks.expect("they can be cut").len(), 3);
 
-    let whole = cut(&paths, Split::Files).expect("they are there");
+    let whole = cut(&paths, Split::Files).expect("the input cannot be cut");
     let labels: Vec<String> =
         whole.map(|piece| piece.expect("a piece").label.to_string()).collect();
     assert_eq!(labels, ["file-0", "file-1", "file-2", "file-3"]);
@@ -168,7 +172,8 @@ fn a_line_that_is_no_json_is_named() {
 #[test]
 fn pieces_before_a_bad_record_are_given_and_none_after() {
     let (_folder, paths) = files(&[b"1\n2\nx\n4\n", b"5\n"]);
-    let mut cuts = cut(&paths, "jsonl:1".parse().expect("a split")).expect("they are there");
+    let mut cuts =
+        cut(&paths, "jsonl:1".parse().expect("a split")).expect("the input cannot be cut");
     assert!(matches!(cuts.next(), Some(Ok(_))));
     assert!(matches!(cuts.next(), Some(Ok(_))));
     assert!(matches!(cuts.next(), Some(Err(SplitError::NotJson { line: 3, .. }))));
@@ -221,57 +226,59 @@ fn a_file_that_changes_on_the_way_is_told() {
     let (_folder, paths) = files(&[b"a\nb\nc\n"]);
     let lines: Split = "lines:1".parse().expect("a split");
 
-    let mut grows = cut(&paths, lines).expect("it is there");
+    let mut grows = cut(&paths, lines).expect("the input cannot be cut");
     assert!(matches!(grows.next(), Some(Ok(_))));
-    fs::write(&paths[0], "a\nb\nc\nd\n").expect("it can be written");
+    fs::write(&paths[0], "a\nb\nc\nd\n").expect("the file cannot be written");
     let last = grows.last().expect("a verdict");
     assert!(matches!(last, Err(SplitError::Changed { .. })), "{last:?}");
 
-    let shrinks = cut(&paths, lines).expect("it is there");
-    fs::write(&paths[0], "").expect("it can be written");
+    let shrinks = cut(&paths, lines).expect("the input cannot be cut");
+    fs::write(&paths[0], "").expect("the file cannot be written");
     let last = shrinks.last().expect("a verdict");
     assert!(matches!(last, Err(SplitError::Changed { .. })), "{last:?}");
 
-    fs::write(&paths[0], "a\n").expect("it can be written");
-    let mut vanishes = cut(&paths, lines).expect("it is there");
+    fs::write(&paths[0], "a\n").expect("the file cannot be written");
+    let mut vanishes = cut(&paths, lines).expect("the input cannot be cut");
     assert!(matches!(vanishes.next(), Some(Ok(_))));
-    fs::remove_file(&paths[0]).expect("it is there");
+    fs::remove_file(&paths[0]).expect("the file cannot be removed");
     assert!(matches!(vanishes.next(), Some(Err(SplitError::Changed { .. }))));
 }
 
 #[test]
 fn a_later_change_is_found() {
     let (_folder, paths) = files(&[b"aa\nbb\n"]);
-    let mut cuts = cut(&paths, "lines:1".parse().expect("a split")).expect("it is there");
+    let mut cuts =
+        cut(&paths, "lines:1".parse().expect("a split")).expect("the input cannot be cut");
     let file = cuts.files()[0].clone();
     let [first, second] = [(); 2].map(|()| cuts.next().expect("two lines").expect("two pieces"));
-    assert!(file.is_unchanged().expect("it can be asked"));
+    assert!(file.is_unchanged().expect("the file cannot be examined"));
 
-    fs::write(&paths[0], "aa\nbc\nd").expect("it can be written");
-    assert!(!file.is_unchanged().expect("it can be asked"));
-    assert!(verify(&first.range).expect("it can be read"), "its own bytes are the same");
-    assert!(!verify(&second.range).expect("it can be read"));
+    fs::write(&paths[0], "aa\nbc\nd").expect("the file cannot be written");
+    assert!(!file.is_unchanged().expect("the file cannot be examined"));
+    assert!(verify(&first.range).expect("the value cannot be read"), "its own bytes are the same");
+    assert!(!verify(&second.range).expect("the piece cannot be read"));
 
-    fs::write(&paths[0], "aa\n").expect("it can be written");
-    assert!(!verify(&second.range).expect("it can be read"), "shorter");
-    fs::remove_file(&paths[0]).expect("it is there");
-    assert!(!verify(&first.range).expect("it can be asked"), "gone");
-    assert!(!file.is_unchanged().expect("it can be asked"));
+    fs::write(&paths[0], "aa\n").expect("the file cannot be written");
+    assert!(!verify(&second.range).expect("the piece cannot be read"), "shorter");
+    fs::remove_file(&paths[0]).expect("the file cannot be removed");
+    assert!(!verify(&first.range).expect("the piece cannot be read"), "gone");
+    assert!(!file.is_unchanged().expect("the file cannot be examined"));
 }
 
 #[test]
 fn a_piece_is_of_the_file_that_was_opened_whatever_takes_its_name() {
     let (folder, paths) = files(&[b"one\ntwo\n", b"ONE\nTWO\n"]);
-    let cuts = cut(&paths[..1], "lines:1".parse().expect("a split")).expect("it is there");
+    let cuts =
+        cut(&paths[..1], "lines:1".parse().expect("a split")).expect("the input cannot be cut");
     let ranges: Vec<_> = cuts.map(|piece| piece.expect("a piece").range).collect();
-    let held = HeldPiece::open(ranges[1].clone()).expect("it is there");
+    let held = HeldPiece::open(ranges[1].clone()).expect("the piece cannot be opened");
     let read = || {
         let InputRange { path, offset, length, .. } = held.range();
         let bytes = fs::read(&*path).expect("it is held open");
         bytes[offset as usize..][..length as usize].to_vec()
     };
-    fs::remove_file(&paths[0]).expect("it is there");
-    symlink(&paths[1], &paths[0]).expect("there is room");
+    fs::remove_file(&paths[0]).expect("the file cannot be removed");
+    symlink(&paths[1], &paths[0]).expect("the link cannot be made");
     assert_eq!(read(), b"two\n");
     let error = HeldPiece::open(ranges[1].clone()).expect_err("a link");
     assert!(matches!(error, SplitError::Link { .. }), "{error:?}");
@@ -283,9 +290,9 @@ fn a_piece_is_of_the_file_that_was_opened_whatever_takes_its_name() {
 #[test]
 fn a_file_that_has_become_shorter_is_named() {
     let (_folder, paths) = files(&[b"one\ntwo\n"]);
-    let mut cuts = cut(&paths, Split::Files).expect("it is there");
+    let mut cuts = cut(&paths, Split::Files).expect("the input cannot be cut");
     let range = cuts.next().expect("a piece").expect("a piece").range;
-    fs::write(&paths[0], "one\n").expect("it can be written");
+    fs::write(&paths[0], "one\n").expect("the file cannot be written");
     let error = HeldPiece::open(range).expect_err("too short");
     assert!(matches!(error, SplitError::Shorter { .. }), "{error:?}");
 }
@@ -294,22 +301,23 @@ fn a_file_that_has_become_shorter_is_named() {
 fn links_are_followed_when_a_file_is_looked_at_first() {
     let (folder, paths) = files(&[b"one\n", b"two\n"]);
     let link = folder.path().join("link");
-    symlink(&paths[0], &link).expect("there is room");
-    let mut cuts = cut([&link], Split::Files).expect("it is there");
+    symlink(&paths[0], &link).expect("the link cannot be made");
+    let mut cuts = cut([&link], Split::Files).expect("the input cannot be cut");
     let piece = cuts.next().expect("a piece").expect("a piece");
     assert_eq!((&*piece.label, &*piece.range.path), ("link", &paths[0]));
     let looked_at = cuts.files()[0].clone();
     assert_eq!(*looked_at.path, link);
 
-    fs::remove_file(&link).expect("it is there");
-    symlink(&paths[1], &link).expect("there is room");
-    let again = cut_again(std::slice::from_ref(&looked_at), Split::Files).expect("it is there");
+    fs::remove_file(&link).expect("the file cannot be removed");
+    symlink(&paths[1], &link).expect("the link cannot be made");
+    let again = cut_again(std::slice::from_ref(&looked_at), Split::Files)
+        .expect("the input cannot be cut again");
     assert_eq!(again.files()[0].resolved(), looked_at.resolved());
     // In the record of an earlier version the path that was asked for is all there is.
-    let mut record = serde_json::to_value(looked_at).expect("it is JSON");
+    let mut record = serde_json::to_value(looked_at).expect("plain data does not serialise");
     record.as_object_mut().expect("an object").remove("resolved").expect("it is recorded");
-    let earlier: InputFile = serde_json::from_value(record).expect("it can be read");
-    let again = cut_again(&[earlier], Split::Files).expect("it is there");
+    let earlier: InputFile = serde_json::from_value(record).expect("the JSON has another form");
+    let again = cut_again(&[earlier], Split::Files).expect("the input cannot be cut again");
     assert_eq!(**again.files()[0].resolved(), paths[1]);
 }
 
@@ -347,13 +355,13 @@ proptest! {
         n in 1u64..40,
     ) {
         for form in ["files", "lines:N", "chunks:N", "bytes:N", "bytes:N@lines", "paragraphs:N"] {
-            pieces(&[&first, second.as_bytes()], parse(form, n)).expect("it can be cut");
+            pieces(&[&first, second.as_bytes()], parse(form, n)).expect("the input cannot be cut");
         }
     }
 
     #[test]
     fn lines_and_paragraphs_are_as_many_as_asked(text in text(), n in 1u64..6) {
-        let of_lines = pieces(&[text.as_bytes()], parse("lines:N", n)).expect("it can be cut");
+        let of_lines = pieces(&[text.as_bytes()], parse("lines:N", n)).expect("the input cannot be cut");
         let expected = lines(&text).div_ceil(n as usize);
         prop_assert_eq!(of_lines.len(), expected);
         for piece in of_lines.iter().rev().skip(1) {
@@ -366,7 +374,7 @@ proptest! {
             (0..lines.len()).filter(|at| !lines[*at] && (*at == 0 || lines[at - 1])).count()
         };
         let of_paragraphs =
-            pieces(&[text.as_bytes()], parse("paragraphs:N", n)).expect("it can be cut");
+            pieces(&[text.as_bytes()], parse("paragraphs:N", n)).expect("the input cannot be cut");
         let counts: Vec<usize> = utf8(&of_paragraphs).into_iter().map(paragraphs).collect();
         prop_assert_eq!(counts.iter().sum::<usize>(), paragraphs(&text));
         prop_assert!(counts.iter().rev().skip(1).all(|count| *count as u64 == n), "{:?}", counts);
@@ -374,7 +382,7 @@ proptest! {
 
     #[test]
     fn bytes_never_break_a_character_nor_waste_room(text in text(), n in 1u64..40) {
-        let pieces = pieces(&[text.as_bytes()], parse("bytes:N", n)).expect("it can be cut");
+        let pieces = pieces(&[text.as_bytes()], parse("bytes:N", n)).expect("the input cannot be cut");
         let pieces = utf8(&pieces);
         for (piece, next) in pieces.iter().zip(pieces.iter().skip(1).map(Some).chain([None])) {
             let size = piece.len() as u64;
@@ -387,7 +395,7 @@ proptest! {
 
     #[test]
     fn whole_lines_never_break_a_line_nor_waste_room(text in text(), n in 1u64..80) {
-        let pieces = pieces(&[text.as_bytes()], parse("bytes:N@lines", n)).expect("it can be cut");
+        let pieces = pieces(&[text.as_bytes()], parse("bytes:N@lines", n)).expect("the input cannot be cut");
         let pieces = utf8(&pieces);
         for (piece, next) in pieces.iter().zip(pieces.iter().skip(1).map(Some).chain([None])) {
             let size = piece.len() as u64;
@@ -401,13 +409,13 @@ proptest! {
 
     #[test]
     fn chunks_are_as_many_as_asked(text in "[a-z\n]{0,200}", n in 1u64..40) {
-        let pieces = pieces(&[text.as_bytes()], parse("chunks:N", n)).expect("it can be cut");
+        let pieces = pieces(&[text.as_bytes()], parse("chunks:N", n)).expect("the input cannot be cut");
         prop_assert_eq!(pieces.len(), text.len().min(n as usize));
     }
 
     #[test]
     fn chunks_never_break_a_character(text in text(), n in 1u64..40) {
-        let pieces = pieces(&[text.as_bytes()], parse("chunks:N", n)).expect("it can be cut");
+        let pieces = pieces(&[text.as_bytes()], parse("chunks:N", n)).expect("the input cannot be cut");
         prop_assert!(utf8(&pieces).len() as u64 <= n);
     }
 
@@ -427,7 +435,7 @@ proptest! {
         if end_of_last {
             content.push_str("[1]");
         }
-        let pieces = pieces(&[content.as_bytes()], parse("jsonl:N", n)).expect("it can be cut");
+        let pieces = pieces(&[content.as_bytes()], parse("jsonl:N", n)).expect("the input cannot be cut");
         let counts: Vec<usize> = utf8(&pieces)
             .into_iter()
             .map(|piece| {

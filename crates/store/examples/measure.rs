@@ -225,7 +225,7 @@ fn admitted(run: RunId, parent: Option<RunId>, depth: u32) -> EventKind {
         _ => format!("agent:main:subagent:{run}"),
     };
     EventKind::Admitted(Box::new(Admitted {
-        key: SessionKey::parse(&key).expect("it is a key"),
+        key: SessionKey::parse(&key).expect("the key is malformed"),
         parent,
         agent: AgentId::main(),
         depth,

@@ -12,7 +12,7 @@ use offshoot_process::{Options, Processes};
 use offshoot_test_support::Listener;
 
 fn json(text: &str) -> JsonText {
-    JsonText::parse(text.to_owned()).expect("it is JSON")
+    JsonText::parse(text.to_owned()).expect("the text is not JSON")
 }
 
 fn host() -> RunHost {
@@ -21,13 +21,13 @@ fn host() -> RunHost {
 
 fn load(place: &Path) -> Arc<Plugin> {
     let folder = place.join("merge-jq");
-    fs::create_dir(&folder).expect("there is room");
+    fs::create_dir(&folder).expect("the folder cannot be made");
     let files = [
         (concat!(env!("CARGO_MANIFEST_DIR"), "/plugin.toml"), "plugin.toml"),
         (env!("CARGO_BIN_EXE_merge-jq"), "merge-jq"),
     ];
     for (from, to) in files {
-        fs::copy(from, folder.join(to)).expect("there is room");
+        fs::copy(from, folder.join(to)).expect("the file cannot be copied");
     }
     let checked = Checked::file(&folder.join("plugin.toml")).expect("it is a plugin, and ours");
     let surroundings = Surroundings {
@@ -39,7 +39,7 @@ fn load(place: &Path) -> Arc<Plugin> {
 
 /// Merges one result.
 async fn merged(merge: &PluginMerge, program: &str) -> Result<JsonText, String> {
-    let program = JsonText::of(&program).expect("it is text");
+    let program = JsonText::of(&program).expect("plain data does not serialise");
     let mut job = merge.begin(&program, host()).map_err(|fault| fault.to_string())?;
     let value = MergeValue::Text("38".into());
     let input = MergeInput { key: "k".into(), status: RunStatus::Completed, value };
@@ -49,9 +49,9 @@ async fn merged(merge: &PluginMerge, program: &str) -> Result<JsonText, String> 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_crosses_and_its_answer_comes_back() {
-    let folder = tempfile::tempdir().expect("there is room");
+    let folder = tempfile::tempdir().expect("no temporary folder can be made");
     let plugin = load(folder.path());
-    let merge = plugin.merge("merge-jq", &json("{}")).expect("it has one");
+    let merge = plugin.merge("merge-jq", &json("{}")).expect("the plugin has no such merge");
     let input = |value| MergeInput { key: "k".into(), status: RunStatus::Completed, value };
     let mut job =
         merge.begin(&json("\"map(.value | tonumber? // .n) | add\""), host()).expect("a program");
@@ -65,18 +65,18 @@ async fn a_program_crosses_and_its_answer_comes_back() {
     let mut endless = merge.begin(&json("\"def f: f; f\""), host()).expect("a program");
     let answer = endless.finish();
     drop((answer, endless));
-    plugin.shutdown(Duration::from_secs(10)).await.expect("it ends");
+    plugin.shutdown(Duration::from_secs(10)).await.expect("the plugin did not end");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_takes_all_memory_ends_its_own_process() {
-    let folder = tempfile::tempdir().expect("there is room");
+    let folder = tempfile::tempdir().expect("no temporary folder can be made");
     let plugin = load(folder.path());
     let slip = plugin.merge("merge-jq", &json(r#"{"memory":1}"#)).map(drop);
     let slip = slip.expect_err("there is no such setting").to_string();
     assert!(slip.contains("unknown field `memory`"), "{slip}");
     let small = plugin.merge("merge-jq", &json(r#"{"memoryBytes":1000000000}"#));
-    let small = small.expect("it has one");
+    let small = small.expect("the value has no data");
     for _ in 0..2 {
         let failed = merged(&small, "\"x\" * 1000000000 | length").await.expect_err("too large");
         assert!(
@@ -87,5 +87,5 @@ async fn a_program_that_takes_all_memory_ends_its_own_process() {
         // It is no other merge's end.
         assert_eq!(merged(&small, "map(.value)").await, Ok(json("[\"38\"]")));
     }
-    plugin.shutdown(Duration::from_secs(10)).await.expect("it ends");
+    plugin.shutdown(Duration::from_secs(10)).await.expect("the plugin did not end");
 }

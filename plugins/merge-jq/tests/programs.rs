@@ -19,7 +19,7 @@ fn json_value(key: &str, json: &str) -> MergeInput {
 }
 
 async fn merge(params: &Value, results: Vec<(u32, MergeInput)>) -> Result<String, MergeFault> {
-    let params = JsonText::of(params).expect("plain data");
+    let params = JsonText::of(params).expect("plain data does not serialise");
     let mut job = MergeJq.begin(&params, RunHost::new(Listener::default()))?;
     for (index, result) in results {
         assert_eq!(job.push(index, result)?, None);

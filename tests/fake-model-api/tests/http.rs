@@ -16,7 +16,7 @@ fn start(rules: impl IntoIterator<Item = Rule>) -> FakeModelApi {
 fn connect(api: &FakeModelApi) -> TcpStream {
     let url = api.url();
     let address = url.strip_prefix("http://").expect("an address without TLS");
-    let stream = TcpStream::connect(address).expect("it listens");
+    let stream = TcpStream::connect(address).expect("the connection was refused");
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit for the test");
     stream
 }
@@ -27,7 +27,7 @@ fn send(api: &FakeModelApi, head: &str, body: &str) -> TcpStream {
     let request = format!(
         "{head} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
     );
-    stream.write_all(request.as_bytes()).expect("it reads");
+    stream.write_all(request.as_bytes()).expect("the reader is gone");
     stream
 }
 
@@ -161,7 +161,7 @@ async fn one_that_hangs_ends_with_the_service() {
 fn what_is_no_request_hurts_no_other_client() {
     let api = start([Rule::always(Reply::text("here"))]);
     let mut garbage = connect(&api);
-    garbage.write_all(&[0xff; 4096]).expect("it reads");
+    garbage.write_all(&[0xff; 4096]).expect("the reader is gone");
     garbage.shutdown(Shutdown::Write).expect("an open connection");
     assert!(exchange(&api, "POST /v1/messages", "{no json").contains("here"));
     assert!(ask(&api, "x").contains("here"));

@@ -202,7 +202,7 @@ impl Gate {
                 return status;
             }
             if over {
-                status = Some(self.child.wait().expect("it is ours"));
+                status = Some(self.child.wait().expect("the child cannot be waited for"));
             }
         }
     }

@@ -69,15 +69,17 @@ impl Place {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("the system has room for a folder");
         let place = Self { folder };
-        fs::create_dir_all(place.path().join("kept/run")).expect("there is room");
-        fs::write(place.path().join("in"), "large\nchild\ngiven\n").expect("there is room");
-        fs::write(place.path().join("notes.json"), "{\"a\": [1, 2, 3]}").expect("there is room");
+        fs::create_dir_all(place.path().join("kept/run")).expect("the folder cannot be made");
+        fs::write(place.path().join("in"), "large\nchild\ngiven\n")
+            .expect("the file cannot be written");
+        fs::write(place.path().join("notes.json"), "{\"a\": [1, 2, 3]}")
+            .expect("the file cannot be written");
         place
     }
 
     /// Where it is.
     pub fn path(&self) -> PathBuf {
-        self.folder.path().canonicalize().expect("it is there")
+        self.folder.path().canonicalize().expect("the path cannot be resolved")
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -111,20 +113,21 @@ impl Place {
             "-c",
             WORK,
         ];
-        let file = |name: &str| File::create(self.path().join(name)).expect("there is room");
+        let file =
+            |name: &str| File::create(self.path().join(name)).expect("the file cannot be made");
         let mut command = self.command(&map);
-        command.stdin(File::open(self.path().join("in")).expect("it is there"));
+        command.stdin(File::open(self.path().join("in")).expect("the file cannot be opened"));
         command.stdout(file("stdout")).stderr(file("stderr"));
         gate::run(&mut command, &self.path().join("kept"), ambush)
     }
 
     fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.path().join(name)).expect("it is there")
+        fs::read(self.path().join(name)).expect("the file cannot be read")
     }
 
     /// Runs the command without a fault: its exit code, and what it printed.
     fn run(&self, arguments: &[&str]) -> (i32, Vec<u8>, String) {
-        let outcome = self.command(arguments).output().expect("it was built for this test");
+        let outcome = self.command(arguments).output().expect("the program cannot be started");
         let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
         (outcome.status.code().unwrap_or(-1), outcome.stdout, said)
     }
@@ -140,7 +143,7 @@ impl Place {
         if listed.is_empty() {
             return Vec::new();
         }
-        let runs: Value = serde_json::from_slice(&listed).expect("it is JSON");
+        let runs: Value = serde_json::from_slice(&listed).expect("the text is not JSON");
         runs.as_array().expect("a list").clone()
     }
 

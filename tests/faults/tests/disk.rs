@@ -20,7 +20,7 @@ fn leave(pages: u64, ballast: &Path) {
     let mut file = File::create(ballast).expect("a name still fits");
     let page = vec![1; PAGE as usize];
     let written = (0_u64..).take_while(|_| file.write_all(&page).is_ok()).count() as u64;
-    let full = file.metadata().expect("it is open").len().min(written * PAGE);
+    let full = file.metadata().expect("the file cannot be examined").len().min(written * PAGE);
     file.set_len(full.saturating_sub(pages * PAGE)).expect("a file can be cut");
 }
 
@@ -31,8 +31,9 @@ fn a_disk_that_is_full_loses_nothing_that_was_told() {
     for pages in (0..PAGES).filter(|pages| Points::wants(*pages, PAGES, 16)) {
         let Some(disk) = Disk::of(2 << 20) else { return };
         points.try_one(|| {
-            let folder = DataFolder::open(disk.path().join("data")).expect("there is room");
-            let store = SqliteStore::open(&folder).expect("there is room");
+            let folder = DataFolder::open(disk.path().join("data"))
+                .expect("the data folder cannot be opened");
+            let store = SqliteStore::open(&folder).expect("the record cannot be opened");
             let ballast = disk.path().join("ballast");
             leave(pages, &ballast);
             let (told, error) = append_all(&store);
@@ -45,7 +46,7 @@ fn a_disk_that_is_full_loses_nothing_that_was_told() {
             // The same store goes on, and a new one reads the same.
             check_record(&store, &told);
             drop(store);
-            check_record(&SqliteStore::open(&folder).expect("there is room"), &told);
+            check_record(&SqliteStore::open(&folder).expect("the record cannot be opened"), &told);
         });
     }
     points.report();

@@ -138,7 +138,7 @@ fn die(operation: usize, point: u64) {
     let home = tempfile::tempdir().expect("a folder");
     let path = home.path().join("data");
     #[expect(clippy::disallowed_methods, reason = "only another process can die")]
-    let mut child = std::process::Command::new(std::env::current_exe().expect("it runs"))
+    let mut child = std::process::Command::new(std::env::current_exe().expect("the run is over"))
         .args(["--exact", "dying_process", "--nocapture", "--test-threads=1"])
         .env(DIE_IN, &path)
         .env(DIE_AT, format!("{operation} {point}"))
@@ -148,7 +148,7 @@ fn die(operation: usize, point: u64) {
         .expect("this program can be started again");
     let mut told: Acknowledged = HashMap::new();
     for line in BufReader::new(child.stdout.take().expect("a pipe")).lines() {
-        let line = line.expect("it is text");
+        let line = line.expect("the bytes are not text");
         assert_ne!(line, "lived", "point {point} of operation {operation} was not met");
         if let Some((root, seq)) = line.strip_prefix("told ").and_then(|told| told.split_once(' '))
         {
@@ -156,7 +156,7 @@ fn die(operation: usize, point: u64) {
             told.insert(RootId::new(run), seq.parse().expect("a number"));
         }
     }
-    assert!(!child.wait().expect("it is ours").success());
+    assert!(!child.wait().expect("the child cannot be waited for").success());
     let folder = DataFolder::open(&path).expect("the folder is there");
     check_record(&SqliteStore::open(&folder).expect("it can be opened again"), &told);
 }

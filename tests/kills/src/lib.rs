@@ -113,8 +113,8 @@ impl Place {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("the system has room for a folder");
         let input: String = (1..=RUNS).map(|line| format!("{line}\n")).collect();
-        fs::write(folder.path().join("in"), input).expect("there is room");
-        fs::create_dir(folder.path().join("ran")).expect("there is room");
+        fs::write(folder.path().join("in"), input).expect("the file cannot be written");
+        fs::create_dir(folder.path().join("ran")).expect("the folder cannot be made");
         Self { folder }
     }
 
@@ -131,10 +131,12 @@ impl Place {
     fn map(&self) -> Child {
         let map = ["map", "--quiet", "--split", "lines:1", "in", "--", "sh", "-c", WORK];
         // Its output goes into files: a pipe without a reader would block it.
-        let file = |name: &str| fs::File::create(self.path().join(name)).expect("there is room");
+        let file = |name: &str| {
+            fs::File::create(self.path().join(name)).expect("the system has no room for it")
+        };
         let mut command = self.command(&map);
         command.stdout(file("stdout")).stderr(file("stderr"));
-        command.spawn().expect("it was built for this test")
+        command.spawn().expect("the program cannot be started")
     }
 
     fn finish(&self, mut child: Child) -> Result<String, String> {

@@ -264,7 +264,7 @@ fn check_replay(place: &Place, all: &[Came]) {
         assert_eq!(reason, Some(row.expected.code), "{}", row.name);
         let root = node.root;
         let ending = store.ending(root, run).expect("a record").expect("it has ended");
-        let about = store.admitted(root, run).expect("a record").expect("it was admitted");
+        let about = store.admitted(root, run).expect("a record").expect("the run was not admitted");
         let again = Envelope::of(&ending, about.key, run, about.agent, about.depth);
         assert_eq!(&again, envelope, "{}: asking again repeats the same answer", row.name);
         if let Some(Payload::Stored(reference)) = &envelope.data {

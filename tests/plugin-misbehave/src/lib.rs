@@ -59,7 +59,9 @@ pub fn plugin() -> Plugin {
         })
         .runtime("breaks", "breaks the rule that its task names", BREAKS, |_| Ok(Breaks))
         .runtime("differs", "has other abilities than it states", ABILITIES, |_| Ok(Breaks))
-        .settings_schema(JsonText::parse(r#"{"maxProperties":0}"#.to_owned()).expect("it is JSON"))
+        .settings_schema(
+            JsonText::parse(r#"{"maxProperties":0}"#.to_owned()).expect("the text is not JSON"),
+        )
         .runtime("greedy", "asks for children without end", ABILITIES, |_| {
             Ok(FnRuntime::new("greedy", |launch, cx| greedy(launch, cx.host)))
         })

@@ -18,7 +18,7 @@ use serde_json::json;
 fn library() -> (tempfile::TempDir, PathBuf) {
     let test = std::env::current_exe().expect("a test has a file");
     let built = test.with_file_name("liboffshoot_plugin_openai.so");
-    let folder = tempfile::tempdir().expect("there is room");
+    let folder = tempfile::tempdir().expect("no temporary folder can be made");
     let path = folder.path().join("libopenai.so");
     fs::copy(built, &path).expect("cargo builds the library before its tests");
     (folder, path)
@@ -43,10 +43,11 @@ async fn every_runtime_passes_the_contract() {
     ]))
     .expect("a free port");
     let (_folder, path) = library();
-    let checked = Checked::file(&path).expect("it is a library, and ours");
-    let json = |value: serde_json::Value| JsonText::of(&value).expect("plain data");
+    let checked = Checked::file(&path).expect("the library was refused");
+    let json =
+        |value: serde_json::Value| JsonText::of(&value).expect("plain data does not serialise");
     let plugin = Plugin::load(&checked, Surroundings::default(), &json(json!({})))
-        .expect("it is a good plugin");
+        .expect("the plugin was refused");
 
     let refused = plugin.runtime("openai", &json(json!({"keyVariable": "OFFSHOOT_TEST_NO_SUCH"})));
     let message = refused.expect_err("there is no key").to_string();
@@ -56,7 +57,7 @@ async fn every_runtime_passes_the_contract() {
     );
 
     let settings = json(json!({"baseUrl": format!("{}/v1", api.url()), "model": "m"}));
-    let runtime = plugin.runtime("openai", &settings).expect("it has one");
+    let runtime = plugin.runtime("openai", &settings).expect("the plugin has no such runtime");
     let broken = check_contract(&runtime, || launch("answer"), || launch("hang")).await;
     assert_eq!(broken, []);
 
@@ -65,6 +66,6 @@ async fn every_runtime_passes_the_contract() {
     let finished = runtime.start(launch("spawn"), cx).await;
     assert_eq!(finished.output, Output::Text("refused".into()));
     assert_eq!(&*listener.asked()[0].task, "child");
-    assert_eq!(finished.usage.expect("it is told").total().known(), Some(30));
+    assert_eq!(finished.usage.expect("no usage was reported").total().known(), Some(30));
     assert!(shutdown_all(Duration::from_secs(5)).await.is_empty());
 }

@@ -14,8 +14,8 @@ use uuid::Uuid;
 /// # Panics
 /// Where it was not built, or is not accepted.
 pub fn load(name: &str, folder: &Path, surroundings: Surroundings) -> Arc<Plugin> {
-    let checked = Checked::file(&library(name, folder)).expect("it is a library, and ours");
-    Plugin::load(&checked, surroundings, &json("{}")).expect("it fits")
+    let checked = Checked::file(&library(name, folder)).expect("the library was refused");
+    Plugin::load(&checked, surroundings, &json("{}")).expect("the plugin was refused")
 }
 
 /// A plugin's library, in this folder.
@@ -38,7 +38,7 @@ pub fn serve(name: &str, per: &str, folder: &Path, surroundings: Surroundings) -
     let checked = Checked::file(&program(name, per, folder)).expect("it is a program, and ours");
     let environment = std::env::vars_os().collect();
     let surroundings = Surroundings { environment, ..surroundings };
-    Plugin::load(&checked, surroundings, &json("{}")).expect("it fits")
+    Plugin::load(&checked, surroundings, &json("{}")).expect("the plugin was refused")
 }
 
 /// The `plugin.toml` of a plugin that is a program, below this folder.
@@ -47,14 +47,14 @@ pub fn serve(name: &str, per: &str, folder: &Path, surroundings: Surroundings) -
 /// Where it was not built.
 pub fn program(name: &str, per: &str, folder: &Path) -> PathBuf {
     let folder = folder.join(per).join(name);
-    std::fs::create_dir_all(&folder).expect("there is room");
+    std::fs::create_dir_all(&folder).expect("the folder cannot be made");
     let package = folder.join("plugin.toml");
     let text = format!(
         "name = \"{name}\"\nversion = \"{}\"\nabi = \"1.0\"\nruntimes = [\"{name}\"]\n\
          [process]\ncommand = [\"./served-{name}\"]\nper = \"{per}\"\n",
         env!("CARGO_PKG_VERSION")
     );
-    std::fs::write(&package, text).expect("there is room");
+    std::fs::write(&package, text).expect("the file cannot be written");
     let file = format!("served-{name}");
     let built = profile_folder().join(&file);
     std::fs::copy(&built, folder.join(&file))

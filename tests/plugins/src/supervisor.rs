@@ -46,10 +46,10 @@ async fn main() {
     let [keeper, folder, command @ ..] = &args[..] else { panic!("too few arguments") };
     let keeper = KeeperCommand { program: keeper.into(), args: vec!["keeper".into()], log: None };
     let options = Options { keeper: Some(keeper), subreaper: true, ..Options::default() };
-    let processes = Some(Processes::start(options).expect("processes can be held"));
+    let processes = Some(Processes::start(options).expect("processes cannot be held"));
     let folder = Path::new(folder);
     let plugin = load("exec", folder, Surroundings { processes, ..Surroundings::default() });
-    let exec = plugin.runtime("exec", &json("{}")).expect("it has one");
+    let exec = plugin.runtime("exec", &json("{}")).expect("the plugin has no such runtime");
 
     let command: Vec<&str> = command.iter().map(String::as_str).collect();
     let (_handle, stop) = StopHandle::new();

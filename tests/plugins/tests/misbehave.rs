@@ -25,7 +25,7 @@ async fn stopped(runtime: &PluginRuntime, task: &str) -> Reason {
 async fn nothing_of_it_reaches_the_tree() {
     let (_folder, place) = folder();
     let surroundings = || Surroundings {
-        processes: Some(Processes::start(Options::default()).expect("processes can be held")),
+        processes: Some(Processes::start(Options::default()).expect("processes cannot be held")),
         ..Surroundings::default()
     };
     for plugin in [
@@ -41,7 +41,7 @@ async fn nothing_of_it_reaches_the_tree() {
 async fn nothing_reaches_the_tree(plugin: &Arc<Plugin>, place: &Path) {
     let error = plugin.runtime("stillborn", &json("{}")).expect_err("it panics");
     assert!(error.to_string().contains("it panicked: stillborn"), "{error}");
-    let runtime = plugin.runtime("misbehave", &json("{}")).expect("it has one");
+    let runtime = plugin.runtime("misbehave", &json("{}")).expect("the plugin has no such runtime");
     let run = async |task: &str| run(&runtime, launch(place, task, &[])).await;
 
     for task in ["panic in start", "panic in run"] {
@@ -74,7 +74,7 @@ async fn nothing_reaches_the_tree(plugin: &Arc<Plugin>, place: &Path) {
 
     assert_eq!(stopped(&runtime, "deaf").await.status(), RunStatus::Cancelled);
 
-    let merge = plugin.merge("misbehave", &json("{}")).expect("it has one");
+    let merge = plugin.merge("misbehave", &json("{}")).expect("the plugin has no such merge");
     let begin = |place: &str| {
         let host = RunHost::new(Listener::default());
         merge.begin(&json(&format!("{place:?}")), host)
@@ -85,8 +85,14 @@ async fn nothing_reaches_the_tree(plugin: &Arc<Plugin>, place: &Path) {
         value: MergeValue::Text("x".into()),
     };
     assert!(begin("begin").err().expect("it panics").panicked);
-    assert!(begin("push").expect("not here").push(0, input()).expect_err("it panics").panicked);
-    let mut job = begin("finish").expect("not here");
+    assert!(
+        begin("push")
+            .expect("the merge did not fail")
+            .push(0, input())
+            .expect_err("it panics")
+            .panicked
+    );
+    let mut job = begin("finish").expect("the merge did not fail");
     job.push(0, input()).expect("not here");
     assert!(job.finish().await.expect_err("it panics").panicked);
 
@@ -95,6 +101,6 @@ async fn nothing_reaches_the_tree(plugin: &Arc<Plugin>, place: &Path) {
     let cx = RunContext::new(RunHost::new(late.clone()), stop);
     runtime.start(launch(place, "late", &[]), cx).await;
     let heard = late.heard().len();
-    plugin.shutdown(Duration::from_secs(2)).await.expect("it ends");
+    plugin.shutdown(Duration::from_secs(2)).await.expect("the plugin did not end");
     assert_eq!(late.heard().len(), heard, "nothing after its end");
 }

@@ -15,7 +15,7 @@ fn the_pinned_versions_are_installed() {
             .arg("--version")
             .env("HOME", clients.folder())
             .output()
-            .expect("it is installed");
+            .expect("the program cannot be started");
         let said = String::from_utf8_lossy(&output.stdout);
         // `2.1.3 (Claude Code)`, `codex-cli 0.1.2`, `0.1.2`
         let is_version = |word: &&str| word.starts_with(|first: char| first.is_ascii_digit());

@@ -117,6 +117,9 @@ mod tests {
         disk.make_read_only();
         let error = fs::write(disk.path().join("after"), "").expect_err("it is read-only");
         assert_eq!(error.kind(), ErrorKind::ReadOnlyFilesystem);
-        assert_eq!(fs::read_to_string(disk.path().join("before")).expect("it can be read"), "kept");
+        assert_eq!(
+            fs::read_to_string(disk.path().join("before")).expect("the file cannot be read"),
+            "kept"
+        );
     }
 }

@@ -97,9 +97,9 @@ pub fn workspace_program(name: &str, below: &Path) -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins").join(name);
     let folder = below.join(name);
     let files = [(package.join("plugin.toml"), "plugin.toml", 0o644), (program, name, 0o755)];
-    std::fs::create_dir_all(&folder).expect("there is room");
+    std::fs::create_dir_all(&folder).expect("the folder cannot be made");
     for (from, to, mode) in files {
-        std::fs::copy(from, folder.join(to)).expect("there is room");
+        std::fs::copy(from, folder.join(to)).expect("the system has no room for it");
         set_mode(&folder.join(to), mode);
     }
     [&*folder, below].iter().for_each(|folder| set_mode(folder, 0o755));
@@ -108,7 +108,7 @@ pub fn workspace_program(name: &str, below: &Path) -> PathBuf {
 
 fn set_mode(path: &Path, mode: u32) {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
-    std::fs::set_permissions(path, mode).expect("it is ours");
+    std::fs::set_permissions(path, mode).expect("the mode cannot be set");
 }
 
 /// Builds with the profile and into the target folder of the running test, unless all is built already. Returns the folder of the

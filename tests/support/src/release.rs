@@ -14,12 +14,12 @@ use crate::target::target_folder;
 /// Where it does not build.
 pub fn release_build(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> PathBuf {
     let target = target_folder().join("release-builds");
-    fs::create_dir_all(&target).expect("there is room");
+    fs::create_dir_all(&target).expect("the folder cannot be made");
     let lock = folder.join("Cargo.lock");
     if !lock.exists() {
         // Everything that it may depend on is on this machine already, in these versions.
         let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
-        fs::copy(ours, lock).expect("there is room");
+        fs::copy(ours, lock).expect("the file cannot be copied");
     }
     let (command, options) = arguments.split_first().expect("cargo is told what to do");
     #[expect(clippy::disallowed_methods, reason = "the tool that builds is no agent")]

@@ -10,7 +10,7 @@ use crate::{Breach, Rule};
 impl Audit {
     /// Compares an end with what was asked, booked and reserved, and notes the runs that have to stop because of it.
     pub(super) fn ended(&mut self, event: &Event, ending: &Ending) {
-        let run = self.runs.get_mut(&event.run).expect("looked up before");
+        let run = self.runs.get_mut(&event.run).expect("the run that was looked up is gone");
         let before = std::mem::replace(&mut run.state, SlotState::Ended);
         run.ended = Some(ending.status());
         if before == SlotState::Holding {

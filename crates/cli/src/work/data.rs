@@ -106,7 +106,8 @@ mod tests {
             fold.push(place, place.to_string().into(), Ok(answer.clone()));
         }
         let answer = fold.into_partial();
-        serde_json::to_string(&Data::Merged(&answer, &NothingStored)).expect("it is plain data")
+        serde_json::to_string(&Data::Merged(&answer, &NothingStored))
+            .expect("plain data does not serialise")
     }
 
     #[test]

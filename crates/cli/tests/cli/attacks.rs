@@ -242,11 +242,12 @@ fn what_an_agent_has_left_is_no_operator() {
         }
         place.file("x.txt", "a\n");
         let mut command = place.command_of("sh", &["-c", &script]);
-        let mut process = command.spawn().expect("it starts");
+        let mut process = command.spawn().expect("the program cannot be started");
         left(process.id());
-        fs::write(&go, "go\n").expect("it reads");
-        process.wait().expect("it is ours");
-        let read = |name| fs::read_to_string(place.path().join(name)).expect("it was written");
+        fs::write(&go, "go\n").expect("the pipe has no reader");
+        process.wait().expect("the child cannot be waited for");
+        let read =
+            |name| fs::read_to_string(place.path().join(name)).expect("the file cannot be read");
         assert_eq!(
             (read("codes"), read("answers")),
             ("3\n".repeat(7), String::new()),
@@ -258,8 +259,10 @@ fn what_an_agent_has_left_is_no_operator() {
     let registry = offshoot_door::Registry::of_user(None);
     refused(&|pid| {
         // The folder is there once some supervisor has been.
-        let _here = registry.register(&place.path().join("no.sock")).expect("there is room");
-        registry.remember_stray(offshoot_door::process_identity(pid).expect("it lives"));
+        let _here = registry
+            .register(&place.path().join("no.sock"))
+            .expect("the system has no room for it");
+        registry.remember_stray(offshoot_door::process_identity(pid).expect("the process is gone"));
     });
     let Some(home) = offshoot_test_support::control_group() else {
         let why = "no control group of version 2 can be made here";
@@ -269,7 +272,10 @@ fn what_an_agent_has_left_is_no_operator() {
     let group = home.join(format!("offshoot-1-{}-1", std::process::id()));
     fs::create_dir(&group).expect("a group can be made");
     let group = Group(group);
-    refused(&|pid| fs::write(group.0.join("cgroup.procs"), pid.to_string()).expect("it lives"));
+    refused(&|pid| {
+        fs::write(group.0.join("cgroup.procs"), pid.to_string())
+            .expect("the file cannot be written")
+    });
 }
 
 /// A control group that goes with its test.
@@ -284,7 +290,8 @@ impl Drop for Group {
 
 /// A pipe with a name, by which a test and an agent wait for each other.
 fn fifo(place: &Place, name: &str) {
-    mknodat(CWD, place.path().join(name), FileType::Fifo, Mode::RWXU, 0).expect("there is room");
+    mknodat(CWD, place.path().join(name), FileType::Fifo, Mode::RWXU, 0)
+        .expect("the named pipe cannot be made");
 }
 
 /// A tree that runs while others do something to it.
@@ -298,7 +305,7 @@ impl<'a> Running<'a> {
     fn start(place: &'a Place, words: &[&str]) -> Self {
         let asked = ["-q", "run", "--allow-recursive-spawn", "x", "--"];
         let mut command = place.command(&[&asked[..], words].concat());
-        let child = Some(command.spawn().expect("it starts"));
+        let child = Some(command.spawn().expect("the program cannot be started"));
         Self { place, child, command }
     }
 
@@ -318,8 +325,8 @@ impl Drop for Running<'_> {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
             // With it goes all that it has started.
-            child.kill().expect("it is ours");
-            child.wait().expect("it is ours");
+            child.kill().expect("the process cannot be killed");
+            child.wait().expect("the child cannot be waited for");
         }
     }
 }

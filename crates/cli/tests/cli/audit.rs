@@ -131,7 +131,7 @@ fn the_last_link_of_each_tree_is_kept_where_the_user_wants_it() {
         let mut command = place.command(words);
         command.env("OFFSHOOT_AUDIT_HEADS", &heads);
         place.outcome(command, &[]).expect_code(0);
-        std::fs::read_to_string(&heads).expect("it was written")
+        std::fs::read_to_string(&heads).expect("the file cannot be read")
     };
     kept(&["run", "x", "--", "cat"]);
     place.file("two", "1\n2\n");
@@ -151,7 +151,8 @@ fn a_program_of_the_operator_is_told_of_each_last_link_and_cannot_break_a_tree()
     };
     assert!(!run(r#"["sh", "-c", "cat >> heads"]"#).contains("warning"));
     assert!(!run(r#""heads""#).contains("warning"));
-    let lines = std::fs::read_to_string(place.path().join("heads")).expect("it was written");
+    let lines =
+        std::fs::read_to_string(place.path().join("heads")).expect("the file cannot be read");
     assert_eq!(lines, place.run(&["audit", "--head"]).expect_code(0).stdout());
     assert_eq!(lines.lines().count(), 2);
     for (heads, why) in [

@@ -113,7 +113,7 @@ fn a_session_around_the_tree_is_not_handed_on() {
     outer.arg(format!("--mcp-config={}", servers.display()));
     outer.current_dir(stage.place.path()).env_clear().stdin(std::process::Stdio::null());
     outer.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let outcome = outer.output().expect("it is installed");
+    let outcome = outer.output().expect("the program cannot be started");
     let said = String::from_utf8_lossy(&outcome.stdout);
     assert!(said.contains("looked"), "{said} {}", String::from_utf8_lossy(&outcome.stderr));
     let looked = stage
@@ -179,7 +179,7 @@ fn what_is_wrong_is_said_before() {
     // A program that says which version it is, and nothing else.
     let old = place.file("bin/claude", "#!/bin/sh\necho '1.0.3 (Claude Code)'\n");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(&old, mode).expect("it is ours");
+    fs::set_permissions(&old, mode).expect("the mode cannot be set");
     let path = format!("{}:/usr/bin:/bin", place.path().join("bin").display());
     table.row(&place.run_with("PATH", &path, &["-q", "run", "x"]));
     let outcome = place.run_with("PATH", &path, &["run", "--dry-run", "x"]).expect_code(0);

@@ -49,8 +49,9 @@ impl Place {
     /// Writes a file, with the folders above it.
     pub(crate) fn file(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path().join(path);
-        fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("there is room");
-        fs::write(&path, content).expect("there is room");
+        fs::create_dir_all(path.parent().expect("a file is in a folder"))
+            .expect("the folder cannot be made");
+        fs::write(&path, content).expect("the file cannot be written");
         path
     }
 

@@ -137,7 +137,7 @@ fn the_template_is_a_file_in_order() {
     check("config_init", &place.run(&["config", "init"]));
     let path = ".offshoot/config.toml";
     place.run(&["config", "check", path]).expect_code(0);
-    let text = fs::read_to_string(place.path().join(path)).expect("it was written");
+    let text = fs::read_to_string(place.path().join(path)).expect("the file cannot be read");
     assert!(text.contains("maxConcurrent = 8"), "{text}");
     check("config_init_again", &place.run(&["config", "init"]));
 }

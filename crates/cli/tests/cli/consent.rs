@@ -24,7 +24,7 @@ fn typed(tasks: usize, more: &[&str], answer: &str) -> Typed {
     let mut command = place.command(&[&fanout[..], more].concat());
     let end = || Stdio::from(other.try_clone().expect("there is room for a descriptor"));
     command.stdin(end()).stderr(end()).stdout(Stdio::null());
-    let mut child = command.spawn().expect("it was built for this test");
+    let mut child = command.spawn().expect("the program cannot be started");
     // Or the terminal would never hang up. The command holds ends of its own until it is dropped.
     drop((command, other));
     let (mut said, mut answered) = (Vec::new(), false);
@@ -37,9 +37,10 @@ fn typed(tasks: usize, more: &[&str], answer: &str) -> Typed {
             terminal.write_all(answer.as_bytes()).expect("the command reads it");
         }
     }
-    let code = child.wait().expect("it is our child").code().expect("it ends by itself");
+    let code =
+        child.wait().expect("the child cannot be waited for").code().expect("it ends by itself");
     let list = place.run(&["list", "--all", "--json"]).expect_code(0).json();
-    let runs = list.as_array().expect("runs").len();
+    let runs = list.as_array().expect("the answer has no list of runs").len();
     Typed { code, said: String::from_utf8(said).expect("messages are UTF-8"), runs }
 }
 

@@ -80,13 +80,13 @@ fn a_record_that_is_no_database_or_newer_or_empty_is_refused() {
         }
     };
     let database = Connection::open(&path).expect("a record");
-    database.pragma_update(None, "user_version", 999).expect("it can be written");
+    database.pragma_update(None, "user_version", 999).expect("the record cannot be written");
     drop(database);
     refused("has version 999, and this program knows versions up to");
     for file in ["offshoot.db-wal", "offshoot.db-shm"] {
         let _ = fs::remove_file(path.with_file_name(file));
     }
-    fs::write(&path, "no database at all ".repeat(999)).expect("it is ours");
+    fs::write(&path, "no database at all ".repeat(999)).expect("the file cannot be written");
     refused("cannot open the record");
 }
 
@@ -111,11 +111,11 @@ fn a_record_that_was_removed_or_exchanged_is_missed() {
     };
     let path = folder.join("offshoot.db");
     let own = fs::read(&path).expect("a record");
-    fs::remove_file(&path).expect("it is ours");
+    fs::remove_file(&path).expect("the file cannot be removed");
     refused("shows that there was one", "hint: bring the file back from a copy");
-    fs::copy(other.path().join(".offshoot/offshoot.db"), &path).expect("it is ours");
+    fs::copy(other.path().join(".offshoot/offshoot.db"), &path).expect("the file cannot be copied");
     refused("is not the one that", "hint: bring the right file back from a copy");
-    fs::write(&path, own).expect("it is ours");
+    fs::write(&path, own).expect("the file cannot be written");
     place.run(&["show", &root]).expect_code(0);
 }
 
@@ -134,8 +134,8 @@ fn a_result_that_was_changed_is_named_and_others_are_printed() {
             let mut bytes = fs::read(value.path()).expect("a value");
             if bytes.first() == Some(&b'a') {
                 bytes[7] ^= 1;
-                fs::remove_file(value.path()).expect("it is ours");
-                fs::write(value.path(), bytes).expect("it is ours");
+                fs::remove_file(value.path()).expect("the file cannot be removed");
+                fs::write(value.path(), bytes).expect("the file cannot be written");
             }
         }
     }

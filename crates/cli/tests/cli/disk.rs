@@ -47,7 +47,7 @@ fn a_full_disk_is_an_honest_outcome_and_no_lasting_one() {
     let full = map();
     assert!(full.code != 0 && full.stdout.is_empty(), "{}", full.text());
     assert!(full.stderr.contains("hint: free space there"), "{}", full.stderr);
-    fs::remove_file(ballast).expect("it is ours");
+    fs::remove_file(ballast).expect("the file cannot be removed");
     assert_eq!(map().expect_code(0).stdout(), "x\n");
 }
 
@@ -61,7 +61,7 @@ fn full_while_it_works(
     place.file("c.toml", "[agents.defaults.subagents]\ngraceSeconds = 1\n");
     let pipe = |name: &str| {
         let path = place.path().join(name);
-        mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).expect("there is room for a pipe");
+        mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).expect("the named pipe cannot be made");
         // Open at both ends, so that neither side waits for the other to open it.
         File::options().read(true).write(true).open(path).expect("a pipe")
     };
@@ -71,17 +71,18 @@ fn full_while_it_works(
     let folder = folder.to_str().expect("a plain name");
     let run = ["run", "--data-dir", folder, "--config", "c.toml", "--allow-recursive-spawn", "x"];
     let mut command = place.command(&[&run[..], &["--", "sh", "agent.sh"]].concat());
-    let mut child = command.spawn().expect("it starts");
-    let mut stderr = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+    let mut child = command.spawn().expect("the program cannot be started");
+    let mut stderr = BufReader::new(child.stderr.take().expect("the stream is not a pipe")).lines();
     let mut word = String::new();
     BufReader::new(up).read_line(&mut word).expect("the agent says that it works");
     let ballast = disk.fill();
-    hold.write_all(b"go\n").expect("it is read");
+    hold.write_all(b"go\n").expect("the reader is gone");
     let told = stderr.find(|line| line.as_ref().is_ok_and(|line| line.contains("until it can be")));
-    let told = told.expect("it says that the record cannot be written").expect("it is text");
+    let told =
+        told.expect("it says that the record cannot be written").expect("the bytes are not text");
     if free {
-        fs::remove_file(ballast).expect("it is ours");
-        hold.write_all(b"on\n").expect("it is read");
+        fs::remove_file(ballast).expect("the file cannot be removed");
+        hold.write_all(b"on\n").expect("the reader is gone");
     }
     let outcome = place.finish(child, &command, &[]);
     if free {
@@ -129,7 +130,7 @@ fn a_fanout_whose_tasks_do_not_fit_is_resumed_once_they_do() {
     let there = ["-q", "--data-dir", "data", "--config", "c.toml"];
     let offshoot = |arguments: &[&str]| place.run(&[&there[..], arguments].concat());
     // The values of the folder lie on a disk of their own, which has room for some of the tasks.
-    fs::create_dir_all(place.path().join("data/blobs")).expect("there is room");
+    fs::create_dir_all(place.path().join("data/blobs")).expect("the folder cannot be made");
     let Some(disk) = Disk::over(&place.path().join("data/blobs"), 7 << 20) else { return };
     let fanout = ["fanout", "--tasks", "tasks", "--merge", "sum", "--", "sh", "-c", "wc -w"];
     let full = offshoot(&fanout).expect_code(1);

@@ -113,7 +113,8 @@ fn a_history_tells_what_a_session_asked_and_was_given() {
     );
     let outcome = outcome.expect_code(0);
     let read = |name: &str| {
-        let text = std::fs::read_to_string(place.path().join(name)).expect("it was written");
+        let text =
+            std::fs::read_to_string(place.path().join(name)).expect("the file cannot be read");
         let entries: Vec<Value> = serde_json::from_str(&text).expect("a list");
         let entry = |entry: &Value| {
             (entry["kind"].as_str().unwrap().to_owned(), entry["text"].as_str().unwrap().to_owned())
@@ -257,7 +258,7 @@ fn a_large_result_comes_as_its_ends_and_whole_by_its_name() {
            "$OFFSHOOT" wait $run | wc -c"#,
     );
     assert_eq!(outcome.expect_code(0).stdout(), "100011\n");
-    let text = std::fs::read(place.path().join("outcome.json")).expect("it was written");
+    let text = std::fs::read(place.path().join("outcome.json")).expect("the file cannot be read");
     let outcome: Value = serde_json::from_slice(&text).expect("JSON");
     let Value::Object(data) = &outcome[0]["data"] else { panic!("{outcome}") };
     assert!(data["head"].as_str().expect("text").starts_with("first\ny\n"));
@@ -277,7 +278,7 @@ fn a_result_that_cannot_be_read_takes_no_other_with_it() {
            "$OFFSHOOT" --json wait $lost $whole > outcome.json; true"#,
     );
     outcome.expect_code(0);
-    let text = std::fs::read(place.path().join("outcome.json")).expect("it was written");
+    let text = std::fs::read(place.path().join("outcome.json")).expect("the file cannot be read");
     let outcome: Value = serde_json::from_slice(&text).expect("JSON");
     assert_eq!(outcome[0]["error"]["code"], json!("result_unreadable"), "{outcome}");
     assert_eq!((&outcome[0]["data"], &outcome[1]["data"]), (&Value::Null, &json!("fine")));
@@ -287,7 +288,8 @@ fn a_result_that_cannot_be_read_takes_no_other_with_it() {
 fn many_children_share_a_budget_and_a_refusal_undoes_none() {
     let place = Place::new();
     // The last child ends once it was told of another one.
-    mknodat(CWD, place.path().join("held"), FileType::Fifo, Mode::RWXU, 0).expect("there is room");
+    mknodat(CWD, place.path().join("held"), FileType::Fifo, Mode::RWXU, 0)
+        .expect("the named pipe cannot be made");
     let answers = ask(
         &place,
         &["--budget-tokens", "1000", "--max-spawns", "3"],
@@ -414,8 +416,8 @@ fn a_command_reads_no_messages() {
 fn the_operator_reaches_into_a_tree_that_runs() {
     let place = Place::new();
     let mut command = place.command(&["-v", "run", "--json", "x", "--", "sleep", "1000"]);
-    let mut child = command.spawn().expect("it starts");
-    let stderr = child.stderr.take().expect("it is piped");
+    let mut child = command.spawn().expect("the program cannot be started");
+    let stderr = child.stderr.take().expect("the stream is not a pipe");
     let up = BufReader::new(stderr)
         .lines()
         .find(|line| line.as_ref().is_ok_and(|it| it.contains("started")));

@@ -39,8 +39,8 @@ fn children_that_are_let_finish_outlive_their_parent() {
         echo done"#;
     let mut command =
         place.command(&["run", "--allow-recursive-spawn", "x", "--", "sh", "-c", script]);
-    let mut running = command.spawn().expect("it was built for this test");
-    let stdout = running.stdout.take().expect("it is a pipe");
+    let mut running = command.spawn().expect("the program cannot be started");
+    let stdout = running.stdout.take().expect("the stream is not a pipe");
     let mut answer = String::new();
     let mut stdout = BufReader::new(stdout);
     while !answer.ends_with("done\n") {
@@ -87,7 +87,7 @@ fn children_end_with_their_parent_where_that_is_the_policy() {
 fn ctrl_c_on_the_root_reaches_the_last_grandchild() {
     let place = Place::new();
     let pipe = place.path().join("ready");
-    mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).expect("there is room for a pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).expect("the named pipe cannot be made");
     // Each of them has something to say when it is asked to go.
     place.file(
         "agent.sh",
@@ -98,10 +98,11 @@ fn ctrl_c_on_the_root_reaches_the_last_grandchild() {
     );
     let words = ["-q", "run", "--allow-recursive-spawn", "x", "--", "sh", "agent.sh"];
     let mut command = place.command(&words);
-    let running = command.spawn().expect("it was built for this test");
+    let running = command.spawn().expect("the program cannot be started");
     assert_eq!(fs::read_to_string(&pipe).expect("the last one is ready"), "2\n");
     let group = i32::try_from(running.id()).ok().filter(|id| *id > 1).and_then(Pid::from_raw);
-    kill_process_group(group.expect("a group of its own"), Signal::INT).expect("it lives");
+    kill_process_group(group.expect("a group of its own"), Signal::INT)
+        .expect("the group cannot be signalled");
     let outcome = place.finish(running, &command, &[]).expect_code(130);
     assert_eq!(outcome.stdout(), "half of 0\n");
     assert_eq!(

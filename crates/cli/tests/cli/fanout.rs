@@ -27,7 +27,7 @@ fn context_is_named_in_the_prompt_and_there_to_be_read() {
     let script = "cat \"$OFFSHOOT_CONTEXT\"";
     let outcome = place.run(&[&fanout[..], &["sh", "-c", script]].concat()).expect_code(0);
     let path = outcome.json()["plan"]["path"].as_str().expect("a path").to_owned();
-    assert_eq!(std::fs::read_to_string(path).expect("it is there"), "step one\n");
+    assert_eq!(std::fs::read_to_string(path).expect("the file cannot be read"), "step one\n");
 }
 
 #[test]

@@ -115,17 +115,17 @@ fn the_socket_of_a_dead_supervisor_is_swept_away() {
     let count = "ls .offshoot/doors | wc -l";
     let [ready, never] = ["ready", "never"].map(|name| place.path().join(name));
     for pipe in [&ready, &never] {
-        mknodat(CWD, pipe, FileType::Fifo, Mode::RWXU, 0).expect("there is room for a pipe");
+        mknodat(CWD, pipe, FileType::Fifo, Mode::RWXU, 0).expect("the named pipe cannot be made");
     }
     let script = format!("{count} > ready; cat never");
     let mut command = place.command(&["-q", "run", "x", "--", "sh", "-c", &script]);
-    let supervisor = command.spawn().expect("it was built for this test");
+    let supervisor = command.spawn().expect("the program cannot be started");
     assert_eq!(line(&ready), "1");
     let pid = i32::try_from(supervisor.id()).ok().and_then(Pid::from_raw).expect("it has a number");
-    kill_process(pid, Signal::KILL).expect("it lives");
+    kill_process(pid, Signal::KILL).expect("the process cannot be signalled");
     assert_eq!(place.finish(supervisor, &command, &[]).code, -9);
     let doors = place.path().join(".offshoot/doors");
-    let left = || fs::read_dir(&doors).expect("it is there").count();
+    let left = || fs::read_dir(&doors).expect("the folder cannot be read").count();
     assert_eq!(left(), 1, "no process was left to remove it");
     // The next one finds it, and is not taken for it.
     let script = format!("\"$OFFSHOOT\" spawn --wait y -- sh -c '{count}'");

@@ -8,12 +8,14 @@ use crate::command::Place;
 pub(crate) fn forge(place: &Place, statement: &str) {
     let mut database =
         Connection::open(place.path().join(".offshoot/offshoot.db")).expect("a record");
-    let change = database.transaction().expect("it can be written");
+    let change = database.transaction().expect("the record cannot be written");
     change.execute_batch(statement).expect("statements");
     let roots: Vec<(i64, [u8; 16])> = {
         let mut select = change.prepare("SELECT number, root FROM roots").expect("a table");
-        let rows = select.query_map((), |row| Ok((row.get(0)?, row.get(1)?))).expect("rows");
-        rows.collect::<Result<_, _>>().expect("rows")
+        let rows = select
+            .query_map((), |row| Ok((row.get(0)?, row.get(1)?)))
+            .expect("the rows cannot be read");
+        rows.collect::<Result<_, _>>().expect("the rows cannot be read")
     };
     for (number, root) in roots {
         let rows: Vec<(i64, [u8; 16], i64, String)> = {
@@ -21,8 +23,8 @@ pub(crate) fn forge(place: &Place, statement: &str) {
             let mut select = change.prepare(sql).expect("a table");
             let read =
                 |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
-            let rows = select.query_map([number], read).expect("rows");
-            rows.collect::<Result<_, _>>().expect("rows")
+            let rows = select.query_map([number], read).expect("the rows cannot be read");
+            rows.collect::<Result<_, _>>().expect("the rows cannot be read")
         };
         let mut link = [0; 32];
         let (mut last_seq, mut last_at) = (0, 0);
@@ -39,5 +41,5 @@ pub(crate) fn forge(place: &Place, statement: &str) {
         let update = "UPDATE roots SET last_seq = ?2, chain = ?3, last_at = ?4 WHERE number = ?1";
         change.execute(update, params![number, last_seq, link, last_at]).expect("a row");
     }
-    change.commit().expect("it can be written");
+    change.commit().expect("the record cannot be written");
 }

@@ -7,8 +7,8 @@ use crate::command::{Outcome, Place};
 
 /// Runs a map over the two lines of `input`. The piece with the first line replaces the input; the other comes after it.
 fn map(place: &Place, input: &str, replace: &str) -> Outcome {
-    let outside = tempfile::tempdir().expect("there is room");
-    fs::write(outside.path().join("in"), "1\n7\n").expect("there is room");
+    let outside = tempfile::tempdir().expect("no temporary folder can be made");
+    fs::write(outside.path().join("in"), "1\n7\n").expect("the file cannot be written");
     let script = format!("read line; echo got $line; [ $line != 1 ] || {{ {replace}; }}");
     let map = ["map", "--split", "lines:1", "--max-concurrent", "1", input];
     let outside = outside.path().display().to_string();
@@ -51,9 +51,15 @@ fn what_replaces_an_input_is_not_read_for_an_agent() {
 fn a_link_that_the_user_has_named_is_followed_once() {
     let place = Place::new();
     place.file("folder/real", "1\n2\n");
-    symlink("folder/real", place.path().join("link")).expect("there is room");
+    symlink("folder/real", place.path().join("link")).expect("the link cannot be made");
     let outcome = map(&place, "link", "rm link; ln -s $1/in link").expect_code(0);
     assert_eq!(outcome.stdout(), "got 1\n---\ngot 2\n");
     let runs = place.run(&["list", "--all", "--json"]).expect_code(0).json();
-    assert!(runs.as_array().expect("runs").iter().any(|run| run["label"] == "link:2"), "{runs}");
+    assert!(
+        runs.as_array()
+            .expect("the answer has no list of runs")
+            .iter()
+            .any(|run| run["label"] == "link:2"),
+        "{runs}"
+    );
 }

@@ -33,7 +33,7 @@ impl Running {
             "[agents.defaults.subagents]\ngraceSeconds = 600\n[runtimes.exec]\nenv = [\"FIFO\"]\n",
         );
         let fifo = place.path().join("fifo");
-        mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).expect("there is room for a pipe");
+        mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).expect("the named pipe cannot be made");
         let mut command = place.command(&[
             "map",
             "--config",
@@ -49,8 +49,8 @@ impl Running {
             script,
         ]);
         command.env("FIFO", &fifo).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("it was built for this test");
-        let stderr = BufReader::new(child.stderr.take().expect("it is a pipe"));
+        let mut child = command.spawn().expect("the program cannot be started");
+        let stderr = BufReader::new(child.stderr.take().expect("the stream is not a pipe"));
         // Opening waits for the agent, which waits for us.
         let word = read(fifo);
         Self { place, command, child, stderr, said: String::new(), word }
@@ -64,7 +64,7 @@ impl Running {
 
     /// Sends the signal of a terminal's Ctrl-C.
     fn press_ctrl_c(&self) {
-        kill_process_group(self.group(), Signal::INT).expect("it lives");
+        kill_process_group(self.group(), Signal::INT).expect("the group cannot be signalled");
     }
 
     /// Waits until it says this.
@@ -137,7 +137,7 @@ fn nothing_outlives_a_killed_supervisor() {
     let agent: i32 = running.word.parse().expect("the agent told its number");
     let agent = pidfd_open(Pid::from_raw(agent).expect("it is not zero"), PidfdFlags::empty())
         .expect("the agent lives");
-    kill_process(running.group(), Signal::KILL).expect("it lives");
+    kill_process(running.group(), Signal::KILL).expect("the process cannot be signalled");
     let (_, outcome) = running.end();
     assert_eq!(outcome.code, -9);
     let mut gone = [PollFd::new(&agent, PollFlags::IN)];
@@ -160,7 +160,7 @@ fn what_a_killed_supervisor_left_is_shown_as_lost() {
     };
     let before = look(&["tree", "--json"]).json();
     assert_eq!(before[0]["status"], "running", "while a supervisor holds it: {before}");
-    kill_process(running.group(), Signal::KILL).expect("it lives");
+    kill_process(running.group(), Signal::KILL).expect("the process cannot be signalled");
     let (place, outcome) = running.end();
     assert_eq!(outcome.code, -9);
     check("interrupt_killed_tree", &place.run(&["tree"]));

@@ -164,7 +164,8 @@ END
                    sh -c 'trap "" TERM HUP INT; echo $$ >> left; while :; do sleep 1000; done' &
                    while [ "$(wc -l < left)" -lt 4 ]; do :; done"#,
         then: |after| {
-            let left = fs::read_to_string(after.place.path().join("left")).expect("it was written");
+            let left = fs::read_to_string(after.place.path().join("left"))
+                .expect("the file cannot be read");
             for pid in left.lines().map(|line| line.parse().expect("a number")) {
                 assert!(Watched::new(pid).is_gone_within(FAR), "process {pid}");
             }
@@ -320,7 +321,7 @@ impl Attack {
         // Of a record that was changed nothing is shown.
         let runs = place.run(&["list", "--all", "--json"]).json();
         let runs = runs.as_array().expect("a list").clone();
-        let root = fs::read_to_string(place.path().join("root")).expect("it was written");
+        let root = fs::read_to_string(place.path().join("root")).expect("the file cannot be read");
         let audit = place.run(&["audit", root.trim()]);
         assert_eq!(audit.code, self.audit, "{words}\n{}", audit.text());
         (self.then)(&After { place, runs });

@@ -106,7 +106,7 @@ fn the_log_has_each_run_from_start_to_end_and_no_text_of_an_agent() {
 fn a_log_is_refused_by_name_before_anything_starts() {
     let place = Place::new();
     place.file("target", "");
-    symlink("target", place.path().join("link")).expect("there is room");
+    symlink("target", place.path().join("link")).expect("the link cannot be made");
     mknodat(CWD, place.path().join("pipe"), FileType::Fifo, Mode::RWXU, 0).expect("it is new");
     let check = |log: &str, file: &str, expected: &str| {
         let mut command = place.command(&["--log-file", file, "tree"]);
@@ -155,15 +155,20 @@ fn a_log_that_cannot_be_written_or_is_not_read_stops_nothing() {
     }
     let mut command = place.command(&map);
     command.env("OFFSHOOT_LOG", "trace").stderr(Stdio::piped());
-    let mut child = command.spawn().expect("it was built for this test");
-    let mut said = child.stderr.take().expect("it is a pipe");
+    let mut child = command.spawn().expect("the program cannot be started");
+    let mut said = child.stderr.take().expect("the stream is not a pipe");
     fcntl_setpipe_size(&said, 4096).expect("it is empty");
     let mut answer = String::new();
-    child.stdout.take().expect("a pipe").read_to_string(&mut answer).expect("it is text");
+    child
+        .stdout
+        .take()
+        .expect("a pipe")
+        .read_to_string(&mut answer)
+        .expect("the text cannot be read");
     assert_eq!(answer.matches('x').count(), 100);
-    assert!(child.wait().expect("it is our child").success());
+    assert!(child.wait().expect("the child cannot be waited for").success());
     let mut text = String::new();
-    said.read_to_string(&mut text).expect("it is text");
+    said.read_to_string(&mut text).expect("the text cannot be read");
     assert!(text.len() <= 4096, "{text}");
 }
 
@@ -208,20 +213,21 @@ fn a_bar_on_the_terminal_is_not_torn_by_the_log() {
     let (mut screen, other) = terminal();
     let map = ["map", "--split", "lines:1", "lines", "--", "cat"];
     let mut command = place.command(&map);
-    let end: fn(&File) -> Stdio = |end| end.try_clone().expect("there is room").into();
+    let end: fn(&File) -> Stdio =
+        |end| end.try_clone().expect("the system has no room for it").into();
     command
         .env("OFFSHOOT_LOG", "debug")
         .env("TERM", "xterm")
         .stdin(end(&other))
         .stderr(end(&other));
-    let mut child = command.stdout(Stdio::null()).spawn().expect("it was built for this test");
+    let mut child = command.stdout(Stdio::null()).spawn().expect("the program cannot be started");
     drop((command, other));
     let (mut said, mut some) = (Vec::new(), [0; 4096]);
     // Once no process has the terminal open, reading from it is an error.
     while let Ok(read @ 1..) = screen.read(&mut some) {
         said.extend_from_slice(&some[..read]);
     }
-    assert!(child.wait().expect("it is our child").success());
+    assert!(child.wait().expect("the child cannot be waited for").success());
     let said = plain(&String::from_utf8(said).expect("messages are UTF-8"));
     assert!(said.contains(" of 20 done"), "{said}");
     let logged: Vec<&str> = said.lines().filter(|line| line.contains(" offshoot_")).collect();

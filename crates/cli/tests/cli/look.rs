@@ -132,7 +132,7 @@ fn where_nothing_ran_nothing_is_made() {
     assert_eq!(place.run(&["list", "--json"]).expect_code(0).stdout(), "[]\n");
     table.row(&place.run(&["show", "0198"]));
     assert!(!place.path().join(".offshoot").exists());
-    fs::write(place.path().join("file"), "").expect("there is room");
+    fs::write(place.path().join("file"), "").expect("the file cannot be written");
     table.row(&place.run(&["tree", "--data-dir", "file"]));
     table.check("look_nothing");
 }

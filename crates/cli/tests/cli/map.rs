@@ -282,7 +282,7 @@ fn a_program_that_cannot_start_is_no_agent_that_failed() {
     place.file("a", "1");
     place.file("broken", "#!/no/such/interpreter\n");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(place.path().join("broken"), mode).expect("it is ours");
+    std::fs::set_permissions(place.path().join("broken"), mode).expect("the mode cannot be set");
     check("map_cannot_start", &place.run(&["-q", "map", "a", "--", "./broken"]));
 }
 
@@ -307,7 +307,8 @@ fn no_piece_starts_after_the_failure_that_is_one_too_many() {
         let map = ["map", "--split", "lines:1", "--max-concurrent", "1", "--max-fail", &most_text];
         let work = ["in", "--", "sh", "-c", "echo x >> ran; exit 1"];
         let outcome = place.run(&[&map[..], &work].concat()).expect_code(1);
-        let ran = std::fs::read_to_string(place.path().join("ran")).expect("it was written");
+        let ran =
+            std::fs::read_to_string(place.path().join("ran")).expect("the file cannot be read");
         assert_eq!(ran.lines().count(), most + 1, "--max-fail {most}: {}", outcome.stderr);
     }
 }
@@ -328,7 +329,8 @@ fn two_trees_share_one_data_folder() {
         ["-q", "map", "--split", "lines:1", "--merge", "sum", "big.log", "--", "grep", "-c", ""];
     let mut first = place.command(&arguments);
     let mut second = place.command(&arguments);
-    let children = [first.spawn(), second.spawn()].map(|child| child.expect("it was built"));
+    let children =
+        [first.spawn(), second.spawn()].map(|child| child.expect("the program cannot be started"));
     let [one, two] = children;
     for outcome in [place.finish(one, &first, &[]), place.finish(two, &second, &[])] {
         assert_eq!(outcome.expect_code(0).stdout(), "30\n");

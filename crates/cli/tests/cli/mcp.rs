@@ -25,11 +25,12 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn start(place: &Place, arguments: &[&str]) -> Self {
         let mut command = place.command(&[&["mcp"], arguments].concat());
-        let mut server = command.stdin(Stdio::piped()).spawn().expect("it was built for this test");
+        let mut server =
+            command.stdin(Stdio::piped()).spawn().expect("the program cannot be started");
         let mut client = Self {
-            input: server.stdin.take().expect("it is piped"),
-            output: BufReader::new(server.stdout.take().expect("it is piped")),
-            errors: BufReader::new(server.stderr.take().expect("it is piped")),
+            input: server.stdin.take().expect("the stream is not a pipe"),
+            output: BufReader::new(server.stdout.take().expect("the stream is not a pipe")),
+            errors: BufReader::new(server.stderr.take().expect("the stream is not a pipe")),
             server,
         };
         let who = json!({ "name": "test", "version": "1" });
@@ -68,7 +69,7 @@ impl Client {
     /// The next line on standard error.
     fn complaint(&mut self) -> String {
         let mut line = String::new();
-        self.errors.read_line(&mut line).expect("it is piped");
+        self.errors.read_line(&mut line).expect("the line cannot be read");
         line
     }
 
@@ -78,7 +79,7 @@ impl Client {
         drop(input);
         let mut rest = String::new();
         errors.read_to_string(&mut rest).expect("messages are UTF-8");
-        let status = server.wait().expect("it is ours");
+        let status = server.wait().expect("the child cannot be waited for");
         (status.code().expect("it ends by itself"), rest)
     }
 }
@@ -94,16 +95,19 @@ fn a_client_that_goes_lets_its_children_finish() {
     let Client { mut server, input, mut errors, .. } = client;
     drop(input);
     let mut said = String::new();
-    errors.read_line(&mut said).expect("it is piped");
+    errors.read_line(&mut said).expect("the line cannot be read");
     assert_eq!(said, "waiting for 1 agent below this root\n");
     // It lives, or this would wait for ever.
-    File::create(&gate).expect("there is a reader").write_all(b"it was ").expect("it reads");
-    let status = server.wait().expect("it is ours");
+    File::create(&gate)
+        .expect("there is a reader")
+        .write_all(b"it was ")
+        .expect("the reader is gone");
+    let status = server.wait().expect("the child cannot be waited for");
     assert_eq!(status.code(), Some(0));
     let trees = place.run(&["tree", "--json"]).json();
     assert_eq!(trees[0]["status"], "client_gone");
     assert_eq!(trees[0]["children"][0]["status"], "completed");
-    let run = trees[0]["children"][0]["runId"].as_str().expect("it has an id").to_owned();
+    let run = trees[0]["children"][0]["runId"].as_str().expect("the run has no id").to_owned();
     let shown = place.run(&["show", &run, "--json"]).expect_code(0);
     assert!(shown.stdout().contains("it was done"), "{}", shown.stdout());
 }
@@ -119,10 +123,10 @@ fn a_client_that_goes_takes_its_children_along_where_that_was_asked_for() {
     assert_eq!(trees[0]["status"], "client_gone");
     let child = &trees[0]["children"][0];
     assert_eq!(child["status"], "cancelled");
-    let run = child["runId"].as_str().expect("it has an id").to_owned();
+    let run = child["runId"].as_str().expect("the run has no id").to_owned();
     let shown = place.run(&["show", &run]);
     assert!(shown.stdout().contains("cancelled  by its parent's end"), "{}", shown.stdout());
-    let root = trees[0]["runId"].as_str().expect("it has an id");
+    let root = trees[0]["runId"].as_str().expect("the run has no id");
     place.run(&["audit", root]).expect_code(0);
 }
 
@@ -135,7 +139,7 @@ fn a_signal_stops_everything_though_the_client_stays() {
     let pid = Pid::from_raw(pid).expect("not zero");
     kill_process(pid, Signal::TERM).expect("it is ours, and not reaped");
     // The input stays open: it ends all the same.
-    let status = client.server.wait().expect("it is ours");
+    let status = client.server.wait().expect("the child cannot be waited for");
     assert_eq!(status.code(), Some(130));
     assert!(client.complaint().starts_with("stopping everything"));
     let trees = place.run(&["tree", "--json"]).json();
@@ -183,7 +187,7 @@ fn a_tree_that_cannot_be_opened_is_told_to_the_model() {
     for _ in 0..2 {
         let answer = client.call("sessions_status", json!({}));
         assert_eq!(answer["code"], "failed", "{answer}");
-        let said = answer["message"].as_str().expect("words");
+        let said = answer["message"].as_str().expect("the message is not text");
         assert!(said.contains("file/below"), "{said}");
     }
     assert_eq!(client.leave().0, 0);

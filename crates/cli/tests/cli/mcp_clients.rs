@@ -121,7 +121,7 @@ fn schemas(tools: &Value, prefix: &str, field: &str) -> BTreeMap<String, Value> 
 /// Writes a script that the search path finds.
 fn program(place: &Place, name: &str, text: &str) {
     let file = place.file(&format!("bin/{name}"), text);
-    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).expect("the mode cannot be set");
 }
 
 /// The page for users of clients.
@@ -179,10 +179,10 @@ fn codex_calls_the_tools_as_the_page_says() {
             ),
         );
         user.shell(add).expect_code(0);
-        let text = fs::read_to_string(&config).expect("it is ours");
+        let text = fs::read_to_string(&config).expect("the file cannot be read");
         assert!(text.contains(table), "{text}");
         fs::write(&config, text.replace(table, &format!("{table}\n{setting}")))
-            .expect("it is ours");
+            .expect("the file cannot be written");
         let outcome = user.shell("codex exec --skip-git-repo-check 'ask for a fruit'");
         let outcome = outcome.expect_code(0);
         assert_eq!(outcome.stdout(), expected, "{silent} {setting:?}: {}", outcome.text());

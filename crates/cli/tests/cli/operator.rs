@@ -12,7 +12,7 @@ use crate::command::Place;
 fn the_operator_raises_a_budget_and_pauses_a_tree() {
     let place = Place::new();
     let steps = place.path().join("steps");
-    mknodat(CWD, &steps, FileType::Fifo, Mode::RWXU, 0).expect("there is room for a pipe");
+    mknodat(CWD, &steps, FileType::Fifo, Mode::RWXU, 0).expect("the named pipe cannot be made");
     // Open at both ends, so that neither end waits for the other to open it.
     let mut steps = File::options().read(true).write(true).open(steps).expect("a pipe");
     place.file(
@@ -30,8 +30,8 @@ fn the_operator_raises_a_budget_and_pauses_a_tree() {
     );
     let asked = ["-v", "run", "--allow-recursive-spawn", "--budget-tokens", "100", "x", "--"];
     let mut command = place.command(&[&asked[..], &["sh", "agent.sh"]].concat());
-    let mut child = command.spawn().expect("it starts");
-    let mut stderr = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+    let mut child = command.spawn().expect("the program cannot be started");
+    let mut stderr = BufReader::new(child.stderr.take().expect("the stream is not a pipe")).lines();
     let mut until = |word: &str| {
         let found = stderr.find(|line| line.as_ref().is_ok_and(|line| line.contains(word)));
         assert!(found.is_some(), "it says `{word}`");
@@ -45,10 +45,10 @@ fn the_operator_raises_a_budget_and_pauses_a_tree() {
     }
     place.run(&["budget", &run, "--add-tokens", "400"]).expect_code(0);
     place.run(&["pause", &run]).expect_code(0);
-    steps.write_all(b"go\n").expect("it is read");
+    steps.write_all(b"go\n").expect("the reader is gone");
     until("two");
     place.run(&["unpause", &run]).expect_code(0);
-    steps.write_all(b"go\n").expect("it is read");
+    steps.write_all(b"go\n").expect("the reader is gone");
     let outcome = place.finish(child, &command, &[]).expect_code(0);
     let told = "\"code\": \"budget_exhausted\"\n3\n3\n\"code\": \"paused\"\ndone\n";
     assert_eq!(outcome.stdout(), told);

@@ -18,12 +18,15 @@ fn kill(pid: u32) {
 
 fn signal(pid: u32, signal: Signal) {
     let pid = i32::try_from(pid).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw);
-    kill_process(pid.expect("a number of a process"), signal).expect("it lives");
+    kill_process(pid.expect("a number of a process"), signal)
+        .expect("the process cannot be signalled");
 }
 
 /// The keeper among the children of a supervisor.
 fn keeper(supervisor: u32) -> u32 {
-    let tasks = fs::read_dir(format!("/proc/{supervisor}/task")).expect("it lives").flatten();
+    let tasks = fs::read_dir(format!("/proc/{supervisor}/task"))
+        .expect("the folder cannot be read")
+        .flatten();
     let children = tasks
         .filter_map(|task| fs::read_to_string(task.path().join("children")).ok())
         .flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
@@ -39,7 +42,7 @@ fn keeper(supervisor: u32) -> u32 {
 fn what_was_left_by_a_supervisor_and_its_keeper_is_ended_by_the_next() {
     let place = Place::new();
     let fifo = place.path().join("fifo");
-    mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).expect("there is room for a pipe");
+    mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).expect("the named pipe cannot be made");
     // One agent, one process that has left its group, and one that has also thrown off the name of its run.
     let script = r#"
         setsid sleep 1000 </dev/null >/dev/null 2>&1 & a=$!
@@ -47,7 +50,7 @@ fn what_was_left_by_a_supervisor_and_its_keeper_is_ended_by_the_next() {
         echo $$ $a $b > fifo
         exec sleep 1000"#;
     let mut command = place.command(&["run", "x", "--", "sh", "-c", script]);
-    let mut child = command.spawn().expect("it was built for this test");
+    let mut child = command.spawn().expect("the program cannot be started");
     let mut line = String::new();
     BufReader::new(File::open(&fifo).expect("a pipe")).read_line(&mut line).expect("a line");
     let agents: Vec<u32> =
@@ -107,13 +110,13 @@ fn a_keeper_that_fails_is_replaced_on_record_and_doctor_shows_it() {
     let place = Place::new();
     let pipe = |name| {
         let path = place.path().join(name);
-        mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).expect("there is room for a pipe");
+        mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).expect("the named pipe cannot be made");
         path
     };
     let (up, go) = (pipe("up"), pipe("go"));
     let mut command = place.command(&["run", "x", "--", "sh", "-c", "echo up > up; read a < go"]);
     command.stderr(std::process::Stdio::piped());
-    let mut child = Running(command.spawn().expect("it was built for this test"));
+    let mut child = Running(command.spawn().expect("the program cannot be started"));
     let child = &mut child.0;
     fs::read(up).expect("a pipe");
     let supervisor = child.id();
@@ -122,7 +125,7 @@ fn a_keeper_that_fails_is_replaced_on_record_and_doctor_shows_it() {
         let found = place.run(&["doctor", "--json"]).json();
         let found = found.as_array().expect("a list").clone();
         let ours = found.into_iter().find(|found| found["pid"] == supervisor);
-        ours.expect("it runs")
+        ours.expect("the run is over")
     };
     let first = keeper(supervisor);
     let found = looked();
@@ -130,10 +133,13 @@ fn a_keeper_that_fails_is_replaced_on_record_and_doctor_shows_it() {
     kill(first);
     // It says so when there is another one.
     let mut said = String::new();
-    let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+    let mut stderr = BufReader::new(child.stderr.take().expect("the stream is not a pipe"));
     while !said.contains("the keeper") {
         said.clear();
-        assert!(stderr.read_line(&mut said).expect("it runs") > 0, "it says something");
+        assert!(
+            stderr.read_line(&mut said).expect("the line cannot be read") > 0,
+            "it says something"
+        );
     }
     assert!(
         said.contains(&format!("the keeper, process {first}, had ended; another one")),
@@ -145,7 +151,7 @@ fn a_keeper_that_fails_is_replaced_on_record_and_doctor_shows_it() {
     let shown = place.run(&["doctor"]);
     assert!(shown.stdout().contains(&format!("supervisor {supervisor} at ")), "{}", shown.stdout());
     fs::write(go, "go\n").expect("a pipe");
-    assert!(child.wait().expect("it is ours").success());
+    assert!(child.wait().expect("the child cannot be waited for").success());
 
     let trees = place.run(&["tree", "--all", "--json"]).json();
     let root = trees[0]["runId"].as_str().expect("an id");
@@ -206,11 +212,11 @@ fn a_daemon_that_nothing_names_ends_with_the_tree_and_is_on_record() {
 fn a_daemon_that_nothing_names_does_not_outlive_a_killed_supervisor() {
     let place = Place::new();
     let fifo = place.path().join("fifo");
-    mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).expect("there is room for a pipe");
+    mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).expect("the named pipe cannot be made");
     let agent = offshoot_test_support::fake_agent().display();
     let script = format!("FAKE={agent}\n{DAEMONS}\n echo $$ $a $b > fifo; exec sleep 1000");
     let words = ["run", "--allow-recursive-spawn", "x", "--", "sh", "-c", &script];
-    let mut child = place.command(&words).spawn().expect("it was built for this test");
+    let mut child = place.command(&words).spawn().expect("the program cannot be started");
     let mut line = String::new();
     BufReader::new(File::open(&fifo).expect("a pipe")).read_line(&mut line).expect("a line");
     let left: Vec<Watched> =

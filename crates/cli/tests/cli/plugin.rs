@@ -20,11 +20,14 @@ pub(crate) fn plugin(place: &Place, folder: &str, name: &str, library: &str) -> 
     );
     let file = place.file(&format!("{folder}/{name}/plugin.toml"), text);
     let folder = file.parent().expect("a file is in a folder").to_owned();
-    fs::copy(plugin_library(library), folder.join("libx.so")).expect("there is room");
-    for path in
-        [file.as_path(), &folder, folder.parent().expect("it has one"), &folder.join("libx.so")]
-    {
-        fs::set_permissions(path, Permissions::from_mode(0o755)).expect("it is ours");
+    fs::copy(plugin_library(library), folder.join("libx.so")).expect("the file cannot be copied");
+    for path in [
+        file.as_path(),
+        &folder,
+        folder.parent().expect("the path has no folder"),
+        &folder.join("libx.so"),
+    ] {
+        fs::set_permissions(path, Permissions::from_mode(0o755)).expect("the mode cannot be set");
     }
     folder
 }
@@ -42,7 +45,8 @@ fn what_a_plugin_says_of_itself_moves_no_cursor() {
     let inspect = ["plugin", "inspect", folder.to_str().expect("a plain name")];
     let said = place.run(&inspect).expect_code(0).stdout().to_owned();
     assert!(said.contains("\npicks␛[2J and   merge chooses\n"), "{said}");
-    fs::write(folder.join("plugin.toml"), "name = \"a\u{7f}b\"\n").expect("it is ours");
+    fs::write(folder.join("plugin.toml"), "name = \"a\u{7f}b\"\n")
+        .expect("the file cannot be written");
     let told = place.run(&inspect);
     assert!(!told.text().contains('\u{7f}'), "{}", told.text());
 }
@@ -114,7 +118,7 @@ fn runtimes_of_plugins_are_those_that_a_tree_began_with() {
          [[agents.list]]\nid = \"late\"\nruntime = \"lower\"\n",
     );
     let late = plugin(&place, "others", "late", "raw");
-    let package = fs::read_to_string(late.join("plugin.toml")).expect("it was written");
+    let package = fs::read_to_string(late.join("plugin.toml")).expect("the file cannot be read");
     place.file("others/late/plugin.toml", package.replace("upper", "lower"));
     let script = r#"cp -a others more; echo nothing >plugins/raw/libx.so
         "$OFFSHOOT" spawn --agent loud --wait 'still here'
@@ -179,7 +183,7 @@ fn what_there_is_can_be_listed_and_looked_into() {
     plugin(&place, "two", "raw", "raw");
     let broken = plugin(&place, "two", "broken", "raw");
     fs::write(broken.join("plugin.toml"), "name = \"broken\"\nversoin = \"1\"\n")
-        .expect("there is room");
+        .expect("the file cannot be written");
     let paths = ["--plugin-path", "one", "--plugin-path", "two"];
     check("plugin_list", &plain(place.run(&[&["plugin", "list"], &paths[..]].concat())));
     let json =
@@ -212,15 +216,15 @@ fn what_cannot_be_used_is_told_and_no_tree_dies_of_it() {
     }
     let file = |name: &str| plugin(&place, &format!("plugins-{name}"), name, "raw").join("libx.so");
     let text = file("text");
-    fs::write(&text, "no library at all\n").expect("there is room");
+    fs::write(&text, "no library at all\n").expect("the file cannot be written");
     table.row(&run("text"));
-    fs::remove_file(file("missing")).expect("it was there");
+    fs::remove_file(file("missing")).expect("the file cannot be removed");
     table.row(&run("missing"));
     let machine = file("machine");
-    let mut bytes = fs::read(&machine).expect("it is there");
+    let mut bytes = fs::read(&machine).expect("the file cannot be read");
     // An s390x, on which these tests do not run.
     bytes[18] = 22;
-    fs::write(&machine, &bytes).expect("there is room");
+    fs::write(&machine, &bytes).expect("the file cannot be written");
     table.row(&run("machine").calling(std::env::consts::ARCH, "OURS"));
     chmod(&file("writable"), 0o757);
     table.row(&run("writable"));
@@ -229,8 +233,8 @@ fn what_cannot_be_used_is_told_and_no_tree_dies_of_it() {
         check("plugin_owner", &run("owner"));
     }
     let name = file("name");
-    let folder = name.parent().expect("it has one");
-    fs::rename(folder, folder.with_file_name("other")).expect("it is ours");
+    let folder = name.parent().expect("the path has no folder");
+    fs::rename(folder, folder.with_file_name("other")).expect("the file cannot be renamed");
     table.row(&run("name"));
     let disagrees = plugin(&place, "plugins-disagrees", "disagrees", "raw");
     assert!(disagrees.exists());
@@ -252,7 +256,7 @@ fn a_project_is_asked_for_trust() {
     assert_eq!(run().expect_code(0).stdout(), "HELLO\n");
     // One byte more at the end is another library.
     let library = folder.join("libx.so");
-    let mut bytes = fs::read(&library).expect("it is there");
+    let mut bytes = fs::read(&library).expect("the file cannot be read");
     bytes.push(0);
     replace(&library, &bytes);
     check("plugin_changed", &run());
@@ -278,7 +282,7 @@ fn what_a_trusted_project_only_points_to_has_to_be_trusted_itself() {
     place.run(&["plugin", "trust", "raw", "-q"]).expect_code(0);
     assert_eq!(run().expect_code(0).stdout(), "HELLO\n");
     let library = folder.join("libx.so");
-    let mut bytes = fs::read(&library).expect("it is there");
+    let mut bytes = fs::read(&library).expect("the file cannot be read");
     bytes.push(0);
     replace(&library, &bytes);
     assert!(run().expect_code(5).stderr.contains("has changed since it was trusted"));
@@ -301,12 +305,12 @@ fn a_plugin_takes_the_place_of_another_only_when_it_is_in_order() {
     chmod(&home, 0o777);
     let refused = place.run(&["plugin", "add", "made/raw", "--replace"]).expect_code(5);
     assert!(refused.stderr.contains("can be written by others"), "{}", refused.stderr);
-    let found = |name: &str| fs::read(home.join(name)).expect("it is there");
+    let found = |name: &str| fs::read(home.join(name)).expect("the file cannot be read");
     assert!(found("raw/libx.so") == was, "the old one is still there");
     chmod(&home, 0o755);
     place.run(&["plugin", "add", "made/raw", "--replace"]).expect_code(0);
     assert!(found("raw/libx.so") == new);
-    let left: Vec<_> = fs::read_dir(&home).expect("it is there").flatten().collect();
+    let left: Vec<_> = fs::read_dir(&home).expect("the folder cannot be read").flatten().collect();
     assert_eq!(left.len(), 1, "{left:?}");
     assert_eq!(
         place.run(&["run", "--runtime", "upper", "hello"]).expect_code(0).stdout(),
@@ -321,7 +325,7 @@ fn a_plugin_is_taken_in_and_removed() {
     check("plugin_add", &place.run(&["plugin", "add", "made/raw"]));
     check("plugin_add_again", &place.run(&["plugin", "add", "made/raw"]));
     place.run(&["plugin", "add", "made/raw", "--replace"]).expect_code(0);
-    fs::remove_dir_all(folder).expect("it is ours");
+    fs::remove_dir_all(folder).expect("the folder cannot be removed");
     let run = || place.run(&["run", "--runtime", "upper", "hello"]);
     assert_eq!(run().expect_code(0).stdout(), "HELLO\n");
     let library = place.path().join("home/.local/share/offshoot/plugins/raw/libx.so");
@@ -364,25 +368,26 @@ fn the_contract_is_checked_across_the_interface() {
 }
 
 fn chmod(path: &Path, mode: u32) {
-    fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is ours");
+    fs::set_permissions(path, Permissions::from_mode(mode)).expect("the mode cannot be set");
 }
 
 /// By rename, as everything that may be mapped.
 fn replace(path: &Path, bytes: &[u8]) {
     let new = path.with_extension("new");
-    fs::write(&new, bytes).expect("there is room");
+    fs::write(&new, bytes).expect("the file cannot be written");
     chmod(&new, 0o755);
-    fs::rename(&new, path).expect("it is ours");
+    fs::rename(&new, path).expect("the file cannot be renamed");
 }
 
 /// The example in Python, in a folder of this place.
 fn python(place: &Place, folder: &str) -> PathBuf {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/python-agent");
     let made = place.path().join(folder).join("python-agent");
-    fs::create_dir_all(&made).expect("there is room");
+    fs::create_dir_all(&made).expect("the folder cannot be made");
     for file in ["plugin.toml", "agent.py"] {
-        fs::copy(example.join(file), made.join(file)).expect("there is room");
-        fs::set_permissions(made.join(file), Permissions::from_mode(0o644)).expect("it is ours");
+        fs::copy(example.join(file), made.join(file)).expect("the file cannot be copied");
+        fs::set_permissions(made.join(file), Permissions::from_mode(0o644))
+            .expect("the mode cannot be set");
     }
     made
 }
@@ -409,10 +414,10 @@ fn a_program_is_a_runtime_with_usage_cost_turns_and_children() {
     );
     assert_eq!(told["cost"]["knownUsd"], 0.002, "{told}");
     // The tool that it used is in the record, and in what is said of the run.
-    let root = told["runId"].as_str().expect("it has one");
+    let root = told["runId"].as_str().expect("the run has no id");
     let events = place.run(&["events", root, "--json"]).expect_code(0);
     let used = events.stdout().lines().filter_map(|line| {
-        let event: Value = serde_json::from_str(line).expect("it is JSON");
+        let event: Value = serde_json::from_str(line).expect("the text is not JSON");
         event["kind"].get("tool_used").cloned()
     });
     let input = r#"{"text":"two words"}"#;
@@ -441,8 +446,8 @@ fn a_program_of_a_project_is_trusted_with_its_files() {
     place.run(&["plugin", "trust", "python-agent"]).expect_code(0);
     assert_eq!(run().expect_code(0).stdout(), "HELLO\n");
     let script = folder.join("agent.py");
-    let text = fs::read_to_string(&script).expect("it is there");
-    fs::write(&script, format!("{text}\n# changed\n")).expect("it is ours");
+    let text = fs::read_to_string(&script).expect("the file cannot be read");
+    fs::write(&script, format!("{text}\n# changed\n")).expect("the file cannot be written");
     let changed = run().expect_code(5);
     assert!(changed.stderr.contains("has changed since it was trusted"), "{}", changed.stderr);
     // The trust in the whole project covers each file of it.
@@ -459,7 +464,7 @@ fn a_program_of_a_project_is_trusted_with_its_files() {
     );
     let list = place.run(&["plugin", "list", "--json"]).expect_code(0).json();
     let copy = Path::new(list[0]["folder"].as_str().expect("a folder")).join("agent.py");
-    fs::write(copy, "print()").expect("it is ours");
+    fs::write(copy, "print()").expect("the file cannot be written");
     let changed = place.run(&["run", "--runtime", "python-agent", "hi"]).expect_code(5);
     assert!(changed.stderr.contains("the digest is"), "{}", changed.stderr);
 }
@@ -469,26 +474,27 @@ fn copies_of_a_killed_supervisor_are_removed_by_the_next() {
     let place = Place::new();
     let folder = python(&place, "plugins");
     // It says over a pipe that its run has begun, and waits.
-    let script = fs::read_to_string(folder.join("agent.py")).expect("it is there");
+    let script = fs::read_to_string(folder.join("agent.py")).expect("the file cannot be read");
     let telling = "    if verb == \"wait\":\n        open(rest, \"w\").write(\"up\")\n";
     let script = script.replace("    if verb == \"wait\":\n", telling);
-    fs::write(folder.join("agent.py"), script).expect("it is ours");
+    fs::write(folder.join("agent.py"), script).expect("the file cannot be written");
     let fifo = place.path().join("fifo");
-    mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).expect("there is room for a pipe");
+    mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).expect("the named pipe cannot be made");
     let temporary = place.path().join("tmp");
-    fs::create_dir(&temporary).expect("there is room");
-    let copies = || fs::read_dir(&temporary).expect("it is there").count();
+    fs::create_dir(&temporary).expect("the folder cannot be made");
+    let copies = || fs::read_dir(&temporary).expect("the folder cannot be read").count();
     let run = |task: &str| {
         let words = ["run", "--plugin-path", "plugins", "--runtime", "python-agent", task];
         let mut command = place.command(&words);
         command.env("TMPDIR", &temporary);
         command
     };
-    let mut child = run(&format!("wait {}", fifo.display())).spawn().expect("it was built");
+    let mut child =
+        run(&format!("wait {}", fifo.display())).spawn().expect("the program cannot be started");
     assert_eq!(fs::read_to_string(&fifo).expect("the agent writes"), "up");
     assert_eq!(copies(), 1);
-    child.kill().expect("it lives");
-    child.wait().expect("it is our child");
+    child.kill().expect("the process cannot be killed");
+    child.wait().expect("the child cannot be waited for");
     assert_eq!(copies(), 1, "a process that is killed removes nothing");
     let next = place.outcome(run("hello"), &[]);
     assert_eq!(next.expect_code(0).stdout(), "HELLO\n");

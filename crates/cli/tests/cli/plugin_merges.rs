@@ -23,10 +23,11 @@ fn misbehave(place: &Place) {
     );
     let file = place.file("plugins/misbehave/plugin.toml", text);
     let folder = file.parent().expect("a file is in a folder");
-    fs::copy(workspace_plugin("misbehave"), folder.join("libx.so")).expect("there is room");
-    let above = folder.parent().expect("it has one");
+    fs::copy(workspace_plugin("misbehave"), folder.join("libx.so"))
+        .expect("the file cannot be copied");
+    let above = folder.parent().expect("the path has no folder");
     for path in [file.as_path(), folder, above, &folder.join("libx.so")] {
-        fs::set_permissions(path, Permissions::from_mode(0o755)).expect("it is ours");
+        fs::set_permissions(path, Permissions::from_mode(0o755)).expect("the mode cannot be set");
     }
 }
 
@@ -247,7 +248,7 @@ fn a_library_is_read_once_each_time_it_is_judged() {
     let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).expect("a watch");
     // With the closing too, because two events that are the same are told as one.
     let told = WatchFlags::OPEN | WatchFlags::CLOSE_NOWRITE;
-    inotify::add_watch(&watch, folder.join("libx.so"), told).expect("it is there");
+    inotify::add_watch(&watch, folder.join("libx.so"), told).expect("it is missing");
     assert_eq!(merged().stdout(), "short\n");
     let mut buffer = [MaybeUninit::uninit(); 4096];
     let mut events = inotify::Reader::new(&watch, &mut buffer);

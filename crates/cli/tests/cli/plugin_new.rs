@@ -34,11 +34,13 @@ fn what_is_made_builds_and_runs_in_a_tree() {
         // Where its plugin.toml says that it is. The files of a program are no links.
         let program = built.join(name);
         if program.is_file() {
-            fs::create_dir_all(folder.join("target/release")).expect("there is room");
-            fs::copy(program, folder.join("target/release").join(name)).expect("there is room");
+            fs::create_dir_all(folder.join("target/release")).expect("the folder cannot be made");
+            fs::copy(program, folder.join("target/release").join(name))
+                .expect("the file cannot be copied");
         } else {
             let target = built.parent().expect("a profile lies in a target folder");
-            std::os::unix::fs::symlink(target, folder.join("target")).expect("there is room");
+            std::os::unix::fs::symlink(target, folder.join("target"))
+                .expect("the link cannot be made");
         }
     }
     for (runtime, name) in [("my-agent", "longest"), ("its-own", "apart")] {

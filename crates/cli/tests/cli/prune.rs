@@ -24,11 +24,11 @@ fn age(place: &Place, hours: u64) {
     );
     fn files(folder: &std::path::Path, back: std::time::Duration) {
         for entry in fs::read_dir(folder).expect("a folder").flatten() {
-            let there = entry.metadata().expect("it is there");
+            let there = entry.metadata().expect("the file cannot be examined");
             if there.is_dir() {
                 files(&entry.path(), back);
             }
-            let file = fs::File::open(entry.path()).expect("it is ours");
+            let file = fs::File::open(entry.path()).expect("the file cannot be opened");
             let at = there.modified().expect("a time") - back;
             file.set_modified(at).expect("it is ours");
         }
@@ -82,11 +82,11 @@ fn a_tree_that_runs_and_the_values_beside_it_are_not_touched() {
         let path = place.path().join(name);
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0)
-            .expect("there is room");
+            .expect("the named pipe cannot be made");
     }
     let child = command.spawn().expect("the program was built for this test");
     let up = BufReader::new(fs::File::open(place.path().join("fifo")).expect("a pipe"));
-    assert_eq!(up.lines().next().expect("a word").expect("it is text"), "up");
+    assert_eq!(up.lines().next().expect("a word").expect("the bytes are not text"), "up");
 
     let pruned = place.run(&["prune", "--older-than", "0s", "--json"]).expect_code(0).json();
     let trees = pruned["trees"].as_array().expect("a list");

@@ -14,7 +14,7 @@ fn repository() -> PathBuf {
 
 /// The first command line of the README.
 fn main_job() -> String {
-    let page = fs::read_to_string(repository().join("README.md")).expect("it is there");
+    let page = fs::read_to_string(repository().join("README.md")).expect("the file cannot be read");
     let (_, section) = page.split_once("## Try it").expect("it says how to try it");
     let (_, block) = section.split_once("```sh\n").expect("it shows how");
     let (line, _) = block.split_once("\n```").expect("the block ends");

@@ -161,7 +161,10 @@ fn how_a_child_ended_reaches_its_parent() {
         let outcome = &told[child]["outcome"];
         let what =
             if outcome["data"].is_null() { &outcome["error"]["message"] } else { &outcome["data"] };
-        (outcome["status"].as_str().expect("a status"), what.as_str().expect("words"))
+        (
+            outcome["status"].as_str().expect("a status"),
+            what.as_str().expect("the message is not text"),
+        )
     };
     // The calls of one message are made at once, so the answers stand in the order in which the children ended.
     let mut all: Vec<_> = (0..5).map(ended).collect();

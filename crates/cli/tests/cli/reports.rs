@@ -21,8 +21,8 @@ fn reports_are_seen_live_and_stay_on_record() {
     let tasks = ["--task", "reports", "--task", "prints"];
     let fanout = [&["-v", "fanout", "--config", "c.toml"][..], &tasks, &["--", "sh", "agent.sh"]];
     let mut command = place.command(&fanout.concat());
-    let mut child = command.spawn().expect("it starts");
-    let mut stderr = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+    let mut child = command.spawn().expect("the program cannot be started");
+    let mut stderr = BufReader::new(child.stderr.take().expect("the stream is not a pipe")).lines();
     let live = stderr.find(|line| line.as_ref().is_ok_and(|line| line.contains("step 1")));
     assert!(live.is_some(), "the first report is seen while the agent works");
     let root =

@@ -26,10 +26,11 @@ impl Doomed {
     fn start(place: Place, arguments: &[&str]) -> Self {
         let fifo = place.path().join("fifo");
         if !fifo.exists() {
-            mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).expect("there is room for a pipe");
+            mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0)
+                .expect("the named pipe cannot be made");
         }
         let mut command: Command = place.command(arguments);
-        let child = command.stderr(Stdio::null()).spawn().expect("it was built for this test");
+        let child = command.stderr(Stdio::null()).spawn().expect("the program cannot be started");
         // To the end: the agent of the next life writes into the same pipe, and an agent of this one that has written but
         // not closed its side yet would be taken for it.
         let word = fs::read_to_string(fifo).expect("the agent writes a line");
@@ -46,8 +47,9 @@ impl Doomed {
     fn end(&mut self) {
         let id = i32::try_from(self.child.id()).expect("ids are small");
         assert!(id > 1, "a process of our own");
-        kill_process(Pid::from_raw(id).expect("not zero"), Signal::KILL).expect("it lives");
-        self.child.wait().expect("it is our child");
+        kill_process(Pid::from_raw(id).expect("not zero"), Signal::KILL)
+            .expect("the process cannot be signalled");
+        self.child.wait().expect("the child cannot be waited for");
     }
 }
 
@@ -125,20 +127,20 @@ fn an_input_that_has_changed_is_named() {
 
 #[test]
 fn a_resumed_map_reads_no_file_through_a_link_that_was_not_there_before() {
-    let outside = tempfile::tempdir().expect("there is room");
+    let outside = tempfile::tempdir().expect("no temporary folder can be made");
     // The same bytes, so that no hash tells them apart.
-    fs::write(outside.path().join("in"), LINES).expect("there is room");
+    fs::write(outside.path().join("in"), LINES).expect("the file cannot be written");
     let place = Place::new();
     place.file("folder/in", LINES);
     let place = killed_map_of(place, "folder/in");
     let path = |name: &str| place.path().join(name);
-    let rename = |from, to| fs::rename(path(from), path(to)).expect("it is there");
+    let rename = |from, to| fs::rename(path(from), path(to)).expect("the file cannot be renamed");
     place.file("go", "");
     for (replaced, link) in
         [("folder/in", outside.path().join("in")), ("folder", outside.path().into())]
     {
         rename(replaced, "aside");
-        symlink(link, path(replaced)).expect("there is room");
+        symlink(link, path(replaced)).expect("the link cannot be made");
         let refused = place.run(&["resume"]).expect_code(2);
         let why = format!("/{replaced} became a symbolic link after the input was cut");
         assert!(refused.stderr.contains(&why), "{}", refused.stderr);
@@ -153,21 +155,27 @@ fn a_link_that_the_user_has_named_is_followed_once_also_across_a_resume() {
     let place = Place::new();
     place.file("real", LINES);
     place.file("other", "1\n2\n3\nsecret\n");
-    symlink("real", place.path().join("link")).expect("there is room");
+    symlink("real", place.path().join("link")).expect("the link cannot be made");
     let place = killed_map_of(place, "link");
-    fs::remove_file(place.path().join("link")).expect("it is there");
-    symlink("other", place.path().join("link")).expect("there is room");
+    fs::remove_file(place.path().join("link")).expect("the file cannot be removed");
+    symlink("other", place.path().join("link")).expect("the link cannot be made");
     place.file("go", "");
     assert_eq!(place.run(&["resume"]).expect_code(0).stdout(), WHOLE);
     let runs = place.run(&["list", "--all", "--json"]).expect_code(0).json();
-    assert!(runs.as_array().expect("runs").iter().any(|run| run["label"] == "link:4"), "{runs}");
+    assert!(
+        runs.as_array()
+            .expect("the answer has no list of runs")
+            .iter()
+            .any(|run| run["label"] == "link:4"),
+        "{runs}"
+    );
 }
 
 #[test]
 fn a_record_that_does_not_say_where_links_led_is_resumed() {
     let place = Place::new();
     let real = place.file("real", LINES).display().to_string();
-    symlink("real", place.path().join("link")).expect("there is room");
+    symlink("real", place.path().join("link")).expect("the link cannot be made");
     let place = killed_map_of(place, "link");
     let (asked_for, resolved) = (real.replace("/real", "/link"), r#""resolved":"REAL","#);
     // As earlier versions have written it.
@@ -238,14 +246,15 @@ fn events_are_followed_until_the_supervisor_is_gone() {
     let root = roots[0]["runId"].as_str().expect("a list of runs").to_owned();
     let follow = ["events", "--follow", "--json", &root];
     let mut command = doomed.place.command(&follow);
-    let mut follower = command.spawn().expect("it was built for this test");
-    let mut lines = BufReader::new(follower.stdout.take().expect("it is a pipe")).lines();
+    let mut follower = command.spawn().expect("the program cannot be started");
+    let mut lines =
+        BufReader::new(follower.stdout.take().expect("the stream is not a pipe")).lines();
     let started = |line: &str| line.contains("started");
     assert!(lines.by_ref().map(|line| line.expect("text")).any(|line| started(&line)));
     doomed.end();
     let rest: Vec<String> = lines.map(|line| line.expect("text")).collect();
     assert!(rest.iter().all(|line| !line.contains("\"ended\"")), "{rest:?}");
-    assert!(follower.wait().expect("it is our child").success());
+    assert!(follower.wait().expect("the child cannot be waited for").success());
 
     doomed.place.file("go", "");
     doomed.place.run(&["resume"]).expect_code(0);
@@ -293,7 +302,7 @@ fn a_program_that_was_interrupted_is_lost_unless_it_may_run_again() {
     assert!(lost.stderr.contains("interrupted with its supervisor"), "{}", lost.stderr);
     assert_eq!(ran(&place, 3), 1);
 
-    fs::remove_file(place.path().join("go")).expect("it is there");
+    fs::remove_file(place.path().join("go")).expect("the file cannot be removed");
     place.file("c.toml", "[agents.defaults.subagents]\nonInterrupt = \"rerun\"\n");
     let run = [&["--config", "c.toml"][..], &run].concat();
     let place = Doomed::start(place, &run).kill();
@@ -408,9 +417,10 @@ fn output_that_a_killed_run_has_left_is_in_no_runs_way() {
     place.file("in", "x\n");
     // Another tree in the same folder: while it is held, what was left in the folder is not swept.
     let held = place.path().join("held");
-    mknodat(CWD, &held, FileType::Fifo, Mode::RWXU, 0).expect("there is room for a pipe");
+    mknodat(CWD, &held, FileType::Fifo, Mode::RWXU, 0).expect("the named pipe cannot be made");
     let hold = ["run", "x", "--", "sh", "-c", "echo up > held; exec sleep 600"];
-    let mut neighbour = place.command(&hold).stderr(Stdio::null()).spawn().expect("it was built");
+    let mut neighbour =
+        place.command(&hold).stderr(Stdio::null()).spawn().expect("the program cannot be started");
     assert_eq!(fs::read_to_string(&held).expect("the agent writes a line"), "up\n");
 
     // It has printed more than is kept in memory, and the file for it is there, when it says that it hangs.
@@ -422,10 +432,11 @@ fn output_that_a_killed_run_has_left_is_in_no_runs_way() {
     place.file("go", "");
     let answer = place.run(&["-q", "resume"]).expect_code(0);
     assert_eq!(answer.stdout(), format!("{}\n", "x".repeat(300_000)));
-    let spool = fs::read_dir(place.path().join(".offshoot/spool")).expect("it is there");
+    let spool =
+        fs::read_dir(place.path().join(".offshoot/spool")).expect("the folder cannot be read");
     assert_eq!(spool.count(), 0, "what the killed attempts left is gone");
-    neighbour.kill().expect("it lives");
-    neighbour.wait().expect("it is our child");
+    neighbour.kill().expect("the process cannot be killed");
+    neighbour.wait().expect("the child cannot be waited for");
 }
 
 /// Failures of an earlier life count towards `--max-fail` from the first moment of the next one.

@@ -128,7 +128,7 @@ fn what_cannot_run_is_said_before() {
 fn a_folder_whose_name_is_no_text_is_named() {
     let place = Place::new();
     let folder = place.path().join(OsStr::from_bytes(b"bad\xff"));
-    fs::create_dir(&folder).expect("there is room");
+    fs::create_dir(&folder).expect("the folder cannot be made");
     let mut command = place.command(&["run", "x", "--", "cat"]);
     command.current_dir(folder);
     let refused = place.outcome(command, &[]).expect_code(2);

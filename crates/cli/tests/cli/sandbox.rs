@@ -28,10 +28,11 @@ fn an_agent_in_bubblewrap_sees_the_door_and_its_own_folder() {
         return;
     }
     let place = Place::new();
-    let outside = tempfile::tempdir().expect("there is room");
-    fs::write(outside.path().join("secret"), "outside\n").expect("there is room");
+    let outside = tempfile::tempdir().expect("no temporary folder can be made");
+    fs::write(outside.path().join("secret"), "outside\n").expect("the file cannot be written");
     let script = place.file("sandbox", recipe("**Bubblewrap**", "sh", &place));
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o700)).expect("it is ours");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o700))
+        .expect("the mode cannot be set");
     let config = recipe("**Bubblewrap**", "toml", &place);
     let config = config.replace("runtimes.claude", "runtimes.exec");
     place.file(
@@ -79,10 +80,10 @@ fn an_agent_in_a_container_has_its_task_and_no_door() {
     let place = Place::new();
     let root = place.path().join("root");
     for folder in ["usr", "proc", "sys", "dev", "tmp", "etc", "run", "var"] {
-        fs::create_dir_all(root.join(folder)).expect("there is room");
+        fs::create_dir_all(root.join(folder)).expect("the folder cannot be made");
     }
     for folder in ["bin", "lib", "lib64"] {
-        symlink(Path::new("usr").join(folder), root.join(folder)).expect("there is room");
+        symlink(Path::new("usr").join(folder), root.join(folder)).expect("the link cannot be made");
     }
     let root = root.display().to_string();
     let probe =

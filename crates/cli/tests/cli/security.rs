@@ -212,7 +212,8 @@ fn another_user_id_is_no_way_out() {
                       $way "$OFFSHOOT" -q --data-dir "$PWD/elsewhere" run x -- cat 2> /dev/null; echo $?
                     done"#;
     let place = Place::new();
-    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).expect("it is ours");
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777))
+        .expect("the mode cannot be set");
     let as_user = ["--reuid=12345", "--regid=12345", "--clear-groups"];
     let mut command = place.command_of("setpriv", &as_user);
     command.arg(place.command(&[]).get_program()).args(["-q", "run", "x", "--", "unshare"]);
@@ -345,7 +346,7 @@ fn what_is_recorded_about_a_program_holds_no_secret() {
     );
     let mut kept = vec![outcome.stderr.into_bytes()];
     files(&place.path().join(".offshoot"), &mut kept);
-    let ticket = fs::read_to_string(place.path().join("ticket")).expect("it was written");
+    let ticket = fs::read_to_string(place.path().join("ticket")).expect("the file cannot be read");
     for secret in ["hunter-2-hunter-2", ticket.trim()] {
         let told =
             |text: &Vec<u8>| text.windows(secret.len()).any(|part| part == secret.as_bytes());
@@ -425,11 +426,11 @@ fn a_ticket_is_seen_nowhere() {
 
 /// The contents of all files below.
 fn files(folder: &Path, into: &mut Vec<Vec<u8>>) {
-    for entry in fs::read_dir(folder).expect("it is there") {
-        let path = entry.expect("it can be read").path();
-        match fs::symlink_metadata(&path).expect("it is there").file_type() {
+    for entry in fs::read_dir(folder).expect("the folder cannot be read") {
+        let path = entry.expect("it cannot be read").path();
+        match fs::symlink_metadata(&path).expect("the file cannot be examined").file_type() {
             kind if kind.is_dir() => files(&path, into),
-            kind if kind.is_file() => into.push(fs::read(&path).expect("it can be read")),
+            kind if kind.is_file() => into.push(fs::read(&path).expect("the file cannot be read")),
             _ => {}
         }
     }

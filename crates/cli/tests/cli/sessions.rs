@@ -62,18 +62,19 @@ fn a_session_goes_on_where_its_supervisor_was_killed() {
     stage.place.file("c.toml", RIGHTS);
     for name in ["up", "hold"] {
         let pipe = stage.place.path().join(name);
-        mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).expect("there is room for a pipe");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).expect("the named pipe cannot be made");
     }
     let mut command = stage.command(&[RUN, &["work"]].concat());
-    let mut child = command.stderr(Stdio::null()).spawn().expect("it was built for this test");
+    let mut child = command.stderr(Stdio::null()).spawn().expect("the program cannot be started");
     let opened = fs::File::open(stage.place.path().join("up")).expect("the tool opens its side");
     let mut word = String::new();
     BufReader::new(opened).read_line(&mut word).expect("the tool writes a line");
     assert_eq!(word, "up\n");
     let id = i32::try_from(child.id()).expect("ids are small");
     assert!(id > 1, "a process of our own");
-    kill_process(Pid::from_raw(id).expect("not zero"), Signal::KILL).expect("it lives");
-    child.wait().expect("it is our child");
+    kill_process(Pid::from_raw(id).expect("not zero"), Signal::KILL)
+        .expect("the process cannot be signalled");
+    child.wait().expect("the child cannot be waited for");
 
     let resumed = stage.run(&["-q", "resume", "--config", "c.toml"]).expect_code(0);
     assert_eq!(resumed.stdout(), "went on in 2\n");

@@ -79,7 +79,7 @@ fn a_folder_that_is_gone_can_be_forgotten() {
     let place = Place::new();
     place.file("p/.offshoot/config.toml", CONFIG);
     place.run(&["trust", "p"]).expect_code(0);
-    fs::remove_dir_all(place.path().join("p")).expect("it is ours");
+    fs::remove_dir_all(place.path().join("p")).expect("the folder cannot be removed");
     check("trust_list_gone", &place.run(&["trust", "--list"]));
     place.run(&["trust", "--remove", "p"]).expect_code(0);
     assert_eq!(place.run(&["trust", "--list"]).expect_code(0).stdout(), "");
@@ -90,9 +90,9 @@ fn what_cannot_be_trusted_is_refused() {
     let mut table = Table::default();
     let place = Place::new();
     table.row(&place.run(&["trust"]));
-    fs::create_dir_all(place.path().join("p/.offshoot/agents")).expect("there is room");
+    fs::create_dir_all(place.path().join("p/.offshoot/agents")).expect("the folder cannot be made");
     let link = place.path().join("p/.offshoot/agents/elsewhere");
-    std::os::unix::fs::symlink(place.path().join("home"), link).expect("there is room");
+    std::os::unix::fs::symlink(place.path().join("home"), link).expect("the link cannot be made");
     table.row(&place.run(&["trust", "p"]));
 
     place.file("q/.offshoot/config.toml", CONFIG);
@@ -114,9 +114,10 @@ fn what_was_compared_is_what_takes_effect() {
     ];
     place.run(&["trust"]).expect_code(0);
     // A file that is opened once cannot be another one when it is opened again.
-    let inotify = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).expect("there is room");
+    let inotify =
+        init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).expect("the system has no room for it");
     for file in &files {
-        add_watch(&inotify, file, WatchFlags::OPEN).expect("it is there");
+        add_watch(&inotify, file, WatchFlags::OPEN).expect("it is missing");
     }
     assert_eq!(max_depth(&place), 5);
     let mut space = [std::mem::MaybeUninit::uninit(); 4096];
@@ -152,12 +153,12 @@ fn a_script_that_a_definition_names_is_trusted_with_it() {
     let scripts =
         [(&script, "echo good\n"), (&wrap, "exec \"$@\"\n"), (&server, ""), (&heads, "cat\n")];
     for (path, content) in scripts {
-        fs::write(path, "echo evil\n").expect("there is room");
+        fs::write(path, "echo evil\n").expect("the file cannot be written");
         assert!(!origin(), "{} is another one", path.display());
-        fs::write(path, content).expect("there is room");
+        fs::write(path, content).expect("the file cannot be written");
         assert!(origin());
     }
-    fs::remove_file(script).expect("it is there");
+    fs::remove_file(script).expect("the file cannot be removed");
     assert!(!origin(), "nor is one trusted that is gone");
     check("trust_list_script", &place.run(&["trust", "--list"]));
 }

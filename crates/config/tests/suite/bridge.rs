@@ -109,7 +109,10 @@ fn all_keys_go_there_and_back() {
     let origin = out.get_table("agents.defaults.subagents").expect("a table")["maxDepth"].clone();
     let origin = origin.origin().expect("each value has one");
     assert!(origin.starts_with("user file all.toml:"), "{origin}");
-    let back = Loader::new().layer(out.collect().expect("a table")).load().expect("the same");
+    let back = Loader::new()
+        .layer(out.collect().expect("a table"))
+        .load()
+        .expect("the configuration was refused");
     let values = |config: &Config| {
         let mut values: Vec<_> =
             config.values().map(|(key, valued)| (key, valued.value.to_string())).collect();

@@ -38,7 +38,7 @@ fn load(kind: SourceKind, text: &str) -> Result<Config, Vec<String>> {
 }
 
 fn agent<'a>(config: &'a Config, id: &str) -> &'a AgentDefinition {
-    config.agent(&AgentId::parse(id).expect("an id")).expect("defined")
+    config.agent(&AgentId::parse(id).expect("an id")).expect("the agent is not defined")
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn agents_are_merged_by_id_over_files_of_both_formats() {
     );
     let ids: Vec<&str> = config.agents().map(|agent| agent.id().as_str()).collect();
     assert_eq!(ids, ["a", "b"]);
-    let a = config.agent(&id("a")).expect("defined");
+    let a = config.agent(&id("a")).expect("the agent is not defined");
     assert_eq!(a.model.as_ref().and_then(|set| set.value.primary.as_deref()), Some("m"));
     let thinking = a.thinking.clone().expect("set");
     assert_eq!(thinking.value, "high");
@@ -214,7 +214,8 @@ fn what_is_shown_has_every_value_once_with_its_origin() {
             "prices.m.date = \"2026-01-31\" (user file User.toml:8)",
         ]
     );
-    let json = serde_json::to_value(Valued::new(3, Origin::BuiltIn)).expect("plain data");
+    let json = serde_json::to_value(Valued::new(3, Origin::BuiltIn))
+        .expect("plain data does not serialise");
     assert_eq!(json, json!({ "value": 3, "origin": "built-in" }));
 }
 

@@ -43,7 +43,7 @@ fn progress(events: &[Event], style: Style) -> String {
 
 fn roots(tree: &Tree) -> String {
     let mut out = Vec::new();
-    json::write_roots(tree, &mut out).expect("memory");
+    json::write_roots(tree, &mut out).expect("writing to memory failed");
     String::from_utf8(out).expect("text")
 }
 
@@ -90,7 +90,7 @@ fn same_events_same_picture() {
             .filter(|event| event.kind.class() == EventClass::Kept)
             .map(|event| {
                 let mut line = Vec::new();
-                json::write_event(event, &mut line).expect("memory");
+                json::write_event(event, &mut line).expect("writing to memory failed");
                 serde_json::from_slice(&line).expect("what was written")
             })
             .collect();

@@ -49,7 +49,7 @@ fn what_is_no_event_is_refused_and_what_is_new_is_not() {
         ("/kind/admitted/grant/budget/tokens", json!("many")),
     ] {
         let mut changed = whole.clone();
-        *changed.pointer_mut(pointer).expect("it is there") = wrong;
+        *changed.pointer_mut(pointer).expect("it is missing") = wrong;
         assert!(!validator.is_valid(&changed), "{pointer}");
     }
 }

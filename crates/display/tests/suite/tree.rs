@@ -94,7 +94,7 @@ main 0198…  completed  4.1 s  12,340 tokens  $0.04
    └─ template-sync-agent (depth 2)  completed  2.9 s
       └─ git-coordinator (depth 3)  completed  0.8 s  12,340 tokens  $0.04"
     );
-    let sync = tree.get(sync).expect("it was admitted");
+    let sync = tree.get(sync).expect("the run was not admitted");
     assert_eq!(
         TreeText::of(&tree, sync).to_string(),
         "\

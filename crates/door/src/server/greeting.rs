@@ -64,7 +64,8 @@ pub(super) async fn greet(
                 run_id: kind.run(),
                 max_message_bytes: shared.limits.message_bytes as u64,
             };
-            let result = serde_json::value::to_raw_value(&welcome).expect("it is plain data");
+            let result =
+                serde_json::value::to_raw_value(&welcome).expect("plain data does not serialise");
             Greeting::Welcome(Caller { kind, peer }, line(&Answer::result(&id, &result)))
         }
         Err(refusal) => refused(Some(&id), super::connection::refusal_error(&refusal)),

@@ -63,7 +63,7 @@ async fn in_a_pid_namespace() {
         .expect("there is a Python");
     let number = heir.id();
     let (mut go, said) = (heir.stdin.take().unwrap(), heir.stdout.take().unwrap());
-    heir.wait().expect("it is ours");
+    heir.wait().expect("the child cannot be waited for");
     // The number goes to the process of a run.
     let mut victim = process_with(number);
     let tickets = SharedTickets::new();
@@ -81,8 +81,8 @@ async fn in_a_pid_namespace() {
     });
     let answer = answer.await.unwrap();
     server.stop().await;
-    victim.kill().expect("it is ours");
-    victim.wait().expect("it is ours");
+    victim.kill().expect("the process cannot be killed");
+    victim.wait().expect("the child cannot be waited for");
     assert!(answer.contains("unknown_caller"), "{answer}");
 }
 
@@ -94,8 +94,8 @@ fn process_with(number: u32) -> Child {
         if found.id() == number {
             return found;
         }
-        found.kill().expect("it is ours");
-        found.wait().expect("it is ours");
+        found.kill().expect("the process cannot be killed");
+        found.wait().expect("the child cannot be waited for");
     }
     panic!("number {number} was never given out");
 }

@@ -273,7 +273,7 @@ async fn a_missing_server_is_reported_with_its_path() {
 }
 
 fn own_process() -> ProcessIdentity {
-    offshoot_door::process_identity(std::process::id()).expect("it lives")
+    offshoot_door::process_identity(std::process::id()).expect("the process is gone")
 }
 
 #[tokio::test]

@@ -163,10 +163,10 @@ async fn listen_to_little(listener: &tokio::net::UnixListener) {
     let mut stream = BufReader::new(stream);
     stream.read_line(&mut String::new()).await.expect("a greeting");
     let welcome = r#"{"jsonrpc":"2.0","id":0,"result":{"protocol":1,"caller":"operator","maxMessageBytes":1000000}}"#;
-    stream.write_all(format!("{welcome}\n").as_bytes()).await.expect("it reads");
+    stream.write_all(format!("{welcome}\n").as_bytes()).await.expect("the reader is gone");
     stream.read_exact(&mut [0; 100]).await.expect("a request");
     let last = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32002,"message":"too long"}}"#;
-    stream.write_all(format!("{last}\n").as_bytes()).await.expect("it reads");
+    stream.write_all(format!("{last}\n").as_bytes()).await.expect("the reader is gone");
 }
 
 #[tokio::test]

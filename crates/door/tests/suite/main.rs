@@ -126,7 +126,8 @@ impl Service for Fake {
                         Value::Json(json) => (ValueKind::Json, json.as_str().len()),
                         Value::File(_) => {
                             let file = File::from(file.expect("a descriptor comes with it"));
-                            let length = file.metadata().expect("it is open").len();
+                            let length =
+                                file.metadata().expect("the file cannot be examined").len();
                             (ValueKind::Text, usize::try_from(length).expect("it is small"))
                         }
                         Value::Base64(_) | Value::Path(_) => (ValueKind::Bytes, 0),
@@ -211,7 +212,7 @@ impl House {
     }
 
     fn path(&self) -> PathBuf {
-        self.server.as_ref().expect("it is open").path().to_owned()
+        self.server.as_ref().expect("it is closed").path().to_owned()
     }
 
     async fn connect(&self, ticket: Option<&Ticket>) -> Result<Client, ClientError> {
@@ -250,7 +251,7 @@ impl RawClient {
     }
 
     async fn say(&mut self, text: &str) {
-        self.stream.write_all(format!("{text}\n").as_bytes()).await.expect("it listens");
+        self.stream.write_all(format!("{text}\n").as_bytes()).await.expect("the listener is gone");
     }
 
     /// The next line; none at the end.

@@ -12,7 +12,7 @@ const PAGE: &str = include_str!("../../../../docs/protocol.md");
 async fn the_example_in_python_talks_to_a_server() {
     let mut house = House::new();
     let (_, example) = PAGE.split_once("```python\n").expect("the page has one");
-    let (example, _) = example.split_once("```").expect("it ends");
+    let (example, _) = example.split_once("```").expect("the text has no end");
     let ticket = offshoot_door::Ticket::mint().unwrap();
     house.tickets.admit(super::run(1), ticket.clone());
     #[expect(clippy::disallowed_methods, reason = "a child of a test, which waits for it")]

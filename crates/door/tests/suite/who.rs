@@ -94,7 +94,7 @@ async fn what_came_from_a_run_that_cannot_be_named_is_no_operator_of_a_later_tre
 #[tokio::test]
 async fn a_client_inside_is_the_run_that_lives_here_while_that_lives() {
     let mut house = House::new();
-    let server = house.server.as_ref().expect("it is open");
+    let server = house.server.as_ref().expect("it is closed");
     house.tickets.admit(run(1), Ticket::mint().unwrap());
     house.tickets.started(run(1), None);
     let inside = server.inside(run(1)).await.expect("it is let in");
@@ -107,7 +107,7 @@ async fn a_client_inside_is_the_run_that_lives_here_while_that_lives() {
     house.tickets.ended(run(1));
     let error = inside.call(Report { text: "afterwards".into() }).await.unwrap_err();
     assert!(matches!(error, ClientError::Refused(refused) if refused.code == "caller_ended"));
-    house.server.take().expect("it is open").stop().await;
+    house.server.take().expect("the server was stopped").stop().await;
     let error = inside.call(Report { text: "too late".into() }).await.unwrap_err();
     assert!(matches!(error, ClientError::Closed), "{error}");
 }
@@ -134,7 +134,7 @@ async fn knock(
     if registered {
         house.tickets.started(run(1), process_identity(child.id()));
     }
-    let mut output = child.stdout.take().expect("it is piped");
+    let mut output = child.stdout.take().expect("the stream is not a pipe");
     let said = tokio::task::spawn_blocking(move || {
         let mut said = String::new();
         // The orphan holds the pipe until it has said everything.
@@ -143,7 +143,7 @@ async fn knock(
     });
     let said = said.await.expect("reading does not panic");
     // Reaped last: its number names it and its group as long as it can be asked for.
-    child.wait().expect("it is ours");
+    child.wait().expect("the child cannot be waited for");
     let words = said.lines().filter_map(|line| line.split_once('='));
     words.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }

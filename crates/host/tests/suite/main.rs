@@ -22,12 +22,12 @@ fn started(name: &str, folder: &Path) -> Command {
 
 #[test]
 fn a_tree_of_agents_that_spawn_agents() {
-    let folder = tempfile::tempdir().expect("there is room");
+    let folder = tempfile::tempdir().expect("no temporary folder can be made");
     let plugins = folder.path().join("plugins");
     workspace_program("merge-jq", &plugins);
     let mut command = started("recursion", folder.path());
     for _ in 0..2 {
-        let ran = command.arg(&plugins).output().expect("it was built");
+        let ran = command.arg(&plugins).output().expect("the program cannot be started");
         let said = String::from_utf8_lossy(&ran.stderr).into_owned();
         assert!(ran.status.success(), "{said}");
         // Four leaves below the first piece, two below the second.
@@ -37,12 +37,13 @@ fn a_tree_of_agents_that_spawn_agents() {
     let command = |arguments: &[&str]| {
         let mut command = Command::new(offshoot());
         let ran = command.args(arguments).args(["--data-dir", "data"]).current_dir(folder.path());
-        let ran = ran.output().expect("it was built");
+        let ran = ran.output().expect("the program cannot be started");
         assert!(ran.status.success(), "{arguments:?}: {ran:?}");
         ran.stdout
     };
     let list: Vec<serde_json::Value> =
-        serde_json::from_slice(&command(&["list", "--all", "--json"])).expect("it is JSON");
+        serde_json::from_slice(&command(&["list", "--all", "--json"]))
+            .expect("the text is not JSON");
     let roots: Vec<_> = list.iter().filter(|run| run["depth"] == 0).collect();
     assert_eq!((roots.len(), list.len()), (2, 2 * (1 + 2 + 2 + 4 + 2)), "{list:?}");
     for root in roots {
@@ -52,22 +53,25 @@ fn a_tree_of_agents_that_spawn_agents() {
 
 #[test]
 fn trees_behind_an_address() {
-    let folder = tempfile::tempdir().expect("there is room");
+    let folder = tempfile::tempdir().expect("no temporary folder can be made");
     let mut server = started("server", folder.path());
-    let mut server =
-        server.arg("127.0.0.1:0").stdout(Stdio::piped()).spawn().expect("it was built");
+    let mut server = server
+        .arg("127.0.0.1:0")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program cannot be started");
     let mut line = String::new();
-    let out = server.stdout.take().expect("it is piped");
+    let out = server.stdout.take().expect("the stream is not a pipe");
     BufReader::new(out).read_line(&mut line).expect("it says where it listens");
     let address = line.trim().trim_start_matches("http://").trim_end_matches("/sum").to_owned();
     let ask = |tasks: &str| {
-        let mut stream = TcpStream::connect(&address).expect("it listens");
+        let mut stream = TcpStream::connect(&address).expect("the connection was refused");
         let length = tasks.len();
         write!(
             stream,
             "POST /sum HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{tasks}"
         )
-        .expect("it reads");
+        .expect("the reader is gone");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("it answers");
         answer

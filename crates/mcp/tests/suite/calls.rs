@@ -164,7 +164,7 @@ async fn what_goes_wrong_is_a_result() {
         assert_eq!(result.is_error, Some(true), "{tool} {arguments}");
         let found = result.structured_content.expect("a refusal");
         assert_eq!(found["code"], code, "{tool} {arguments}");
-        let said = found["message"].as_str().expect("words");
+        let said = found["message"].as_str().expect("the message is not text");
         assert!(said.contains(message), "{tool} {arguments}: {said}");
     }
     house.close().await;

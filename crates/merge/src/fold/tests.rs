@@ -46,7 +46,7 @@ fn fold(strategy: &str, values: &[Payload]) -> Fold {
 
 fn text_of(answer: &Answer, values: &dyn Values) -> String {
     let mut out = Vec::new();
-    answer.write_to(&mut out, values).expect("memory");
+    answer.write_to(&mut out, values).expect("writing to memory failed");
     if let Some(length) = answer.len() {
         assert_eq!(length, out.len() as u64);
     }
@@ -176,7 +176,7 @@ fn stored_values_pass_through() {
     // Bytes pass byte for byte.
     let mut out = Vec::new();
     let answer = fold("concatenate", &[bytes.clone(), Payload::text("c")]).into_partial();
-    answer.write_to(&mut out, &map).expect("memory");
+    answer.write_to(&mut out, &map).expect("writing to memory failed");
     assert_eq!(out, b"a\xffb\n---\nc");
 
     // One stored value is its own answer; two need a store.
@@ -238,7 +238,7 @@ fn values_are_put_whole_where_they_are_a_part_of_the_answer_as_they_are() {
         let values = [large.clone(), small.clone(), json.clone(), large.clone()];
         let answer = fold(strategy, &values).into_partial();
         let putting = Putting { map: &map, out: Vec::new().into() };
-        answer.write_to(&mut &putting, &putting).expect("memory");
+        answer.write_to(&mut &putting, &putting).expect("writing to memory failed");
         let out = String::from_utf8(putting.out.into_inner()).expect("text");
         assert_eq!(out, expected, "{strategy}");
     }
@@ -302,7 +302,7 @@ fn what_did_not_complete() {
         assert_eq!(fold.push(0, "a".into(), Err(failed(Reason::Deadline))), Step::More);
         assert_eq!(fold.push(1, "b".into(), Ok(Payload::text("x"))), Step::Early);
         assert_eq!(fold.push(2, "c".into(), Err(failed(Reason::Deadline))), Step::Early);
-        let answer = fold.finish(3).expect("it stands");
+        let answer = fold.finish(3).expect("the merge has no answer");
         assert_eq!(text_of(&answer, &NothingStored), "x");
         assert_eq!(answer.failures().len(), 1);
     }
@@ -376,7 +376,7 @@ fn readable_meanwhile_and_never_pushed_twice() {
     assert_eq!(quorum.push(1, "b".into(), Ok(json("1"))), Step::More);
     assert_eq!(quorum.push(0, "a".into(), Ok(json("1.0"))), Step::Early);
     assert_eq!(quorum.push(2, "c".into(), Ok(json("2"))), Step::Early);
-    assert_eq!(text_of(&quorum.finish(9).expect("it stands"), &NothingStored), "1.0");
+    assert_eq!(text_of(&quorum.finish(9).expect("the merge has no answer"), &NothingStored), "1.0");
 }
 
 #[test]
@@ -388,7 +388,10 @@ fn an_answer_from_elsewhere_is_counted_here() {
     let mut early = fold.clone();
     early.give(Payload::text("both"), true);
     assert_eq!(early.push(2, "c".into(), Ok(Payload::text("z"))), Step::Early);
-    assert_eq!(early.finish(3).expect("it stands").to_payload(), Some(Payload::text("both")));
+    assert_eq!(
+        early.finish(3).expect("the merge has no answer").to_payload(),
+        Some(Payload::text("both"))
+    );
     fold.push(2, "c".into(), Ok(Payload::text("z")));
     fold.give(Payload::text("all"), false);
     let answer = fold.finish(3).expect("none is missing");

@@ -52,7 +52,7 @@ mod tests {
     fn same_as_serde_json() {
         let all: String = (0_u8..=127).map(char::from).chain("ä€🦀\u{2028}".chars()).collect();
         let mut out = Vec::new();
-        Escape::new(&mut out).write_all(all.as_bytes()).expect("memory");
+        Escape::new(&mut out).write_all(all.as_bytes()).expect("writing to memory failed");
         let expected = serde_json::to_string(&all).expect("a string");
         assert_eq!(format!("\"{}\"", String::from_utf8(out).expect("text")), expected);
     }

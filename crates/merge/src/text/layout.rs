@@ -157,7 +157,9 @@ mod tests {
                     let mut out = Vec::new();
                     let mut layout = Layout::new(spacing, &mut out);
                     let mut blocks = text.as_bytes().chunks(size);
-                    blocks.try_for_each(|block| layout.write_all(block)).expect("memory");
+                    blocks
+                        .try_for_each(|block| layout.write_all(block))
+                        .expect("writing to memory failed");
                     assert_eq!(String::from_utf8(out).expect("text"), expected, "{text} by {size}");
                 }
             }

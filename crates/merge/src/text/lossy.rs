@@ -84,8 +84,11 @@ mod tests {
             for size in 1..=bytes.len() {
                 let mut out = Vec::new();
                 let mut lossy = Lossy::new(Escape::new(&mut out));
-                bytes.chunks(size).try_for_each(|block| lossy.write_all(block)).expect("memory");
-                lossy.finish().expect("memory");
+                bytes
+                    .chunks(size)
+                    .try_for_each(|block| lossy.write_all(block))
+                    .expect("writing to memory failed");
+                lossy.finish().expect("writing to memory failed");
                 assert_eq!(String::from_utf8(out).expect("text"), expected, "{bytes:?} by {size}");
             }
         }

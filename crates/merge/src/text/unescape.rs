@@ -136,8 +136,10 @@ mod tests {
             let mut out = Vec::new();
             let mut unescape = Unescape::new(&mut out);
             let mut blocks = inner.as_bytes().chunks(size);
-            blocks.try_for_each(|block| unescape.write_all(block)).expect("memory");
-            unescape.finish().expect("memory");
+            blocks
+                .try_for_each(|block| unescape.write_all(block))
+                .expect("writing to memory failed");
+            unescape.finish().expect("writing to memory failed");
             assert_eq!(String::from_utf8(out).expect("text"), expected, "{inner} by {size}");
         }
     }

@@ -59,7 +59,7 @@ fn answer(
     }
     let answer = fold.finish(results.len() as u32).map_err(|error| error.to_string())?;
     let mut out = Vec::new();
-    answer.write_to(&mut out, &NothingStored).expect("memory");
+    answer.write_to(&mut out, &NothingStored).expect("writing to memory failed");
     assert_eq!(answer.len(), Some(out.len() as u64));
     Ok(String::from_utf8(out).expect("text"))
 }

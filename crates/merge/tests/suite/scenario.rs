@@ -42,7 +42,9 @@ fn merge(strategy: Strategy, on_failure: OnFailure) -> Result<Answer, MergeError
 
 fn text(answer: &Answer) -> String {
     let mut out = Vec::new();
-    answer.write_to(&mut out, &Stored(scenario::stored_result())).expect("memory");
+    answer
+        .write_to(&mut out, &Stored(scenario::stored_result()))
+        .expect("writing to memory failed");
     String::from_utf8(out).expect("text")
 }
 

@@ -65,11 +65,12 @@ mod tests {
         for (process, boot, expected) in rows {
             assert_eq!(process.may_be_of(boot), expected, "{process:?} {boot:?}");
         }
-        let written = serde_json::to_string(&process.of_boot(this)).expect("it is JSON");
+        let written =
+            serde_json::to_string(&process.of_boot(this)).expect("plain data does not serialise");
         let text = r#"{"pid":5,"startTime":6,"boot":"00000000-0000-0000-0000-000000000001"}"#;
         assert_eq!(written, text);
         let earlier: ProcessIdentity =
-            serde_json::from_str(r#"{"pid":5,"startTime":6}"#).expect("it is read");
+            serde_json::from_str(r#"{"pid":5,"startTime":6}"#).expect("the text is not JSON");
         assert_eq!(earlier, process);
     }
 }

@@ -100,7 +100,8 @@ mod tests {
     #[test]
     fn the_same_input_has_the_same_digest_whatever_its_form() {
         let of = |json: &str| {
-            let value: serde_json::Value = serde_json::from_str(json).expect("it is JSON");
+            let value: serde_json::Value =
+                serde_json::from_str(json).expect("the text is not JSON");
             ToolUse::new("Read", &value)
         };
         let one = of(r#"{"path":"a","range":{"from":1,"to":2}}"#);

@@ -34,7 +34,7 @@ fn family(root: u64, children: &[u64]) -> Ledger {
 #[track_caller]
 fn check(ledger: &Ledger, account: usize, expected: [u128; 5]) {
     let balance = ledger.balance(run(account), Unit::Tokens).expect("an account");
-    let free = balance.free.expect("bounded");
+    let free = balance.free.expect("no budget bounds it");
     let found = [balance.used, balance.overrun, balance.reserved, free, balance.deficit];
     assert_eq!(found, expected, "used overrun reserved free deficit of {account}");
 }
@@ -291,7 +291,7 @@ fn perform(ledger: &mut Ledger, naive: &mut Naive, operation: &Operation) {
     match operation {
         Operation::Open { parent, thousandths } => {
             let Some(parent) = live(parent) else { return };
-            let left = ledger.left(run(parent)).tokens.expect("bounded");
+            let left = ledger.left(run(parent)).tokens.expect("no budget bounds it");
             let amount = left * thousandths / 1000;
             ledger.open(run(count), Some(run(parent)), grant(amount));
             let granted = amount.into();
@@ -351,7 +351,7 @@ proptest! {
                     prop_assert!(naive.0[account].ended && naive.reserved(account) == 0);
                     continue;
                 };
-                let free = balance.free.expect("bounded");
+                let free = balance.free.expect("no budget bounds it");
                 let found = [balance.used, balance.overrun, balance.reserved, free];
                 prop_assert_eq!(found, naive.balance(account), "{} after {:?}", account, operation);
             }

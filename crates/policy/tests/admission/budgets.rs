@@ -36,11 +36,11 @@ fn breaker_and_budget_at_admission() {
     let mut tree = tree("budget = { tokens = 1000 }\n");
     // Asking reserves nothing; what is reserved is there before the next question.
     for _ in 0..3 {
-        let admission = tree.ask(0, &ask("main"), Origin::Agent).expect("admitted");
+        let admission = tree.ask(0, &ask("main"), Origin::Agent).expect("the request was refused");
         assert_eq!(admission.grant.budget.tokens, Some(500));
     }
-    let first = tree.spawn(0, &ask("main")).expect("admitted");
-    let second = tree.spawn(0, &ask("main")).expect("admitted");
+    let first = tree.spawn(0, &ask("main")).expect("the spawn was refused");
+    let second = tree.spawn(0, &ask("main")).expect("the spawn was refused");
     let granted = |session: usize| tree.sessions[session].admission.grant.budget.tokens;
     assert_eq!((granted(first), granted(second)), (Some(500), Some(250)));
 
@@ -112,7 +112,7 @@ fn an_empty_budget_is_not_an_endless_one() {
 fn three_children_cannot_spend_one_grant_thrice() {
     let mut tree = tree("budget = { tokens = 100000, share = 0.9 }\n");
     let children: Vec<usize> =
-        (0..3).map(|number| tree.spawn(0, &part(number)).expect("admitted")).collect();
+        (0..3).map(|number| tree.spawn(0, &part(number)).expect("the spawn was refused")).collect();
     let granted = |child: &usize| tree.sessions[*child].admission.grant.budget.tokens;
     let sum: u64 = children.iter().filter_map(granted).sum();
     assert_eq!(sum, 99_900);
@@ -138,7 +138,7 @@ fn commands_that_cannot_spawn_take_nothing_from_the_budget() {
     let mut tree = Tree::new("[agents.defaults.subagents]\nbudget = { tokens = 100 }\n");
     tree.runtime = RuntimeFacts::of_a_command("exec");
     for number in 0..10 {
-        let child = tree.spawn(0, &part(number)).expect("admitted");
+        let child = tree.spawn(0, &part(number)).expect("the spawn was refused");
         assert_eq!(tree.sessions[child].admission.grant.budget.tokens, Some(0));
     }
     assert_eq!(tree.books.ledger.left(run(0)).tokens, Some(100));
@@ -151,8 +151,8 @@ fn an_agents_own_budget_bounds_it_and_everything_below() {
     let mut tree = Tree::new(text);
     let granted =
         |tree: &Tree, session: usize| tree.sessions[session].admission.grant.budget.tokens;
-    let a = tree.spawn(0, &ask("a")).expect("admitted");
-    let below = tree.spawn(a, &ask("a")).expect("admitted");
+    let a = tree.spawn(0, &ask("a")).expect("the spawn was refused");
+    let below = tree.spawn(a, &ask("a")).expect("the spawn was refused");
     assert_eq!((granted(&tree, a), granted(&tree, below)), (Some(100), Some(50)));
     assert_eq!(tree.books.ledger.left(tree.sessions[a].run).tokens, Some(50));
     let request = SpawnRequest { budget: tokens(1000), ..part(1) };
@@ -164,7 +164,7 @@ fn an_agents_own_budget_bounds_it_and_everything_below() {
 #[test]
 fn both_units_are_reserved_or_none() {
     let mut tree = tree("budget = { tokens = 100, usd = 1 }\n");
-    let child = tree.spawn(0, &part(1)).expect("admitted");
+    let child = tree.spawn(0, &part(1)).expect("the spawn was refused");
     let grant = tree.sessions[child].admission.grant.budget;
     assert_eq!(grant.tokens, Some(50));
     assert_eq!(grant.usd, Some(MicroUsd::from_micros(500_000)));

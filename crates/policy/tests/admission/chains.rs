@@ -135,7 +135,7 @@ fn recursion_needs_every_word_on_the_chain() {
 fn a_targets_own_values_bind_its_children_and_not_itself() {
     let mut tree = tree(&[("a", "runTimeoutSeconds = 10\ngraceSeconds = 1\nmaxDepth = 5")]);
     let a = tree.chain(&["a"]);
-    let b = tree.spawn(a, &ask("a")).expect("admitted");
+    let b = tree.spawn(a, &ask("a")).expect("the spawn was refused");
     let grant = |session: usize| &tree.sessions[session].admission.grant;
     assert_eq!((grant(a).run_timeout_seconds, grant(a).grace_seconds), (1800, 5));
     assert_eq!((grant(b).run_timeout_seconds, grant(b).grace_seconds), (10, 1));
@@ -179,7 +179,7 @@ fn a_child_cannot_switch_off_its_parents_cap() {
     let (root, child) = (tree.terms(0), tree.terms(a));
     assert_eq!(***child, ***root);
     assert_eq!(child.on_interrupt(Origin::Piece), OnInterrupt::Lost);
-    let grandchild = tree.ask(a, &ask("a"), Origin::Agent).expect("admitted");
+    let grandchild = tree.ask(a, &ask("a"), Origin::Agent).expect("the request was refused");
     assert!(!grandchild.grant.tools.permits("write"));
     assert_eq!(grandchild.grant.budget.tokens, Some(250));
 }
@@ -266,7 +266,7 @@ fn a_child_has_no_more_time_than_its_parent_was_given() {
         let mut caller = 0;
         for (target, run_timeout_seconds) in ["a", "b"].into_iter().zip(asked) {
             let request = SpawnRequest { run_timeout_seconds, ..ask(target) };
-            caller = tree.spawn(caller, &request).expect("admitted");
+            caller = tree.spawn(caller, &request).expect("the spawn was refused");
         }
         let granted = tree.sessions[caller].admission.grant.run_timeout_seconds;
         assert_eq!(granted, expected, "{main:?} then {a:?}, asked for {asked:?}");
@@ -289,8 +289,8 @@ fn a_child_has_no_more_time_than_its_parent_was_given() {
 #[test]
 fn an_equal_grant_is_shared() {
     let mut tree = tree(&[]);
-    let first = tree.spawn(0, &ask("main")).expect("admitted");
-    let second = tree.spawn(0, &ask("main")).expect("admitted");
+    let first = tree.spawn(0, &ask("main")).expect("the spawn was refused");
+    let second = tree.spawn(0, &ask("main")).expect("the spawn was refused");
     let grant = |session: usize| &tree.sessions[session].admission.grant;
     assert!(std::sync::Arc::ptr_eq(grant(first), grant(second)));
     assert!(std::sync::Arc::ptr_eq(tree.terms(first), tree.terms(0)));
@@ -335,7 +335,7 @@ fn rights_and_budgets_of_a_request_reach_the_grant() {
     let tree = tree(&[("main", "budget = { tokens = 1000 }")]);
     let tools = Some(rights(Some(&["read"]), &[]));
     let request = SpawnRequest { tools, budget: tokens(10), ..ask("main") };
-    let admission = tree.ask(0, &request, Origin::Agent).expect("admitted");
+    let admission = tree.ask(0, &request, Origin::Agent).expect("the request was refused");
     assert_eq!(admission.grant.budget.tokens, Some(10));
     assert!(!admission.grant.may_spawn, "`spawn` was not among the tools it asked for");
 }

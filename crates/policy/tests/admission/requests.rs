@@ -81,7 +81,8 @@ fn a_request_can_only_shorten_a_time_limit() {
     let check = |configured: u64, asked: Option<u64>, expected: u64| {
         let text = format!("[agents.defaults.subagents]\nrunTimeoutSeconds = {configured}\n");
         let request = with(|request| request.run_timeout_seconds = asked);
-        let admission = Tree::new(&text).ask(0, &request, Origin::Agent).expect("admitted");
+        let admission =
+            Tree::new(&text).ask(0, &request, Origin::Agent).expect("the request was refused");
         let found = admission.grant.run_timeout_seconds;
         assert_eq!(found, expected, "{asked:?} under {configured}");
     };
@@ -100,7 +101,7 @@ fn a_request_can_only_narrow_rights() {
     let tree = Tree::new("[agents.defaults.subagents]\ntools = { deny = [\"write\"] }\n");
     let check = |allow: Option<&[&str]>, deny: &[&str], right: &str, expected: bool| {
         let request = with(|request| request.tools = Some(rights(allow, deny)));
-        let admission = tree.ask(0, &request, Origin::Agent).expect("admitted");
+        let admission = tree.ask(0, &request, Origin::Agent).expect("the request was refused");
         let found = admission.grant.tools.permits(right);
         assert_eq!(found, expected, "{right} of {allow:?} {deny:?}");
     };

@@ -144,7 +144,7 @@ mod tests {
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
     fn left(ledger: &Ledger) -> Option<Left> {
-        Left::read(&ledger.share().expect("it is open")).expect("it can be read")
+        Left::read(&ledger.share().expect("it is closed")).expect("it cannot be read")
     }
 
     fn group(pid: u32) -> Identity {
@@ -154,11 +154,15 @@ mod tests {
     #[test]
     fn what_was_entered_and_not_struck_is_left() {
         let cgroup = Path::new("/sys/fs/cgroup/a group");
-        let mut ledger =
-            Ledger::new(TOKEN, Some(cgroup), [2, 3].map(group).into_iter()).expect("memory");
+        let mut ledger = Ledger::new(TOKEN, Some(cgroup), [2, 3].map(group).into_iter())
+            .expect("writing to memory failed");
         let mut check = |enter: &[u32], strike: &[u32], expected: &[u32], places: u64| {
-            enter.iter().for_each(|pid| ledger.enter(group(*pid)).expect("there is room"));
-            strike.iter().for_each(|pid| ledger.strike(group(*pid)).expect("there is room"));
+            enter
+                .iter()
+                .for_each(|pid| ledger.enter(group(*pid)).expect("the system has no room for it"));
+            strike
+                .iter()
+                .for_each(|pid| ledger.strike(group(*pid)).expect("the system has no room for it"));
             let mut left = left(&ledger).expect("it is not discarded");
             left.groups.sort_by_key(|group| group.pid);
             let groups = expected.iter().copied().map(group).collect();
@@ -166,7 +170,7 @@ mod tests {
                 left,
                 Left { token: TOKEN.to_owned(), cgroup: Some(cgroup.to_owned()), groups }
             );
-            let length = ledger.file.metadata().expect("it is open").len();
+            let length = ledger.file.metadata().expect("the file cannot be examined").len();
             assert_eq!(length, offset(places), "a place is used again");
         };
         check(&[], &[], &[2, 3], 2);

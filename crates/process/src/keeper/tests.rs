@@ -18,12 +18,12 @@ fn hanging(processes: &Processes) -> Child {
         stdout: Capture::nothing(),
         stderr: Capture::nothing(),
     };
-    processes.spawn(program).expect("it can be started")
+    processes.spawn(program).expect("the program cannot be started")
 }
 
 #[tokio::test]
 async fn only_what_is_recorded_is_killed() {
-    let processes = Processes::start(Options::default()).expect("processes can be held");
+    let processes = Processes::start(Options::default()).expect("processes cannot be held");
     let command =
         KeeperCommand { program: fake_agent().into(), args: vec!["keeper".into()], log: None };
     let children: Vec<Child> = (0..5).map(|_| hanging(&processes)).collect();
@@ -34,10 +34,10 @@ async fn only_what_is_recorded_is_killed() {
 
     let mut link =
         Link::start(&command, TOKEN, None, [known].into_iter()).expect("a keeper comes up");
-    link.add(told).expect("it listens");
-    link.add(removed).expect("it listens");
-    link.add(reused).expect("it listens");
-    link.remove(removed).expect("it listens");
+    link.add(told).expect("the keeper is gone");
+    link.add(removed).expect("the keeper is gone");
+    link.add(reused).expect("the keeper is gone");
+    link.remove(removed).expect("the keeper is gone");
     let watch = |identity: Identity| Watched::new(identity.pid);
     let [known, told, removed, reused, unknown] =
         [known, told, removed, reused, unknown].map(watch);
@@ -65,14 +65,15 @@ async fn a_keeper_is_not_woken_by_what_starts_and_ends() {
 }
 
 fn times_it_slept(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
+    let status =
+        std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the file cannot be read");
     let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
     line.expect("the kernel counts").trim().parse().expect("a number")
 }
 
 #[tokio::test]
 async fn a_process_that_carries_the_token_is_killed() {
-    let processes = Processes::start(Options::default()).expect("processes can be held");
+    let processes = Processes::start(Options::default()).expect("processes cannot be held");
     let (carrier, other) = (hanging(&processes), hanging(&processes));
     let [carrier, other] = [carrier.identity(), other.identity()].map(|child| child.pid);
     let token = processes.token();
@@ -97,8 +98,9 @@ async fn a_keeper_that_is_stopped_can_be_told() {
     let raw = i32::try_from(pid).ok().filter(|raw| *raw > 1).and_then(Pid::from_raw);
     let process = raw.expect("a number of a process");
     let signal = |signal, until| {
-        kill_process(process, signal).expect("it is ours");
-        waitid(WaitId::Pid(process), until | WaitIdOptions::NOWAIT).expect("it is ours");
+        kill_process(process, signal).expect("the process cannot be signalled");
+        waitid(WaitId::Pid(process), until | WaitIdOptions::NOWAIT)
+            .expect("the child cannot be waited for");
     };
     signal(Signal::STOP, WaitIdOptions::STOPPED);
     assert!(link.is_stopped() && !link.has_ended());

@@ -26,9 +26,9 @@ async fn a_process_is_known_by_number_and_start_or_by_its_environment() {
     let (theirs, others) = (processes(), processes());
     let mut program = shell("exec sleep 1000");
     program.env.push((VARIABLE.into(), "a run of theirs".into()));
-    let named = theirs.spawn(program).expect("it starts");
-    let unnamed = theirs.spawn(shell("exec sleep 1000")).expect("it starts");
-    let stranger = others.spawn(shell("exec sleep 1000")).expect("it starts");
+    let named = theirs.spawn(program).expect("the program cannot be started");
+    let unnamed = theirs.spawn(shell("exec sleep 1000")).expect("the program cannot be started");
+    let stranger = others.spawn(shell("exec sleep 1000")).expect("the program cannot be started");
     let (id, other) = (named.identity(), stranger.identity());
 
     // Processes that stood below the same supervisor are found with it, and no others.
@@ -62,7 +62,7 @@ async fn what_is_found_goes_with_its_group_and_whatever_it_starts_meanwhile() {
     // Its children have nothing left by which they could be known, but the group.
     let mut program = shell("env -i sleep 1000 & env -i sleep 1000 & echo up; wait");
     program.env.push((VARIABLE.into(), "a leader".into()));
-    let child = theirs.spawn(program).expect("it starts");
+    let child = theirs.spawn(program).expect("the program cannot be started");
     let wanted = wanted(&[child.identity()], None);
     let left = leftovers(&wanted).expect("/proc can be read");
     // The others too, where they have not cleared their environment yet.

@@ -17,7 +17,8 @@ const DAEMON: [&str; 4] = ["fork-grandchild", "--setsid", "--no-env", "--orphan"
 
 /// The folder of the group in which a process is.
 fn group_of(home: &Path, pid: u32) -> PathBuf {
-    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).expect("it lives");
+    let groups =
+        fs::read_to_string(format!("/proc/{pid}/cgroup")).expect("the file cannot be read");
     let group = groups.lines().find_map(|line| line.strip_prefix("0::")).expect("the kernel tells");
     let own = fs::read_to_string("/proc/self/cgroup").expect("the kernel tells");
     let own = own.lines().find_map(|line| line.strip_prefix("0::")).expect("the kernel tells");
@@ -56,8 +57,8 @@ fn a_daemon_that_nothing_names_goes_with_a_killed_supervisor() {
         // What some member has made below it goes too.
         fs::create_dir_all(group.join("below/it")).expect("groups can be made");
         let daemon = Watched::new(daemon);
-        supervisor.process.kill().expect("it is ours");
-        supervisor.process.wait().expect("it is ours");
+        supervisor.process.kill().expect("the process cannot be killed");
+        supervisor.process.wait().expect("the child cannot be waited for");
         assert!(daemon.is_gone_within(FAR), "{flags:?}");
         assert!(child.is_gone_within(FAR) && keeper.is_gone_within(FAR), "{flags:?}");
         assert!(!group.exists(), "{flags:?}");
@@ -75,7 +76,8 @@ fn a_supervisor_leaves_its_group_when_it_ends() {
     supervisor.number("keeper ");
     supervisor.number("child ");
     let daemon = supervisor.number("");
-    let group = fs::read_dir(&home).expect("it is there").flatten().map(|entry| entry.path());
+    let group =
+        fs::read_dir(&home).expect("the folder cannot be read").flatten().map(|entry| entry.path());
     let pid = format!("-{}-", supervisor.process.id());
     let is_its = |path: &PathBuf| path.to_string_lossy().contains(&pid);
     // It may have ended meanwhile: what was there then is not.
@@ -102,7 +104,7 @@ fn a_keeper_that_takes_another_ones_place_is_outside_as_well() {
     assert_eq!(supervisor.line(), format!("replaced {stopped} Stopped"));
     // Some thread of it has started the other keeper.
     let threads = format!("/proc/{}/task", supervisor.process.id());
-    let threads = fs::read_dir(threads).expect("it lives").flatten();
+    let threads = fs::read_dir(threads).expect("the folder cannot be read").flatten();
     let children: String = threads
         .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok())
         .collect();
@@ -113,8 +115,8 @@ fn a_keeper_that_takes_another_ones_place_is_outside_as_well() {
         .collect();
     // The one that was killed may not have been reaped yet.
     assert!(keepers.iter().any(|keeper| *keeper != stopped), "{children}");
-    supervisor.process.kill().expect("it is ours");
-    supervisor.process.wait().expect("it is ours");
+    supervisor.process.kill().expect("the process cannot be killed");
+    supervisor.process.wait().expect("the child cannot be waited for");
     assert!(daemon.is_gone_within(FAR));
     let keepers = keepers.into_iter().map(Watched::new);
     assert!(keepers.into_iter().all(|keeper| keeper.is_gone_within(FAR)));
@@ -133,7 +135,7 @@ fn what_a_supervisor_and_its_keeper_have_left_is_found_by_its_group() {
     let child = supervisor.number("child ");
     let daemon = supervisor.number("");
     let group = group_of(&home, supervisor.process.id());
-    let stat = fs::read_to_string(format!("/proc/{child}/stat")).expect("it lives");
+    let stat = fs::read_to_string(format!("/proc/{child}/stat")).expect("the file cannot be read");
     let start_time = stat.rsplit_once(") ").expect("a line of its form").1.split(' ').nth(19);
     let start_time = start_time.expect("the kernel tells").parse().expect("a number");
     let wanted = Wanted {
@@ -153,8 +155,8 @@ fn what_a_supervisor_and_its_keeper_have_left_is_found_by_its_group() {
     signal(supervisor.process.id(), Signal::STOP);
     signal(keeper, Signal::KILL);
     assert!(Watched::new(keeper).is_gone_within(FAR));
-    supervisor.process.kill().expect("it is ours");
-    supervisor.process.wait().expect("it is ours");
+    supervisor.process.kill().expect("the process cannot be killed");
+    supervisor.process.wait().expect("the child cannot be waited for");
     let mut left = [child, daemon];
     left.sort_unstable();
     assert_eq!(found(), left);
@@ -189,7 +191,7 @@ fn without_leave_to_make_groups_there_is_none() {
     let child = supervisor.number("child ");
     assert_eq!(group_of(&home, child), home);
     let child = Watched::new(child);
-    supervisor.process.kill().expect("it is ours");
-    supervisor.process.wait().expect("it is ours");
+    supervisor.process.kill().expect("the process cannot be killed");
+    supervisor.process.wait().expect("the child cannot be waited for");
     assert!(child.is_gone_within(FAR) && keeper.is_gone_within(FAR));
 }

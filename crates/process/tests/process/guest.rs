@@ -23,17 +23,17 @@ struct Between {
 
 impl Between {
     fn new(full: bool) -> Arc<Self> {
-        let host = Processes::start(Options::default()).expect("processes can be held");
+        let host = Processes::start(Options::default()).expect("processes cannot be held");
         Arc::new(Self { host, said: Mutex::default(), more: Condvar::new(), full })
     }
 
     fn note(&self, word: &'static str) {
-        self.said.lock().expect("one at a time").push(word);
+        self.said.lock().expect("a thread panicked with the lock").push(word);
         self.more.notify_all();
     }
 
     fn said(&self) -> Vec<&'static str> {
-        self.said.lock().expect("one at a time").clone()
+        self.said.lock().expect("a thread panicked with the lock").clone()
     }
 }
 
@@ -68,14 +68,14 @@ impl ProcessRegistrar for Between {
 
 fn guest(registrar: &Arc<Between>) -> Processes {
     let registrar = Some(Arc::clone(registrar) as Arc<dyn ProcessRegistrar>);
-    Processes::start(Options { registrar, ..Options::default() }).expect("processes can be held")
+    Processes::start(Options { registrar, ..Options::default() }).expect("processes cannot be held")
 }
 
 #[tokio::test]
 async fn a_landlord_is_told_of_each_child_and_marks_it() {
     let registrar = Between::new(false);
     let script = format!("printf %s \"${MARK_VARIABLE}\"");
-    let child = guest(&registrar).spawn(shell(&script)).expect("it can be started");
+    let child = guest(&registrar).spawn(shell(&script)).expect("the program cannot be started");
     let finished = within(child.wait(NeverStop)).await;
     assert_eq!(finished.exit, Exit::Code(0));
     assert_eq!(registrar.said(), ["starting", "started", "ended"]);
@@ -102,12 +102,12 @@ async fn what_a_landlord_cannot_hold_is_ended() {
 async fn a_child_that_is_dropped_is_ended_for_the_landlord_too() {
     let registrar = Between::new(false);
     let guest = guest(&registrar);
-    let child = guest.spawn(agent(&["hang"])).expect("it can be started");
+    let child = guest.spawn(agent(&["hang"])).expect("the program cannot be started");
     let leader = Watched::new(child.identity().pid);
     drop(child);
     assert!(leader.is_gone_within(super::FAR));
     // It is reaped by a thread, in its own time.
-    let said = registrar.said.lock().expect("one at a time");
+    let said = registrar.said.lock().expect("a thread panicked with the lock");
     let said = registrar.more.wait_timeout_while(said, super::FAR, |said| said.len() < 3);
-    assert_eq!(*said.expect("one at a time").0, ["starting", "started", "ended"]);
+    assert_eq!(*said.expect("a thread panicked with the lock").0, ["starting", "started", "ended"]);
 }

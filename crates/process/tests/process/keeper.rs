@@ -16,7 +16,7 @@ use super::{FAR, LIST_DESCRIPTORS, inherited, shell, text, within};
 pub(super) fn signal(pid: u32, signal: Signal) {
     let raw = i32::try_from(pid).ok().filter(|pid| *pid > 1);
     let pid = Pid::from_raw(raw.expect("a number of a process"));
-    kill_process(pid.expect("it is not 0"), signal).expect("it is ours");
+    kill_process(pid.expect("it is not 0"), signal).expect("the process cannot be signalled");
 }
 
 fn kept() -> Options {
@@ -41,8 +41,8 @@ fn children_do_not_outlive_a_killed_supervisor() {
         let child = Watched::new(supervisor.number("child "));
         let grandchild = Watched::new(supervisor.number(""));
         assert!(!child.is_gone() && !grandchild.is_gone());
-        supervisor.process.kill().expect("it is ours");
-        supervisor.process.wait().expect("it is ours");
+        supervisor.process.kill().expect("the process cannot be killed");
+        supervisor.process.wait().expect("the child cannot be waited for");
         assert!(child.is_gone_within(FAR), "{actions:?}");
         assert!(grandchild.is_gone_within(FAR), "{actions:?}");
         assert!(keeper.is_gone_within(FAR), "{actions:?}");
@@ -55,8 +55,8 @@ fn a_supervisor_inside_goes_with_the_one_outside() {
     let mut supervisor = Supervisor::start(&actions);
     let processes = ["keeper ", "child ", "keeper ", "child ", ""]
         .map(|word| Watched::new(supervisor.number(word)));
-    supervisor.process.kill().expect("it is ours");
-    supervisor.process.wait().expect("it is ours");
+    supervisor.process.kill().expect("the process cannot be killed");
+    supervisor.process.wait().expect("the child cannot be waited for");
     assert!(processes.iter().all(|process| process.is_gone_within(FAR)));
 }
 
@@ -67,18 +67,21 @@ fn the_keeper_holds_nothing_and_no_run_reaches_it() {
     let child = Watched::new(supervisor.number("child "));
     supervisor.line();
     let folder = PathBuf::from(format!("/proc/{keeper}"));
-    let stat = fs::read_to_string(folder.join("stat")).expect("it lives");
+    let stat = fs::read_to_string(folder.join("stat")).expect("the file cannot be read");
     let fields: Vec<&str> =
         stat.rsplit_once(") ").expect("a line of its form").1.split(' ').collect();
     // Group and session are its own.
     assert_eq!(fields[2..4], [keeper.to_string(), keeper.to_string()]);
-    assert_eq!(fs::read(folder.join("environ")).expect("it lives"), b"");
-    assert_eq!(fs::read_link(folder.join("cwd")).expect("it lives"), PathBuf::from("/"));
+    assert_eq!(fs::read(folder.join("environ")).expect("the file cannot be read"), b"");
+    assert_eq!(
+        fs::read_link(folder.join("cwd")).expect("the link cannot be read"),
+        PathBuf::from("/")
+    );
     let mut open: Vec<(String, PathBuf)> = fs::read_dir(folder.join("fd"))
-        .expect("it lives")
+        .expect("the folder cannot be read")
         .map(|entry| entry.expect("it can be listed"))
         .map(|entry| (entry.file_name().into_string().expect("a number"), entry.path()))
-        .map(|(number, path)| (number, fs::read_link(path).expect("it is open")))
+        .map(|(number, path)| (number, fs::read_link(path).expect("the link cannot be read")))
         .collect();
     open.sort();
     let open: Vec<(&str, String)> =
@@ -86,8 +89,8 @@ fn the_keeper_holds_nothing_and_no_run_reaches_it() {
     let [("0", ledger), ("1", line), ("2", nowhere)] = &open[..] else { panic!("{open:?}") };
     assert!(ledger.starts_with("/memfd:keeper") && line.starts_with("socket:"), "{open:?}");
     assert_eq!(nowhere, "/dev/null");
-    supervisor.process.kill().expect("it is ours");
-    supervisor.process.wait().expect("it is ours");
+    supervisor.process.kill().expect("the process cannot be killed");
+    supervisor.process.wait().expect("the child cannot be waited for");
     assert!(child.is_gone_within(FAR));
 }
 
@@ -102,8 +105,8 @@ fn what_the_supervisor_inherited_stays_with_it() {
     supervisor.line();
     assert!(!PathBuf::from(format!("/proc/{keeper}/fd/9")).exists());
     assert!(PathBuf::from(format!("/proc/{}/fd/9", supervisor.process.id())).exists());
-    supervisor.process.kill().expect("it is ours");
-    supervisor.process.wait().expect("it is ours");
+    supervisor.process.kill().expect("the process cannot be killed");
+    supervisor.process.wait().expect("the child cannot be waited for");
     assert!(child.is_gone_within(FAR));
 }
 
@@ -131,8 +134,8 @@ fn a_dead_keeper_is_replaced_at_the_next_start() {
     let second = supervisor.number("keeper ");
     assert_ne!(first, second);
     let newest = Watched::new(supervisor.number(""));
-    supervisor.process.kill().expect("it is ours");
-    supervisor.process.wait().expect("it is ours");
+    supervisor.process.kill().expect("the process cannot be killed");
+    supervisor.process.wait().expect("the child cannot be waited for");
     // The new one was told of the older child too.
     for process in [older, oldest, newer, newest] {
         assert!(process.is_gone_within(FAR));
@@ -154,7 +157,7 @@ fn a_keeper_that_is_none_is_an_error() {
 #[tokio::test]
 async fn children_of_a_kept_supervisor_see_no_pipe_of_it() {
     let processes = Processes::start(kept()).expect("a keeper comes up");
-    let child = processes.spawn(shell(LIST_DESCRIPTORS)).expect("it can be started");
+    let child = processes.spawn(shell(LIST_DESCRIPTORS)).expect("the program cannot be started");
     assert_eq!(text(&within(child.wait(NeverStop)).await.stdout), inherited());
 }
 
@@ -181,8 +184,8 @@ fn a_keeper_that_does_not_hold_is_replaced() {
         let KeeperState::Holds { pid } = keeper_of(own) else { panic!("{:?}", keeper_of(own)) };
         assert_ne!(pid, failed);
         assert!(!child.is_gone() && !grandchild.is_gone());
-        supervisor.process.kill().expect("it is ours");
-        supervisor.process.wait().expect("it is ours");
+        supervisor.process.kill().expect("the process cannot be killed");
+        supervisor.process.wait().expect("the child cannot be waited for");
         assert!(child.is_gone_within(FAR) && grandchild.is_gone_within(FAR));
     }
 }

@@ -31,13 +31,14 @@ impl Supervisor {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("it can be started");
-        let lines = BufReader::new(process.stdout.take().expect("it is piped")).lines();
+            .expect("the program cannot be started");
+        let lines =
+            BufReader::new(process.stdout.take().expect("the stream is not a pipe")).lines();
         Self { process, lines }
     }
 
     pub(super) fn line(&mut self) -> String {
-        self.lines.next().expect("it says more").expect("it is text")
+        self.lines.next().expect("it says more").expect("the bytes are not text")
     }
 
     /// The number in a line such as `child 12`.
@@ -48,7 +49,7 @@ impl Supervisor {
     }
 
     pub(super) fn end(mut self) {
-        assert!(self.process.wait().expect("it is ours").success());
+        assert!(self.process.wait().expect("the child cannot be waited for").success());
     }
 }
 
@@ -64,10 +65,10 @@ impl Drop for Supervisor {
 #[tokio::test]
 async fn a_grandchild_of_the_group_goes_with_it() {
     let (program, mut lines) = announced(agent(&["fork-grandchild", "--hold-stdout", "exit", "7"]));
-    let child = processes().spawn(program).expect("it can be started");
+    let child = processes().spawn(program).expect("the program cannot be started");
     let finished = within(child.wait(NeverStop)).await;
     assert_eq!(finished.exit, Exit::Code(7));
-    let pid = lines.recv().await.expect("it prints the number");
+    let pid = lines.recv().await.expect("the program printed nothing");
     assert!(Watched::new(pid.parse().expect("a number")).is_gone());
     assert!(!finished.stdout.held_open);
 }
@@ -76,11 +77,11 @@ async fn a_grandchild_of_the_group_goes_with_it() {
 async fn a_stream_that_is_held_open_is_left() {
     let actions = ["fork-grandchild", "--setsid", "--hold-stdout", "flood", "1000000", "exit", "7"];
     let (program, mut lines) = announced(agent(&actions));
-    let child = processes().spawn(program).expect("it can be started");
+    let child = processes().spawn(program).expect("the program cannot be started");
     let finished = within(child.wait(NeverStop)).await;
     assert_eq!(finished.exit, Exit::Code(7));
     assert!(finished.stdout.held_open && !finished.stderr.held_open);
-    let pid = lines.recv().await.expect("it prints the number");
+    let pid = lines.recv().await.expect("the program printed nothing");
     // Everything that was printed has arrived all the same.
     assert_eq!(finished.stdout.total, 1_000_000 + pid.len() as u64 + 1);
     // Without the flag it must not be ended.
@@ -95,7 +96,7 @@ fn end_stranger(pid: u32) {
     let raw = i32::try_from(pid).ok().filter(|pid| *pid > 1);
     let pid = rustix::process::Pid::from_raw(raw.expect("a number of a process"));
     rustix::process::kill_process(pid.expect("it is not 0"), rustix::process::Signal::KILL)
-        .expect("it is ours");
+        .expect("the process cannot be signalled");
     assert!(watched.is_gone_within(FAR));
 }
 
@@ -107,14 +108,14 @@ async fn a_flood_that_cannot_be_ended_does_not_hold_us() {
     let (_folder, fifo) = super::fifo();
     let mut program = program;
     program.env.push(("FIFO".into(), fifo.clone().into()));
-    let child = processes().spawn(program).expect("it can be started");
+    let child = processes().spawn(program).expect("the program cannot be started");
     let release = async {
         let pid: u32 = lines.recv().await.expect("it prints its number").parse().expect("a number");
         let watched = Watched::new(pid);
         tokio::task::spawn_blocking(|| std::fs::write(fifo, "go\n"))
             .await
-            .expect("no panic")
-            .expect("it is read");
+            .expect("the task panicked")
+            .expect("the reader is gone");
         watched
     };
     let (finished, stranger) = within(async { tokio::join!(child.wait(NeverStop), release) }).await;
@@ -166,13 +167,14 @@ fn a_child_leads_a_session_without_a_terminal() {
     let child = supervisor.number("child ");
     assert_eq!(supervisor.number(""), child);
     assert_eq!(supervisor.line(), "no terminal");
-    let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).expect("it lives");
+    let stat =
+        std::fs::read_to_string(format!("/proc/{child}/stat")).expect("the file cannot be read");
     let fields = stat.rsplit_once(") ").expect("a line of its form").1;
     let fields: Vec<u32> =
         fields.split(' ').skip(2).take(3).map(|field| field.parse().expect("a number")).collect();
     assert_eq!(fields, [child, child, 0], "its group, its session, its terminal");
     let watched = Watched::new(child);
-    supervisor.process.kill().expect("it is ours");
+    supervisor.process.kill().expect("the process cannot be killed");
     // It had no keeper.
     end_stranger(child);
     assert!(watched.is_gone_within(FAR));
@@ -189,7 +191,8 @@ fn a_start_that_finds_no_descriptors_waits_for_the_end_of_a_child() {
 #[test]
 fn children_may_open_as_many_files_as_before_the_limit_was_raised() {
     let limits = |pid: u32| {
-        let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).expect("it lives");
+        let limits = std::fs::read_to_string(format!("/proc/{pid}/limits"))
+            .expect("the file cannot be read");
         let line = limits.lines().find(|line| line.starts_with("Max open files"));
         let words: Vec<&str> = line.expect("the kernel tells").split_whitespace().collect();
         (words[3].to_owned(), words[4].to_owned())
@@ -204,7 +207,7 @@ fn children_may_open_as_many_files_as_before_the_limit_was_raised() {
         assert_eq!(room < 321, !raised, "{wanted}: {room}");
         assert_eq!(limits(child).0, "321", "{wanted}");
         let watched = Watched::new(child);
-        supervisor.process.kill().expect("it is ours");
+        supervisor.process.kill().expect("the process cannot be killed");
         end_stranger(child);
         assert!(watched.is_gone_within(FAR));
     };

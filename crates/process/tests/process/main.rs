@@ -23,7 +23,7 @@ const FAR: Duration = Duration::from_secs(60);
 
 /// Children held by this test alone: no keeper, and orphans go where they always go.
 fn processes() -> Processes {
-    Processes::start(Options::default()).expect("processes can be held")
+    Processes::start(Options::default()).expect("processes cannot be held")
 }
 
 /// The fake agent, with what it prints kept in memory.
@@ -50,7 +50,7 @@ fn program(path: &Path, args: &[&str]) -> Program {
 
 /// Starts it and waits for its end, and looks that its leader is gone.
 async fn run(program: Program) -> Finished {
-    end(processes().spawn(program).expect("it can be started")).await
+    end(processes().spawn(program).expect("the program cannot be started")).await
 }
 
 /// Waits for its end, and looks that its leader is gone.
@@ -76,7 +76,7 @@ fn inherited() -> String {
         .args(["-c", LIST_DESCRIPTORS])
         .stdin(std::process::Stdio::null())
         .output()
-        .expect("it can be started");
+        .expect("the program cannot be started");
     String::from_utf8(output.stdout).expect("it prints numbers")
 }
 

@@ -15,7 +15,7 @@ async fn two_hundred_at_once() {
         let word = number.to_string();
         let mut program = agent(&["print", &word, "flood-stderr", "100000", "exit", "7"]);
         program.stderr = Keep::Last(100).into();
-        let child = processes.spawn(program).expect("it can be started");
+        let child = processes.spawn(program).expect("the program cannot be started");
         leaders.push(Watched::new(child.identity().pid));
         children.spawn(async move { (number, within(child.wait(NeverStop)).await) });
     }
@@ -32,8 +32,9 @@ async fn two_hundred_at_once() {
 #[tokio::test]
 async fn two_hundred_dropped_at_once() {
     let processes = processes();
-    let children: Vec<_> =
-        (0..200).map(|_| processes.spawn(agent(&["hang"])).expect("it can be started")).collect();
+    let children: Vec<_> = (0..200)
+        .map(|_| processes.spawn(agent(&["hang"])).expect("the program cannot be started"))
+        .collect();
     let leaders: Vec<_> = children.iter().map(|child| Watched::new(child.identity().pid)).collect();
     drop(children);
     assert!(leaders.iter().all(|leader| leader.is_gone_within(super::FAR)));

@@ -12,7 +12,7 @@ const LONG: Duration = Duration::from_secs(600);
 /// Starts a program, makes the requests once it has printed its first line, and answers how it ended.
 async fn stopped(program: Program, requests: &[Stop]) -> offshoot_process::Finished {
     let (program, mut lines) = announced(program);
-    let child = processes().spawn(program).expect("it can be started");
+    let child = processes().spawn(program).expect("the program cannot be started");
     let leader = Watched::new(child.identity().pid);
     let (handle, stop) = StopHandle::new();
     let ask = async {
@@ -70,10 +70,10 @@ async fn soft_then_firm() {
 #[tokio::test]
 async fn the_group_goes_with_its_leader() {
     let (program, mut lines) = announced(agent(&["ignore-term", "fork-grandchild", "hang"]));
-    let child = processes().spawn(program).expect("it can be started");
+    let child = processes().spawn(program).expect("the program cannot be started");
     let (handle, stop) = StopHandle::new();
     let ask = async {
-        let pid = lines.recv().await.expect("it prints the number");
+        let pid = lines.recv().await.expect("the program printed nothing");
         let grandchild = Watched::new(pid.parse().expect("a number"));
         handle.stop(Stop::Soft { grace: Duration::from_millis(20) });
         grandchild
@@ -85,7 +85,7 @@ async fn the_group_goes_with_its_leader() {
 
 #[tokio::test]
 async fn a_request_made_before_the_wait_is_heard() {
-    let child = processes().spawn(agent(&["hang"])).expect("it can be started");
+    let child = processes().spawn(agent(&["hang"])).expect("the program cannot be started");
     let (handle, stop) = StopHandle::new();
     handle.stop(Stop::Firm);
     assert_eq!(within(child.wait(stop)).await.exit, Exit::Signal(9));
@@ -96,7 +96,7 @@ async fn a_stop_raced_with_the_end_is_one_or_the_other() {
     let processes = processes();
     for round in 0..50 {
         let (program, mut lines) = announced(agent(&["pid", "exit", "5"]));
-        let child = processes.spawn(program).expect("it can be started");
+        let child = processes.spawn(program).expect("the program cannot be started");
         let leader = Watched::new(child.identity().pid);
         let (handle, stop) = StopHandle::new();
         let ask = async {
@@ -121,11 +121,11 @@ async fn a_stop_raced_with_the_end_is_one_or_the_other() {
 async fn a_dropped_wait_kills() {
     let (program, mut lines) = announced(agent(&["ignore-term", "fork-grandchild", "hang"]));
     let processes = processes();
-    let child = processes.spawn(program).expect("it can be started");
+    let child = processes.spawn(program).expect("the program cannot be started");
     let leader = Watched::new(child.identity().pid);
     let grandchild = tokio::select! {
         _ = child.wait(offshoot_process::NeverStop) => panic!("it hangs"),
-        pid = lines.recv() => pid.expect("it prints the number"),
+        pid = lines.recv() => pid.expect("the program printed no number"),
     };
     let grandchild = Watched::new(grandchild.parse().expect("a number"));
     assert!(leader.is_gone_within(FAR) && grandchild.is_gone_within(FAR));
@@ -135,7 +135,7 @@ async fn a_dropped_wait_kills() {
 fn a_child_outlives_no_runtime() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let child = runtime.block_on(async { processes().spawn(agent(&["hang"])) });
-    let child = child.expect("it can be started");
+    let child = child.expect("the program cannot be started");
     let leader = Watched::new(child.identity().pid);
     drop(runtime);
     drop(child);

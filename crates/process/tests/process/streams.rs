@@ -23,7 +23,7 @@ fn a_flood_goes_to_the_file_and_not_to_memory() {
     let peak = supervisor.number("peak ");
     assert!(peak < 20_000, "{peak} KiB");
     supervisor.end();
-    assert_eq!(fs::metadata(file).expect("it is there").len(), 100_000_000);
+    assert_eq!(fs::metadata(file).expect("the file cannot be examined").len(), 100_000_000);
 }
 
 #[tokio::test]
@@ -42,7 +42,7 @@ async fn the_whole_is_kept_wherever_it_is() {
         let output = run(program).await.stdout;
         let kept = match output.kept {
             Kept::Memory(bytes) => bytes,
-            Kept::File(_) => fs::read(&file).expect("it is there"),
+            Kept::File(_) => fs::read(&file).expect("the file cannot be read"),
         };
         assert_eq!(kept.len(), bytes);
         assert_eq!(file.exists(), in_file, "{bytes} of {memory}");
@@ -88,7 +88,7 @@ async fn a_limit_holds_in_the_file_too() {
     program.stdout = Keep::Whole { memory: 10, file: file.clone(), limit: Some(1_000_000) }.into();
     let output = run(program).await.stdout;
     assert_eq!((output.total, output.truncated), (3_000_000, true));
-    assert_eq!(fs::metadata(file).expect("it is there").len(), 1_000_000);
+    assert_eq!(fs::metadata(file).expect("the file cannot be examined").len(), 1_000_000);
 }
 
 #[tokio::test]
@@ -118,7 +118,7 @@ async fn a_file_that_cannot_be_made_leaves_what_is_in_memory() {
         assert_eq!(output.error.expect("the file cannot be made").kind(), kind);
         assert!(output.truncated);
     }
-    assert_eq!(fs::read_to_string(taken).expect("it is there"), "another's");
+    assert_eq!(fs::read_to_string(taken).expect("the file cannot be read"), "another's");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_file_without_a_reader_is_removed() {
         let actions = ["flood", "3000000", "print", "done", "hang"];
         let (mut program, mut lines) = announced(agent(&actions));
         program.stdout.keep = Keep::Whole { memory: 4, file: file.clone(), limit: None };
-        let child = processes().spawn(program).expect("it can be started");
+        let child = processes().spawn(program).expect("the program cannot be started");
         let leader = Watched::new(child.identity().pid);
         tokio::select! {
             _ = child.wait(NeverStop) => panic!("it hangs"),
@@ -210,12 +210,12 @@ async fn a_pipe_stays_open_until_it_is_dropped() {
     let (mut program, mut lines) =
         announced(shell("while read -r line; do echo \"<$line>\"; done"));
     program.stdin = Stdin::Pipe;
-    let mut child = processes().spawn(program).expect("it can be started");
+    let mut child = processes().spawn(program).expect("the program cannot be started");
     let mut stdin = child.take_stdin().expect("it was asked for");
     assert!(child.take_stdin().is_none());
     let talk = async {
         for word in ["one", "two"] {
-            stdin.write_all(format!("{word}\n").as_bytes()).await.expect("it reads");
+            stdin.write_all(format!("{word}\n").as_bytes()).await.expect("the reader is gone");
             assert_eq!(lines.recv().await, Some(format!("<{word}>")));
         }
         drop(stdin);

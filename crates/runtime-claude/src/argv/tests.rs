@@ -55,7 +55,7 @@ fn run(launch: &Launch, case: &Case) -> Result<Vec<String>, Reason> {
 /// Checks what is there beside what is always there.
 #[track_caller]
 fn check(launch: &Launch, case: Case, expected: &[&str]) {
-    let argv = run(launch, &case).expect("it may start");
+    let argv = run(launch, &case).expect("the runtime refuses to start");
     let always = |arg: &&String| {
         BEFORE.contains(&arg.as_str()) || arg.as_str() == DENIED || arg.as_str() == STRICT
     };
@@ -82,14 +82,14 @@ fn of(options: ClaudeOptions) -> Case {
 
 #[test]
 fn the_least_there_can_be() {
-    let argv = run(&launch(), &Case::default()).expect("it may start");
+    let argv = run(&launch(), &Case::default()).expect("the runtime refuses to start");
     assert_eq!(argv, [&BEFORE[..], &[DENIED, STRICT]].concat());
 }
 
 #[test]
 fn neither_the_task_nor_the_command_is_an_argument() {
     let launch = with(|launch| launch.command = Some(Arc::from(["sh".to_owned()])));
-    let argv = run(&launch, &Case::default()).expect("it may start").join(" ");
+    let argv = run(&launch, &Case::default()).expect("the runtime refuses to start").join(" ");
     assert!(!argv.contains("the task") && !argv.contains("=sh"), "{argv}");
 }
 

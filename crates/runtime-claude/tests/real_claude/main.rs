@@ -105,7 +105,7 @@ async fn the_pinned_version_is_known_to_work() {
     let Some(clients) = install("the_pinned_version_is_known_to_work") else { return };
     let stage = Stage::new(clients, []);
     let found = stage.place.claude.check(stage.place.folder.path()).await;
-    assert_eq!(found.expect("it is installed").path, clients.claude());
+    assert_eq!(found.expect("the program is not installed").path, clients.claude());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -184,9 +184,9 @@ async fn use_and_cost_are_told() {
     let Some(clients) = install("use_and_cost_are_told") else { return };
     let stage = Stage::new(clients, [Rule::always(Reply::text("done"))]);
     let (finished, events) = stage.place.run(stage.place.launch("x")).await;
-    assert_eq!(finished.usage.expect("it is told").total().known(), Some(15));
+    assert_eq!(finished.usage.expect("no usage was reported").total().known(), Some(15));
     assert!(
-        finished.cost.expect("it is told").known_usd > MicroUsd::default(),
+        finished.cost.expect("no cost was reported").known_usd > MicroUsd::default(),
         "{:?}",
         finished.cost
     );
@@ -287,7 +287,8 @@ async fn one_that_is_stopped_takes_its_tools_along() {
 
 /// Tokens and millionths of a dollar of a run of which everything is known.
 fn exactly(finished: &Finished) -> (u64, u64) {
-    let (usage, cost) = finished.usage.zip(finished.cost).expect("it is told");
+    let (usage, cost) =
+        finished.usage.zip(finished.cost).expect("no usage or no cost was reported");
     assert_eq!(cost.unknown_runs, 0, "{cost:?}");
     let tokens = usage.total().known();
     (tokens.unwrap_or_else(|| panic!("{usage:?}")), cost.known_usd.as_micros())
@@ -412,10 +413,12 @@ async fn our_own_tools_are_attached_and_the_ticket_stays_in_its_file() {
         if let RunEvent::Started(Some(process)) = event {
             let mode = at_start.metadata().expect("the file").permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
-            let argv = std::fs::read(format!("/proc/{}/cmdline", process.pid)).expect("it runs");
+            let argv = std::fs::read(format!("/proc/{}/cmdline", process.pid))
+                .expect("the file cannot be read");
             assert!(!String::from_utf8_lossy(&argv).contains("t-123"));
             // It may start no program, so only the server gets it.
-            let env = std::fs::read(format!("/proc/{}/environ", process.pid)).expect("it runs");
+            let env = std::fs::read(format!("/proc/{}/environ", process.pid))
+                .expect("the file cannot be read");
             assert!(!String::from_utf8_lossy(&env).contains("t-123"));
         }
     };

@@ -146,8 +146,8 @@ async fn a_further_turn_goes_on_in_the_same_process() {
     let answers = [("one".to_owned(), 0), ("two".to_owned(), 0), (" /more".to_owned(), 0)];
     assert_eq!(engine.answers(), answers);
     assert_eq!(engine.processes().len(), 1);
-    assert_eq!(finished.usage.expect("it is told").total().known(), Some(45));
-    assert_eq!(finished.cost.expect("it is told").known_usd.as_micros(), 3 * 140);
+    assert_eq!(finished.usage.expect("no usage was reported").total().known(), Some(45));
+    assert_eq!(finished.cost.expect("no cost was reported").known_usd.as_micros(), 3 * 140);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -162,12 +162,12 @@ async fn one_that_waits_is_ended_and_goes_on_in_another_process() {
     let rule = async {
         for ruling in [first, second] {
             let process = loop {
-                let told = told.recv().await.expect("it runs");
+                let told = told.recv().await.expect("the run is over");
                 if let Told::Event(RunEvent::Started(Some(process))) = told {
                     break Watched::new(process.pid);
                 }
             };
-            while !matches!(told.recv().await.expect("it runs"), Told::TurnEnded) {}
+            while !matches!(told.recv().await.expect("the run is over"), Told::TurnEnded) {}
             let gone = tokio::task::spawn_blocking(move || {
                 process.is_gone_within(Duration::from_secs(20))
             });
@@ -180,11 +180,11 @@ async fn one_that_waits_is_ended_and_goes_on_in_another_process() {
     assert_eq!(engine.processes().len(), 3);
     assert_eq!(engine.answers().len(), 3);
     assert_eq!(
-        finished.usage.expect("it is told").total().known(),
+        finished.usage.expect("no usage was reported").total().known(),
         Some(45),
         "each call is charged once"
     );
-    assert_eq!(finished.cost.expect("it is told").known_usd.as_micros(), 3 * 140);
+    assert_eq!(finished.cost.expect("no cost was reported").known_usd.as_micros(), 3 * 140);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -206,7 +206,7 @@ async fn a_letter_goes_into_the_turn_that_is_under_way() {
             assert_eq!(used.input, input);
             &*used.name == "Bash"
         };
-        while !uses(told.recv().await.expect("it runs")) {}
+        while !uses(told.recv().await.expect("the run is over")) {}
         letters.put("LETTER".into());
     };
     let (finished, ()) = tokio::join!(run, write);
@@ -226,7 +226,7 @@ async fn a_letter_that_comes_too_late_for_a_turn_gets_one_of_its_own() {
     let (run, letters, _handle) = start(&stage, &engine, "x");
     let write = async {
         let speaks = |told| matches!(told, Told::Event(RunEvent::Used { .. }));
-        while !speaks(told.recv().await.expect("it runs")) {}
+        while !speaks(told.recv().await.expect("the run is over")) {}
         letters.put("LETTER".into());
     };
     let (finished, ()) = tokio::join!(run, write);
@@ -244,7 +244,7 @@ async fn one_that_waits_can_be_stopped() {
         let mut told = engine.watch();
         let (run, _letters, handle) = start(&stage, &engine, "x");
         let stop = async {
-            while !matches!(told.recv().await.expect("it runs"), Told::TurnEnded) {}
+            while !matches!(told.recv().await.expect("the run is over"), Told::TurnEnded) {}
             handle.stop(Stop::Soft { grace: Duration::from_secs(5) });
         };
         let (finished, ()) = tokio::join!(run, stop);
@@ -286,11 +286,11 @@ async fn an_interrupted_run_goes_on_where_it_was() {
     let finished = again.await;
     assert_eq!(finished.output, text("on in 2"), "{:?}", finished.reason);
     assert_eq!(
-        finished.usage.expect("it is told").total().known(),
+        finished.usage.expect("no usage was reported").total().known(),
         Some(15),
         "what went before is charged already"
     );
-    assert_eq!(finished.cost.expect("it is told").known_usd.as_micros(), 140);
+    assert_eq!(finished.cost.expect("no cost was reported").known_usd.as_micros(), 140);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -304,7 +304,7 @@ async fn one_that_was_interrupted_before_it_began_begins() {
     let cx = RunContext { turns, ..RunContext::new(RunHost::new(Engine::default()), stop) };
     let finished = stage.place.claude.start(launch, cx).await;
     assert_eq!(finished.output, text("you said count"), "{:?}", finished.reason);
-    assert_eq!(finished.usage.expect("it is told").total().known(), Some(15));
+    assert_eq!(finished.usage.expect("no usage was reported").total().known(), Some(15));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -25,18 +25,19 @@ async fn an_answer_in_pieces_is_whole() {
     let (finished, events) = place.run("greet").await;
     assert_eq!(finished.reason, Reason::Completed { exit_code: None });
     assert_eq!(text(&finished), said);
-    assert_eq!(finished.usage.expect("it is told").total().known(), Some(30));
+    assert_eq!(finished.usage.expect("no usage was reported").total().known(), Some(30));
     assert_eq!(
         (
-            finished.usage.expect("it is told").input.known(),
-            finished.usage.expect("it is told").cache_read.known()
+            finished.usage.expect("no usage was reported").input.known(),
+            finished.usage.expect("no usage was reported").cache_read.known()
         ),
         (Some(20), Some(3))
     );
     assert_eq!(finished.cost, Some(Cost::unknown()), "the endpoint did not say what it costs");
     assert_eq!(events[0], RunEvent::Started(None));
     assert_eq!(progress(&events), ["Grüße — 👋 an", "alle 日本語"]);
-    let (usage, cost) = finished.usage.zip(finished.cost).expect("it is told");
+    let (usage, cost) =
+        finished.usage.zip(finished.cost).expect("no usage or no cost was reported");
     let used = RunEvent::Used { usage, cost };
     assert_eq!(events.last(), Some(&used));
 
@@ -95,7 +96,10 @@ async fn what_it_used_and_what_it_cost() {
         options.prices.insert("small".into(), price);
     });
     let (finished, _) = priced.run("t").await;
-    assert_eq!(finished.cost.expect("it is told").estimated_usd, MicroUsd::from_micros(10 + 2 * 5));
+    assert_eq!(
+        finished.cost.expect("no cost was reported").estimated_usd,
+        MicroUsd::from_micros(10 + 2 * 5)
+    );
     let free = Place::with(rules(), |options| options.cost = CostOption::None);
     assert_eq!(free.run("t").await.0.cost, Some(Cost::NONE));
     let silent = Place::with(rules(), |options| options.ask_usage = false);
@@ -145,7 +149,11 @@ async fn children_by_tools() {
     let accepted: Value = serde_json::from_str(accepted).expect("JSON");
     assert_eq!(accepted, json!({"status": "accepted", "runId": run_id(2).to_string()}));
     assert_eq!(place.api.conversations()[0].tools, ["sessions_spawn", "sessions_wait"]);
-    assert_eq!(finished.usage.expect("it is told").total().known(), Some(45), "of three calls");
+    assert_eq!(
+        finished.usage.expect("no usage was reported").total().known(),
+        Some(45),
+        "of three calls"
+    );
 }
 
 /// Each of them waits until all three live: one after the other they would wait for ever.

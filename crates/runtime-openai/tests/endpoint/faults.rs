@@ -38,7 +38,7 @@ async fn too_many_requests_and_then_success() {
     let (finished, events) = place.run("go").await;
     assert_eq!(text(&finished), "at last");
     assert_eq!(
-        finished.usage.expect("it is told").total().known(),
+        finished.usage.expect("no usage was reported").total().known(),
         Some(15),
         "what was refused used nothing"
     );
@@ -114,7 +114,7 @@ async fn a_stream_that_is_cut_is_asked_for_again() {
     ]);
     let (finished, _) = place.run("go").await;
     assert_eq!(text(&finished), "whole", "nothing of the half is left");
-    let usage = finished.usage.expect("it is told");
+    let usage = finished.usage.expect("no usage was reported");
     assert_eq!(usage.total(), TokenCount::AtLeast(15), "the use of the half is unknown");
     let cut = Place::new([Rule::always(Reply::Broken(Break::Cut))]);
     let (finished, _) = cut.run("go").await;
@@ -319,7 +319,7 @@ async fn another_model_goes_on() {
     assert_eq!(asked, ["small", "busy", "busy", "busy", "large"]);
     let expected = "the service answered 404: no such model; goes on with busy";
     assert_eq!(progress(&events)[0], expected);
-    assert_eq!(finished.usage.expect("it is told").total().known(), Some(15));
+    assert_eq!(finished.usage.expect("no usage was reported").total().known(), Some(15));
     // What is wrong with the request would be wrong with any model.
     let wrong = Place::with([Rule::always(Reply::invalid("bad"))], |options| {
         options.fallback_models = vec!["large".into()];

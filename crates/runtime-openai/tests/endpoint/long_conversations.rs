@@ -50,7 +50,7 @@ async fn past_its_limit_it_is_summed_up() {
     );
     assert_eq!(last["messages"][0], first["messages"][0], "instructions stay word for word");
     assert_eq!(
-        finished.usage.expect("it is told").total().known(),
+        finished.usage.expect("no usage was reported").total().known(),
         Some(1100 + 15 + 15),
         "the summary is charged too"
     );

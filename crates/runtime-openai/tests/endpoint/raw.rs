@@ -28,7 +28,7 @@ async fn answered(headers: &str, body: &str) -> (Result<String, String>, Usage) 
         Reason::RuntimeError { message, .. } => Err(message.replace(&port.to_string(), "PORT")),
         other => panic!("{other:?}"),
     };
-    (answer, finished.usage.expect("it is told"))
+    (answer, finished.usage.expect("no usage was reported"))
 }
 
 const EVENTS: &str = "200 OK\r\ncontent-type: text/event-stream";

@@ -316,11 +316,11 @@ mod tests {
         assert_eq!(queue.pop(&slots), Some(Next::New(run(10))));
         assert_eq!(queue.pop(&slots), Some(Next::New(run(20))));
         // What stands in the inner part is also within the outer one, and neither is served while that is full.
-        let lease = slots.take(run(10), within(inner)).expect("one is free");
+        let lease = slots.take(run(10), within(inner)).expect("no slot is free");
         assert_eq!(queue.pop(&slots), Some(Next::New(run(30))));
         assert_eq!(queue.pop(&slots), Some(Next::New(run(31))));
         slots.give_back(lease);
-        let lease = slots.take(run(20), within(outer)).expect("one is free");
+        let lease = slots.take(run(20), within(outer)).expect("no slot is free");
         assert_eq!(queue.pop(&slots), Some(Next::New(run(32))));
         assert_eq!(queue.pop(&slots), None);
         assert!(queue.has_new(inner) && queue.has_new(outer) && queue.has_new(Part::TREE));

@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn nothing_starts_until_a_debt_is_paid() {
         let mut slots = slots(1, None);
-        let first = take(&mut slots, 1, Part::TREE, 1).expect("one is free");
+        let first = take(&mut slots, 1, Part::TREE, 1).expect("no slot is free");
         let debt = slots.take_in_debt(RunIndex::new(2), Position { part: Part::TREE, depth: 1 });
         slots.give_back(first);
         assert!(!slots.any_free(), "one live at a cap of one");

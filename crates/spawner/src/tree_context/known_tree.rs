@@ -49,11 +49,11 @@ mod tests {
             let kind = EventKind::Starting;
             offshoot_model::Event { root, seq, at: Timestamp::EPOCH, run, kind }
         };
-        store.append(&[event(1), event(2)]).await.expect("memory");
+        store.append(&[event(1), event(2)]).await.expect("writing to memory failed");
         let known = KnownTree::default();
-        let before = known.tree(&store, root).expect("memory");
-        store.append(&[event(3)]).await.expect("memory");
-        known.tree(&store, root).expect("memory");
+        let before = known.tree(&store, root).expect("writing to memory failed");
+        store.append(&[event(3)]).await.expect("writing to memory failed");
+        known.tree(&store, root).expect("writing to memory failed");
         assert_eq!(known.0.lock().expect("no holder panics").last, 3);
         assert_eq!(before.nodes().count(), 0, "what was handed out does not change");
     }

@@ -58,7 +58,7 @@ mod tests {
         tokio::select! {
             biased;
             _ = stuck => panic!("it is held for ever"),
-            heard = has_begun => heard.expect("it begins"),
+            heard = has_begun => heard.expect("nothing has begun"),
         }
         // No caller waits for it any more, and it has its thread all the same.
         assert!(threads.0.try_acquire().is_err());

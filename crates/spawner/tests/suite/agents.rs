@@ -114,10 +114,13 @@ async fn children_that_are_asked_for_at_once_share_what_is_left() {
     let agents = session.agents();
     session.spawn(ask("hold")).await.expect("a piece");
     let parent = run_of(passes.recv().await);
-    assert_eq!(agents.spawn_allowance(parent).await.expect("it lives").budget.tokens, Some(1000));
+    assert_eq!(
+        agents.spawn_allowance(parent).await.expect("the tree is over").budget.tokens,
+        Some(1000)
+    );
 
     let children = ["hold", "", "hold", "hold"].map(|task| ChildRequest::from(ask(task)));
-    let answers = agents.spawn_many(parent, children.into()).await.expect("it lives");
+    let answers = agents.spawn_many(parent, children.into()).await.expect("the tree is over");
     let codes: Vec<_> =
         answers.iter().map(|answer| answer.as_ref().err().map(|no| no.code)).collect();
     let (invalid, spent) = (RefusalCode::InvalidRequest, RefusalCode::SpawnLimit);
@@ -129,7 +132,7 @@ async fn children_that_are_asked_for_at_once_share_what_is_left() {
     });
     // A fifth is kept. What is wrong in itself gets no part; what only the others left no room for does.
     assert_eq!(granted.collect::<Vec<_>>(), [266, 266]);
-    let allowance = agents.spawn_allowance(parent).await.expect("it lives");
+    let allowance = agents.spawn_allowance(parent).await.expect("the tree is over");
     assert_eq!(allowance.budget.tokens, Some(468));
     assert_eq!(allowance.agents, [(AgentId::main(), None)]);
     drop(session);
@@ -141,7 +144,7 @@ async fn what_a_session_was_given_is_its_own_while_it_runs() {
     let (session, mut passes) = tree(&notes, &[]).await;
     let agents = session.agents();
     let value = NewValue::bytes(ValueKind::Text, *b"x");
-    let value = agents.store().put(value).await.expect("there is room");
+    let value = agents.store().put(value).await.expect("the system has no room for it");
     let context = vec![ContextEntry { name: "plan".into(), value }];
     session.spawn(SpawnRequest { context: context.clone(), ..ask("hold") }).await.expect("a piece");
     let run = run_of(passes.recv().await);
@@ -149,7 +152,7 @@ async fn what_a_session_was_given_is_its_own_while_it_runs() {
     let mut seen = agents.live_events();
     session.cancel(run, false);
     while !matches!(
-        seen.next().await.expect("the tree lives"),
+        seen.next().await.expect("the tree is over"),
         LiveEvent::Event(event) if matches!(event.kind, EventKind::Ended(_))
     ) {}
     assert!(agents.context(run).is_empty());
@@ -194,7 +197,7 @@ async fn a_wait_whose_caller_has_gone_delivers_nothing() {
     agents.session(parent).await.expect("it lives, and what came of the drop is on record");
     assert_eq!(delivered(), 0, "no parent was told");
     let any = WaitFor { mode: WaitMode::Any, ..WaitFor::default() };
-    let answer = agents.wait(parent, any).await.expect("it lives");
+    let answer = agents.wait(parent, any).await.expect("the tree is over");
     assert_eq!(answer.ended[0].data, Some(Payload::text("answer")));
     assert_eq!(delivered(), 1, "the next wait brings it");
     drop(session);

@@ -66,7 +66,7 @@ impl MergeJob for NotesJob {
             let answer =
                 host.wait(wait).await.map_err(|refusal| MergeFault::new(refusal.message))?;
             let data = answer.ended[0].data.as_ref();
-            Ok(JsonText::of(&(text, data)).expect("plain data"))
+            Ok(JsonText::of(&(text, data)).expect("plain data does not serialise"))
         }
         .boxed()
     }

@@ -51,11 +51,13 @@ fn runtime(name: &'static str, told: &Told, hangs: bool) -> GoesOn {
                 "wait for a scout" if !continues => {
                     let scout = Some("scout".parse().expect("an agent"));
                     let request = SpawnRequest { task: "look".into(), agent: scout, ..ask("") };
-                    cx.host.spawn(request).await.expect("it may");
+                    cx.host.spawn(request).await.expect("the spawn was refused");
                     drop(cx.host.wait(WaitFor::default()).await);
                 }
                 "wait for a scout" => drop(cx.host.wait(WaitFor::default()).await),
-                "ask" if !continues => drop(cx.host.spawn(ask("leaf")).await.expect("it may")),
+                "ask" if !continues => {
+                    cx.host.spawn(ask("leaf")).await.expect("the spawn was refused");
+                }
                 "look" if hangs => std::future::pending().await,
                 "read" if hangs => {
                     told.send(cx.turns.letter().await.to_string()).ok();
@@ -78,7 +80,7 @@ fn runtime(name: &'static str, told: &Told, hangs: bool) -> GoesOn {
 
 fn spawner(home: &Path, config: &str, runtimes: Vec<GoesOn>) -> Spawner {
     let source = Source::new(SourceKind::User, "a.toml", config);
-    let config = Loader::new().file(source).load().expect("within bounds");
+    let config = Loader::new().file(source).load().expect("the configuration was refused");
     let folder = Arc::new(DataFolder::open(home).expect("a data folder"));
     let store = Arc::new(SqliteStore::open(&folder).expect("a record"));
     let builder = Spawner::builder().config(config).store(store).folder(folder);
@@ -100,7 +102,7 @@ fn killed(home: &Path, config: &str, task: &str, after: usize, letter: Option<&s
         let spawner = spawner(home, config, runtimes);
         let session = spawner.run(RootSpec::new(task)).await.expect("a root");
         for number in 0..after {
-            heard.recv().await.expect("it begins");
+            heard.recv().await.expect("nothing has begun");
             if let (0, Some(letter)) = (number, letter) {
                 session.write(session.root().run(), letter).await.expect("it reads letters");
             }
@@ -119,7 +121,8 @@ fn resumed(home: &Path, config: &str, root: RootId) -> Vec<String> {
         let runtimes = vec![runtime("first", &told, false), runtime("second", &told, false)];
         let spawner = spawner(home, config, runtimes);
         let spec = RootSpec::new("?");
-        let mut session: Session = spawner.resume(root, spec).await.expect("taken over");
+        let mut session: Session =
+            spawner.resume(root, spec).await.expect("the tree cannot be resumed");
         session.ended().await.expect("a whole record");
         drop((session, spawner, told));
         let mut all = Vec::new();

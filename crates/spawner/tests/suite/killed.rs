@@ -34,7 +34,7 @@ fn dying(inner: Arc<MemoryStore>, write: i64, last: Last, dead: Arc<Notify>) -> 
     let (left, never) = (AtomicI64::new(write), Never::default());
     let silence = move || {
         let (answer, commit) = oneshot::channel();
-        never.lock().expect("one at a time").push(answer);
+        never.lock().expect("a thread panicked with the lock").push(answer);
         dead.notify_one();
         Commit::waiting(commit)
     };
@@ -61,21 +61,25 @@ fn agents(starts: &Starts) -> FnRuntime {
     let agents = FnRuntime::new("agents", move |launch, mut cx| {
         let starts = Arc::clone(&starts);
         async move {
-            *starts.lock().expect("one at a time").entry(launch.run).or_default() += 1;
+            *starts
+                .lock()
+                .expect("a thread panicked with the lock")
+                .entry(launch.run)
+                .or_default() += 1;
             let task = launch.task.to_string();
             let mut answer = task.clone();
             let children = || ["x", "y"].map(|part| format!("leaf {part} of {task}"));
             if task.starts_with("wait") {
                 for child in children() {
-                    cx.host.spawn(ask(&child)).await.expect("there is room");
+                    cx.host.spawn(ask(&child)).await.expect("the spawn was refused");
                 }
-                let waited = cx.host.wait(WaitFor::default()).await.expect("the tree lives");
+                let waited = cx.host.wait(WaitFor::default()).await.expect("the tree is over");
                 for ended in waited.ended {
                     answer = format!("{answer}, {}", text(ended.data.as_ref()));
                 }
             } else if task.starts_with("turn") {
                 for child in children() {
-                    cx.host.spawn(ask(&child)).await.expect("there is room");
+                    cx.host.spawn(ask(&child)).await.expect("the spawn was refused");
                 }
                 while let NextTurn::Go(prompt) = cx.turns.ended(None).await {
                     let leaves = prompt.lines().filter(|line| line.starts_with("leaf"));
@@ -107,7 +111,7 @@ fn spawner(
     let settings =
         [("allowRecursiveSpawn", "true"), ("maxConcurrent", "2"), ("budget.tokens", "100000")];
     let settings = settings.into_iter().chain(more.iter().copied());
-    let config = settings.fold(Loader::new(), flag).load().expect("within bounds");
+    let config = settings.fold(Loader::new(), flag).load().expect("the configuration was refused");
     let builder = Spawner::builder().config(config).store(store).folder(Arc::clone(folder));
     builder.runtime(agents(starts)).build().expect("a spawner")
 }

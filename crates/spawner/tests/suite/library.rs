@@ -30,7 +30,7 @@ fn nesting() -> FnRuntime {
         let child = cx.host.spawn(ask(&format!("deeper than {depth}"))).await;
         match child {
             Ok(_) => {
-                let answer = cx.host.wait(WaitFor::default()).await.expect("the tree lives");
+                let answer = cx.host.wait(WaitFor::default()).await.expect("the tree is over");
                 let Some(Payload::Text(below)) = &answer.ended[0].data else {
                     return Finished::text("a child without an answer");
                 };
@@ -124,7 +124,7 @@ async fn the_first_answer_cancels_the_rest() {
     let spawner = Spawner::builder().runtime(runtime).build().expect("a spawner");
     let session = spawner.open(RootSpec::new("race")).await.expect("a root");
     let pieces = ["hang", "fast", "hang"].map(Piece::task);
-    let order = FanOut::new(pieces).merge("first".parse().expect("first"));
+    let order = FanOut::new(pieces).merge("first".parse().expect("the strategy is unknown"));
     let answer = session.fan_out(order).await.expect("pieces").answer().await.expect("an answer");
     assert_eq!(text(&answer), "fast");
     assert_eq!(answer.cut_short, Some(CancelledBy::EarlyAnswer));

@@ -64,11 +64,11 @@ async fn the_request_then_the_agent_then_its_parents_word_then_its_parents_own()
         ..SpawnRequest::default()
     };
     session.spawn(ask("hold main", "main", None)).await.expect("a piece");
-    let main = started.recv().await.expect("it starts");
+    let main = started.recv().await.expect("nothing was started");
     agents.spawn(main, ask("hold scout", "scout", None)).await.expect("a child");
-    let scout = started.recv().await.expect("it starts");
+    let scout = started.recv().await.expect("nothing was started");
     agents.spawn(main, ask("hold chosen", "plain", Some("chosen"))).await.expect("a child");
-    let chosen = started.recv().await.expect("it starts");
+    let chosen = started.recv().await.expect("nothing was started");
     for (parent, agent, model, expected) in [
         (main, "main", None, "large, high"),
         (main, "main", Some("asked"), "asked, high"),

@@ -221,7 +221,8 @@ async fn pieces_divide_a_budget_in_the_step_that_admits_them() {
     let settings = [("budget.tokens", "1000"), ("allowRecursiveSpawn", "true")];
     let spawner = spawner(runtime, &settings);
     let session = spawner.open(RootSpec::new("root")).await.expect("a root");
-    let order = FanOut::new(["a", "b"].map(Piece::task)).merge("structured".parse().expect("one"));
+    let order = FanOut::new(["a", "b"].map(Piece::task))
+        .merge("structured".parse().expect("the strategy is unknown"));
     let answer = session.fan_out(order).await.expect("pieces").answer().await.expect("an answer");
     let merged = answer.answer.to_payload();
     let expected = r#"{"1":"Some(400)","2":"Some(400)"}"#.to_owned();
@@ -265,7 +266,7 @@ async fn everything_can_be_waited_for_in_a_task_of_its_own() {
     };
     #[expect(clippy::disallowed_methods, reason = "that it can be done is what is tested")]
     let task = tokio::spawn(tree);
-    assert_eq!(task.await.expect("no panic").expect("a whole record"), 1);
+    assert_eq!(task.await.expect("the task panicked").expect("a whole record"), 1);
 }
 
 #[tokio::test]
@@ -289,7 +290,7 @@ async fn a_follower_that_joins_while_something_is_being_recorded_misses_nothing(
     let mut kinds = Vec::new();
     while kinds.len() < 2 {
         let next = tokio::time::timeout(Duration::from_secs(10), events.next()).await;
-        let event = next.expect("it is told").expect("one").expect("a record");
+        let event = next.expect("nothing was told").expect("one").expect("a record");
         kinds.push(event.kind.name());
     }
     assert_eq!(kinds, ["admitted", "admitted"]);

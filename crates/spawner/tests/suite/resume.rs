@@ -42,7 +42,8 @@ fn spawner_by(
     let flag = |loader: Loader, (key, value): &(&str, &str)| {
         loader.flag(format!("agents.defaults.subagents.{key}"), *value, "test")
     };
-    let config = settings.iter().fold(Loader::new(), flag).load().expect("within bounds");
+    let config =
+        settings.iter().fold(Loader::new(), flag).load().expect("the configuration was refused");
     let folder = Arc::new(DataFolder::open(home).expect("a data folder"));
     let store = Arc::new(SqliteStore::open(&folder).expect("a record"));
     let builder = Spawner::builder().config(config).store(store).folder(folder);
@@ -61,7 +62,11 @@ fn worker(
         let (runs, told, hangs) = (Arc::clone(&runs), told.clone(), hangs.clone());
         async move {
             let task = launch.task.to_string();
-            *runs.lock().expect("one at a time").entry(task.clone()).or_default() += 1;
+            *runs
+                .lock()
+                .expect("a thread panicked with the lock")
+                .entry(task.clone())
+                .or_default() += 1;
             if hangs(&launch) {
                 let _ = told.send(task.clone());
                 std::future::pending::<()>().await;
@@ -107,7 +112,7 @@ fn pieces_that_had_ended_are_not_run_again_and_the_answer_is_the_same() {
         let (told, _) = mpsc::unbounded_channel();
         let spawner = spawner(home.path(), &settings, worker(&runs, told, |_| false));
         let spec = RootSpec::new("all");
-        let session = spawner.resume(root, spec.clone()).await.expect("it is taken over");
+        let session = spawner.resume(root, spec.clone()).await.expect("the tree cannot be resumed");
         let held = spawner.resume(root, spec.clone()).await.expect_err("one root, one supervisor");
         assert!(matches!(held, SpawnerError::Store(_)), "{held}");
         // More than the first supervisor had got to: these are asked for now.
@@ -132,7 +137,10 @@ fn pieces_that_had_ended_are_not_run_again_and_the_answer_is_the_same() {
 fn the_losers_of_an_early_answer_are_no_failures_to_a_later_supervisor() {
     let home = tempfile::tempdir().expect("a folder for the test");
     let runs = Runs::default();
-    let order = || FanOut { max_fail: Some(0), ..order(3).merge("first".parse().expect("first")) };
+    let order = || FanOut {
+        max_fail: Some(0),
+        ..order(3).merge("first".parse().expect("the strategy is unknown"))
+    };
     let hangs = |launch: &Launch| &*launch.task != "piece 1";
     let first = world();
     let (root, session) = first.block_on(async {
@@ -150,7 +158,8 @@ fn the_losers_of_an_early_answer_are_no_failures_to_a_later_supervisor() {
     world().block_on(async {
         let (told, _) = mpsc::unbounded_channel();
         let spawner = spawner(home.path(), &[], worker(&runs, told, |_| false));
-        let session = spawner.resume(root, RootSpec::new("all")).await.expect("it is taken over");
+        let session =
+            spawner.resume(root, RootSpec::new("all")).await.expect("the tree cannot be resumed");
         let fan = session.fan_out(order()).await.expect("pieces");
         let answer = fan.answer().await.expect("an answer");
         assert!(answer.is_success() && answer.failures.is_empty(), "{answer:?}");
@@ -166,7 +175,10 @@ fn the_losers_of_an_early_answer_are_no_failures_to_a_later_supervisor() {
 #[test]
 fn a_failure_behind_an_early_answer_is_none_to_a_later_supervisor() {
     let home = tempfile::tempdir().expect("a folder for the test");
-    let order = || FanOut { max_fail: Some(0), ..order(2).merge("first".parse().expect("first")) };
+    let order = || FanOut {
+        max_fail: Some(0),
+        ..order(2).merge("first".parse().expect("the strategy is unknown"))
+    };
     let first = world();
     let (root, session, fan) = first.block_on(async {
         // Whichever of them is first: the record of a supervisor that had its answer from the second looks the same.
@@ -196,7 +208,8 @@ fn a_failure_behind_an_early_answer_is_none_to_a_later_supervisor() {
     world().block_on(async {
         let (told, _) = mpsc::unbounded_channel();
         let spawner = spawner(home.path(), &[], worker(&Runs::default(), told, |_| false));
-        let session = spawner.resume(root, RootSpec::new("all")).await.expect("it is taken over");
+        let session =
+            spawner.resume(root, RootSpec::new("all")).await.expect("the tree cannot be resumed");
         let fan = session.fan_out(order()).await.expect("pieces");
         let answer = fan.answer().await.expect("an answer");
         assert!(answer.is_success(), "{answer:?}");
@@ -215,7 +228,7 @@ fn a_run_that_is_not_to_be_run_again_is_lost_with_what_it_had_asked_for() {
             async move {
                 if launch.depth < 2 {
                     let request = SpawnRequest { task: "below".into(), ..SpawnRequest::default() };
-                    cx.host.spawn(request).await.expect("it may");
+                    cx.host.spawn(request).await.expect("the spawn was refused");
                 }
                 let _ = told.send(launch.task.to_string());
                 std::future::pending::<()>().await;
@@ -240,7 +253,8 @@ fn a_run_that_is_not_to_be_run_again_is_lost_with_what_it_had_asked_for() {
     world().block_on(async {
         let (told, _) = mpsc::unbounded_channel();
         let spawner = spawner(home.path(), &settings, parent(told));
-        let mut session = spawner.resume(root, RootSpec::new("top")).await.expect("taken over");
+        let mut session =
+            spawner.resume(root, RootSpec::new("top")).await.expect("the tree cannot be resumed");
         session.ended().await.expect("a whole record");
         let tree = spawner.tree().expect("a record");
         let nodes: Vec<_> = tree.nodes().collect();
@@ -262,7 +276,7 @@ fn what_an_agent_had_asked_for_begins_again_where_that_is_wanted() {
         let (told, mut hanging) = mpsc::unbounded_channel();
         let spawner = spawner(home.path(), &settings, worker(&runs, told, |_| true));
         let session = spawner.run(RootSpec::new("top")).await.expect("a root");
-        hanging.recv().await.expect("it begins");
+        hanging.recv().await.expect("nothing has begun");
         let root = session.root();
         (root, session)
     });
@@ -271,7 +285,8 @@ fn what_an_agent_had_asked_for_begins_again_where_that_is_wanted() {
     world().block_on(async {
         let (told, _) = mpsc::unbounded_channel();
         let spawner = spawner(home.path(), &settings, worker(&runs, told, |_| false));
-        let mut session = spawner.resume(root, RootSpec::new("?")).await.expect("taken over");
+        let mut session =
+            spawner.resume(root, RootSpec::new("?")).await.expect("the tree cannot be resumed");
         let envelope = session.answer().await.expect("an answer");
         assert_eq!(envelope.data, Some(Payload::text("TOP")), "the task stands in the record");
         session.ended().await.expect("a whole record");
@@ -292,7 +307,7 @@ fn pieces_that_were_lost_or_being_stopped_keep_their_end() {
             let session = spawner.open(RootSpec::new("all")).await.expect("a root");
             let mut events = session.events();
             let fan = session.fan_out(order(3)).await.expect("pieces");
-            hanging.recv().await.expect("it begins");
+            hanging.recv().await.expect("nothing has begun");
             if stopped {
                 session.stopper().stop_all(false);
                 let stops = |event: &Event| matches!(event.kind, EventKind::Stopping { .. });
@@ -305,7 +320,10 @@ fn pieces_that_were_lost_or_being_stopped_keep_their_end() {
         world().block_on(async {
             let (told, _) = mpsc::unbounded_channel();
             let spawner = spawner(home.path(), &settings, worker(&runs, told, |_| false));
-            let session = spawner.resume(root, RootSpec::new("all")).await.expect("taken over");
+            let session = spawner
+                .resume(root, RootSpec::new("all"))
+                .await
+                .expect("the tree cannot be resumed");
             let fan = session.fan_out(order(3)).await.expect("pieces");
             let answer = fan.answer().await.expect("an answer");
             let [(_, envelope)] = &answer.failures[..] else { panic!("{:?}", answer.failures) };
@@ -345,7 +363,7 @@ fn the_times_of_a_tree_never_go_back_although_the_clock_was_set_back_an_hour() {
         let spawner = spawner(home.path(), &settings, worker(&runs, told, hangs));
         let session = spawner.open(RootSpec::new("all")).await.expect("a root");
         let fan = session.fan_out(order(2)).await.expect("pieces");
-        hanging.recv().await.expect("it begins");
+        hanging.recv().await.expect("nothing has begun");
         let root = session.root();
         (root, session, fan)
     });
@@ -355,7 +373,8 @@ fn the_times_of_a_tree_never_go_back_although_the_clock_was_set_back_an_hour() {
         let (told, _) = mpsc::unbounded_channel();
         let worker = worker(&runs, told, |_| false);
         let spawner = spawner_by(AnHourAgo, home.path(), &settings, worker);
-        let session = spawner.resume(root, RootSpec::new("all")).await.expect("taken over");
+        let session =
+            spawner.resume(root, RootSpec::new("all")).await.expect("the tree cannot be resumed");
         let fan = session.fan_out(order(3)).await.expect("pieces");
         let answer = fan.answer().await.expect("an answer");
         session.conclude(&answer).await.expect("a whole record");
@@ -389,7 +408,7 @@ fn a_tree_whose_answer_cannot_be_kept_has_it_when_it_is_resumed() {
         let fan = session.fan_out(order()).await.expect("pieces");
         let answer = fan.answer().await.expect("an answer");
         // Where the answer is written, nothing can be written any more.
-        std::fs::remove_dir_all(&spool).expect("it is ours");
+        std::fs::remove_dir_all(&spool).expect("the folder cannot be removed");
         let error = session.conclude(&answer).await.expect_err("it cannot be kept");
         assert!(matches!(error, SpawnerError::Store(_)), "{error}");
         root
@@ -401,7 +420,8 @@ fn a_tree_whose_answer_cannot_be_kept_has_it_when_it_is_resumed() {
     assert_eq!(ends(home.path()), 2, "the pieces, and not the root");
     world().block_on(async {
         let spawner = spawner(home.path(), &[], worker);
-        let session = spawner.resume(root, RootSpec::new("all")).await.expect("taken over");
+        let session =
+            spawner.resume(root, RootSpec::new("all")).await.expect("the tree cannot be resumed");
         let fan = session.fan_out(order()).await.expect("pieces");
         let answer = fan.answer().await.expect("an answer");
         let ending = session.conclude(&answer).await.expect("a whole record");
@@ -437,7 +457,10 @@ fn what_is_dropped_with_its_threads_is_interrupted() {
         threads().expect("threads").block_on(async {
             let (told, _) = mpsc::unbounded_channel();
             let spawner = spawner(home.path(), &[], worker(&runs, told, |_| false));
-            let session = spawner.resume(root, RootSpec::new("all")).await.expect("taken over");
+            let session = spawner
+                .resume(root, RootSpec::new("all"))
+                .await
+                .expect("the tree cannot be resumed");
             let fan = session.fan_out(order(PIECES as usize)).await.expect("a live tree");
             let answer = fan.answer().await.expect("an answer");
             assert_eq!(answer.completed, PIECES, "round {round}: {:?}", answer.failures);

@@ -43,7 +43,10 @@ async fn run(failures: u64, retries: &str) -> Outcome {
     let (runtime, attempts) = flaky(failures);
     let setting = |key: &str| format!("agents.defaults.subagents.retries.{key}");
     let config = Loader::new().flag(setting("count"), retries, "test");
-    let config = config.flag(setting("backoffSeconds"), "3600", "test").load().expect("in bounds");
+    let config = config
+        .flag(setting("backoffSeconds"), "3600", "test")
+        .load()
+        .expect("the configuration was refused");
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let builder = Spawner::builder().config(config).store(Arc::clone(&store)).runtime(runtime);
     let builder = builder.clock(Arc::new(TestClock::new()));
@@ -101,8 +104,8 @@ async fn a_parent_hears_of_the_last_attempt_only() {
             agent: Some("child".parse().expect("an agent")),
             ..SpawnRequest::default()
         };
-        cx.host.spawn(request).await.expect("it may spawn");
-        let answer = cx.host.wait(WaitFor::default()).await.expect("the tree lives");
+        cx.host.spawn(request).await.expect("the spawn was refused");
+        let answer = cx.host.wait(WaitFor::default()).await.expect("the tree is over");
         assert_eq!(answer.ended.len(), 1, "told once");
         match &answer.ended[0].data {
             Some(Payload::Text(text)) => Finished::text(&**text),
@@ -124,7 +127,7 @@ async fn a_parent_hears_of_the_last_attempt_only() {
     let config = Loader::new()
         .file(Source::new(SourceKind::User, "a.toml", config))
         .load()
-        .expect("in bounds");
+        .expect("the configuration was refused");
     let builder = Spawner::builder().config(config).clock(Arc::new(TestClock::new()));
     let spawner = builder.runtime(parent).runtime(flaky).build().expect("a spawner");
     let mut session = spawner.run(RootSpec::new("ask")).await.expect("a root");

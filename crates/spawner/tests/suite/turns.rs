@@ -30,13 +30,13 @@ async fn each_level_s_answer_contains_the_answers_below() {
         let seen = Arc::clone(&seen);
         async move {
             if launch.depth < 3 {
-                cx.host.spawn(ask("deeper")).await.expect("it may");
+                cx.host.spawn(ask("deeper")).await.expect("the spawn was refused");
             }
             let mut answer = format!("level {}", launch.depth);
             while let NextTurn::Go(prompt) = cx.turns.ended(Some(answer.as_str().into())).await {
                 let below = prompt.lines().find(|line| line.starts_with("level")).expect("one");
                 answer = format!("{answer} <- {below}");
-                seen.lock().expect("one at a time").push(prompt);
+                seen.lock().expect("a thread panicked with the lock").push(prompt);
             }
             Finished::text(answer)
         }
@@ -75,7 +75,7 @@ async fn a_result_that_cannot_be_read_is_named_in_the_turn_that_should_bring_it(
             }));
         }
         for task in ["large", "small"] {
-            cx.host.spawn(ask(task)).await.expect("it may");
+            cx.host.spawn(ask(task)).await.expect("the spawn was refused");
         }
         let mut answer = String::new();
         while let NextTurn::Go(prompt) = cx.turns.ended(None).await {
@@ -115,8 +115,8 @@ async fn a_letter_reaches_a_running_session_and_one_that_ended_its_turn() {
     .with_turns();
     let spawner = spawner(runtime);
     let mut session = root_of(&spawner, "read").await;
-    let run: RunId = started.recv().await.expect("it starts");
-    session.write(run, "one").await.expect("it is there");
+    let run: RunId = started.recv().await.expect("nothing was started");
+    session.write(run, "one").await.expect("it is missing");
     started.recv().await.expect("it has read the first");
     let envelope = session.answer().await.expect("an answer");
     assert_eq!(envelope.status, RunStatus::Completed);

@@ -65,8 +65,9 @@ async fn run(task: &str, is_paid: bool) -> Envelope {
         .flag("agents.defaults.subagents.budget.tokens", "100000", "test")
         .flag("agents.defaults.subagents.graceSeconds", "0", "test");
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let builder =
-        Spawner::builder().config(config.load().expect("in bounds")).store(Arc::clone(&store));
+    let builder = Spawner::builder()
+        .config(config.load().expect("the configuration was refused"))
+        .store(Arc::clone(&store));
     let builder = match is_paid {
         true => builder.runtime(Paid(acts)),
         false => builder.runtime(acts),
@@ -75,7 +76,7 @@ async fn run(task: &str, is_paid: bool) -> Envelope {
     let mut session = spawner.run(RootSpec::new(task)).await.expect("a root");
     if task.ends_with("hangs") {
         let agents = session.agents();
-        agents.cancel_as_operator(session.root().run(), false).expect("it lives");
+        agents.cancel_as_operator(session.root().run(), false).expect("the tree is over");
     }
     let envelope = session.answer().await.expect("an answer");
     session.ended().await.expect("a whole record");

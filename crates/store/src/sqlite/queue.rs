@@ -156,7 +156,7 @@ mod tests {
         let run = RunId::from_bytes([7; 16]);
         let kind = EventKind::Starting;
         let event = Event { root: RootId::new(run), seq: 1, at: Timestamp::EPOCH, run, kind };
-        let rows = (0..rows).map(|_| Row::new(&event).expect("it is JSON")).collect();
+        let rows = (0..rows).map(|_| Row::new(&event).expect("the text is not JSON")).collect();
         Request::new(rows, patience).0
     }
 

@@ -55,7 +55,7 @@ fn json() -> impl Strategy<Value = JsonText> {
         proptest::sample::select(fixed.to_vec()).prop_map(|text| JsonText::parse(text.to_owned())),
         text().prop_map(|text| JsonText::of(&text)),
     ]
-    .prop_map(|json| json.expect("it is JSON"))
+    .prop_map(|json| json.expect("the text is not JSON"))
 }
 
 fn payload() -> impl Strategy<Value = Payload> {
@@ -148,7 +148,7 @@ fn admitted() -> impl Strategy<Value = EventKind> {
 }
 
 fn other_kind() -> impl Strategy<Value = EventKind> {
-    let key = SessionKey::parse("agent:main:main").expect("it is a key");
+    let key = SessionKey::parse("agent:main:main").expect("the key is malformed");
     prop_oneof![
         (text(), option::of(any::<u64>())).prop_map(|(message, times)| EventKind::Refused {
             refusal: Box::new(Refusal::new(RefusalCode::DepthLimit, message).with_hint("less")),

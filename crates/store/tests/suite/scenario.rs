@@ -24,7 +24,7 @@ async fn check(store: Arc<dyn Store>, events: &[Event]) {
     assert_eq!(read.len(), kept(events).len(), "what happened is kept, how it went is not");
     for event in kept(events) {
         let found = store.events(event.root, event.seq - 1).next();
-        assert_eq!(&found.expect("it was kept").expect("it can be read"), event);
+        assert_eq!(&found.expect("it was kept").expect("it cannot be read"), event);
         match &event.kind {
             EventKind::Admitted(about) => {
                 assert_eq!(

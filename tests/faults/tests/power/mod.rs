@@ -26,13 +26,15 @@ fn power(test: &str) -> Option<Power> {
 fn command(power: &Path, home: &Path, arguments: &[&str]) -> Command {
     let mut command = offshoot_at_home(home, arguments);
     command.env("XDG_RUNTIME_DIR", home).env("OFFSHOOT_DATA_DIR", power.join("project/data"));
-    let told = File::create(power.join(TOLD).join("operator")).expect("there is room");
-    command.stdout(told).stderr(File::create(home.join("stderr")).expect("there is room"));
+    let told = File::create(power.join(TOLD).join("operator")).expect("the file cannot be made");
+    command
+        .stdout(told)
+        .stderr(File::create(home.join("stderr")).expect("the file cannot be made"));
     command
 }
 
 fn run(mut command: Command, home: &Path) {
-    let status = command.status().expect("it was built for this test");
+    let status = command.status().expect("the program cannot be started");
     let said = fs::read_to_string(home.join("stderr")).unwrap_or_default();
     assert!(status.success(), "{status}: {said}");
 }
@@ -93,7 +95,7 @@ fn listener(home: &Path) -> FakeModelApi {
          [agents.defaults.subagents]\nallowAgents = [\"*\"]\n",
         api.url()
     );
-    fs::write(home.join("c.toml"), config).expect("there is room");
+    fs::write(home.join("c.toml"), config).expect("the file cannot be written");
     api
 }
 
@@ -114,8 +116,8 @@ fn told(cut: &Cut) -> Vec<String> {
 
 /// Checks that everything that was told is there, in what is left.
 fn check(image: &Image, told: &[String]) {
-    let disk = tempfile::tempdir().expect("there is room");
-    restore(image, disk.path()).expect("there is room");
+    let disk = tempfile::tempdir().expect("no temporary folder can be made");
+    restore(image, disk.path()).expect("the image cannot be written");
     let path = disk.path().join("project/data");
     let folder = DataFolder::existing(&path).expect("it can be looked at");
     let Some(folder) = folder else {
@@ -123,14 +125,14 @@ fn check(image: &Image, told: &[String]) {
         return;
     };
     let store = SqliteStore::open(&folder).expect("it can be opened");
-    let roots = store.roots().expect("it can be read");
+    let roots = store.roots().expect("it cannot be read");
     let mut tree = Tree::new();
     let mut values: BTreeMap<String, VariableRef> = BTreeMap::new();
     let mut letters: Vec<Payload> = Vec::new();
     for root in &roots {
         store.verify_record(root.root).expect("the chain holds");
         for event in store.events(root.root, 0) {
-            let event = event.expect("it can be read");
+            let event = event.expect("it cannot be read");
             tree.apply(&event);
             match event.kind {
                 EventKind::Kept { name, value } => drop(values.insert(name.to_string(), value)),
@@ -146,7 +148,7 @@ fn check(image: &Image, told: &[String]) {
     };
     let answers = answers();
     let answered = |node: &offshoot_model::Node| {
-        let ending = store.ending(node.root, node.run).expect("it can be read")?;
+        let ending = store.ending(node.root, node.run).expect("it cannot be read")?;
         ending.output.as_ref().map(read)
     };
     // Whatever is on record is whole, told or not.
@@ -159,7 +161,7 @@ fn check(image: &Image, told: &[String]) {
     }
     let kept = kept();
     for (name, value) in &values {
-        assert!(store.read(value).expect("it is there") == kept[name.as_str()], "{name}");
+        assert!(store.read(value).expect("it is missing") == kept[name.as_str()], "{name}");
     }
     for word in told {
         let is_there = match word.split(' ').collect::<Vec<_>>()[..] {
@@ -178,8 +180,8 @@ fn check(image: &Image, told: &[String]) {
 #[test]
 fn what_was_told_survives_a_power_cut_at_any_moment() {
     let Some(power) = power("a tree without power") else { return };
-    let home = tempfile::tempdir().expect("there is room");
-    fs::create_dir(power.path().join("project")).expect("there is room");
+    let home = tempfile::tempdir().expect("no temporary folder can be made");
+    fs::create_dir(power.path().join("project")).expect("the folder cannot be made");
     File::open(power.path()).and_then(|folder| folder.sync_all()).expect("it can be synced");
     let script = format!("TOLD='{}'\n{AGENT}", power.path().join(TOLD).display());
     let _api = listener(home.path());
@@ -214,15 +216,16 @@ fn what_was_told_survives_a_power_cut_at_any_moment() {
 #[test]
 fn a_tree_that_lost_its_power_is_resumed_to_the_same_answer() {
     let Some(power) = power("a map without power") else { return };
-    let home = tempfile::tempdir().expect("there is room");
-    fs::create_dir(power.path().join("project")).expect("there is room");
+    let home = tempfile::tempdir().expect("no temporary folder can be made");
+    fs::create_dir(power.path().join("project")).expect("the folder cannot be made");
     File::open(power.path()).and_then(|folder| folder.sync_all()).expect("it can be synced");
-    fs::write(home.path().join("in"), "a\nb\nc\n").expect("there is room");
+    fs::write(home.path().join("in"), "a\nb\nc\n").expect("the file cannot be written");
     let work = "read letter; head -c 9000 /dev/zero | tr '\\0' \"$letter\"";
     let words = ["-q", "map", "--split", "lines:1", "in", "--", "sh", "-c", work];
     run(command(&power.path(), home.path(), &words), home.path());
     let cuts = power.cuts();
-    let answer = fs::read(power.path().join(TOLD).join("operator")).expect("it is there");
+    let answer =
+        fs::read(power.path().join(TOLD).join("operator")).expect("the file cannot be read");
     let many = cuts.len() as u64;
     let mut points = Points::of("the power fails before the n-th sync of a map, which is resumed");
     for (at, cut) in (0..).zip(&cuts) {
@@ -230,22 +233,22 @@ fn a_tree_that_lost_its_power_is_resumed_to_the_same_answer() {
             continue;
         }
         points.try_one(|| {
-            let disk = tempfile::tempdir().expect("there is room");
-            restore(&cut.dropped, disk.path()).expect("there is room");
+            let disk = tempfile::tempdir().expect("no temporary folder can be made");
+            restore(&cut.dropped, disk.path()).expect("the image cannot be written");
             let path = disk.path().join("project/data");
             let folder = DataFolder::existing(&path).expect("it can be looked at");
             let root = folder.and_then(|folder| {
                 let store = SqliteStore::open(&folder).expect("it can be opened");
-                store.roots().expect("it can be read").pop()
+                store.roots().expect("it cannot be read").pop()
             });
             // Where nothing is on record, nothing was begun.
             let Some(root) = root else { return };
             let root = root.root.to_string();
-            fs::create_dir_all(disk.path().join(TOLD)).expect("there is room");
+            fs::create_dir_all(disk.path().join(TOLD)).expect("the folder cannot be made");
             let words = ["-q", "resume", &root];
             run(command(disk.path(), home.path(), &words), home.path());
             let resumed = fs::read(disk.path().join(TOLD).join("operator"));
-            assert!(resumed.expect("it is there") == answer, "before {}", cut.before.display());
+            assert!(resumed.expect("it is missing") == answer, "before {}", cut.before.display());
         });
     }
     points.report();
@@ -254,8 +257,9 @@ fn a_tree_that_lost_its_power_is_resumed_to_the_same_answer() {
 #[test]
 fn a_value_that_is_used_again_is_durable_also_where_another_wrote_it() {
     let Some(power) = power("a value used again") else { return };
-    let folder = DataFolder::open(power.path().join("data")).expect("there is room");
-    let store = SqliteStore::open(&folder).expect("there is room");
+    let folder =
+        DataFolder::open(power.path().join("data")).expect("the data folder cannot be opened");
+    let store = SqliteStore::open(&folder).expect("the record cannot be opened");
     let bytes = vec![b'v'; 100_000];
     let value = VariableRef {
         hash: offshoot_model::ContentHash::of(&bytes),
@@ -264,15 +268,17 @@ fn a_value_that_is_used_again_is_durable_also_where_another_wrote_it() {
     };
     // What one leaves that dies after it has given the value its name.
     let path = store.path(&value).expect("a path");
-    fs::create_dir(path.parent().expect("a folder")).expect("there is room");
-    fs::write(&path, &bytes).expect("there is room");
+    fs::create_dir(path.parent().expect("a folder")).expect("the folder cannot be made");
+    fs::write(&path, &bytes).expect("the file cannot be written");
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let put = runtime.block_on(store.put(NewValue::bytes(ValueKind::Text, bytes.as_slice())));
-    assert_eq!(put.expect("there is room"), value);
+    assert_eq!(put.expect("the system has no room for it"), value);
     let cuts = power.cuts();
-    let disk = tempfile::tempdir().expect("there is room");
-    restore(&cuts.last().expect("there is an end").dropped, disk.path()).expect("there is room");
-    let folder = DataFolder::open(disk.path().join("data")).expect("there is room");
-    let store = SqliteStore::open(&folder).expect("there is room");
-    assert!(store.read(&value).expect("it is there") == bytes);
+    let disk = tempfile::tempdir().expect("no temporary folder can be made");
+    restore(&cuts.last().expect("there is an end").dropped, disk.path())
+        .expect("the image cannot be written");
+    let folder =
+        DataFolder::open(disk.path().join("data")).expect("the data folder cannot be opened");
+    let store = SqliteStore::open(&folder).expect("the record cannot be opened");
+    assert!(store.read(&value).expect("it is missing") == bytes);
 }

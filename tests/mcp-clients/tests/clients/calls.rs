@@ -44,7 +44,8 @@ fn a_child_is_spawned_and_its_result_waited_for() {
         let of = |place: usize, field: &str| waited["ended"][place][field].clone();
         assert_eq!((of(0, "status"), of(0, "data")), ("completed".into(), "one".into()));
         assert_eq!((of(1, "status"), of(1, "data")), ("failed".into(), "half".into()));
-        let runs = answer(report, 3)["runs"].as_array().expect("runs").clone();
+        let runs =
+            answer(report, 3)["runs"].as_array().expect("the answer has no list of runs").clone();
         assert_eq!(runs.len(), 3, "{library:?}");
         assert_eq!(runs[1]["label"], "first");
         assert_eq!(answer(report, 4)["depth"], 0);

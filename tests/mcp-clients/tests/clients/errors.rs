@@ -20,7 +20,7 @@ fn what_is_wrong_is_said_where_the_model_reads_it() {
         // No tool: that is the program's mistake, not the model's.
         let error = &report["answers"][0]["error"];
         assert_eq!(error["code"], -32602, "{library:?} {error}");
-        let said = error["message"].as_str().expect("words");
+        let said = error["message"].as_str().expect("the message is not text");
         assert!(said.contains("there is no tool `sessions_dream`"), "{said}");
         for (step, message) in [(1, "missing field `task`"), (2, "unknown field `timeout`")] {
             let refused = refusal(report, step);

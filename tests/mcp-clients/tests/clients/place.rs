@@ -16,7 +16,7 @@ impl Place {
     pub(crate) fn new(config: &str) -> Self {
         let folder = tempfile::tempdir().expect("the system has room for a folder");
         fs::create_dir(folder.path().join("home")).expect("the folder is new");
-        fs::write(folder.path().join("agents.toml"), config).expect("there is room");
+        fs::write(folder.path().join("agents.toml"), config).expect("the file cannot be written");
         Self { folder }
     }
 
@@ -65,7 +65,8 @@ impl Place {
 /// Runs to the end what prints a report.
 #[track_caller]
 pub(crate) fn report(command: &mut Command) -> Value {
-    let Output { status, stdout, stderr } = command.output().expect("it can be started");
+    let Output { status, stdout, stderr } =
+        command.output().expect("the program cannot be started");
     let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
     assert!(status.success(), "{status}\n{stdout}\n{stderr}");
     serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stdout}\n{stderr}"))
@@ -91,7 +92,8 @@ pub(crate) fn refusal(report: &Value, step: usize) -> &Value {
 fn same_as_text(came: &Value) -> &Value {
     let texts = came["text"].as_array().expect("content");
     let [text] = &texts[..] else { panic!("one text: {came}") };
-    let text: Value = serde_json::from_str(text.as_str().expect("words")).expect("JSON");
+    let text: Value =
+        serde_json::from_str(text.as_str().expect("the message is not text")).expect("JSON");
     let structured = &came["structured"];
     assert_eq!(as_in_javascript(text), as_in_javascript(structured.clone()));
     structured

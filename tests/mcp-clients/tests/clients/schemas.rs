@@ -15,7 +15,8 @@ fn the_inspector_finds_nothing_to_say_about_any_schema() {
     let place = Place::new("");
     // The inspector takes options of the server for its own.
     let server = place.server(&["mcp", "--", "cat"]).join(" ");
-    std::fs::write(place.path().join("serve"), format!("exec {server}\n")).expect("there is room");
+    std::fs::write(place.path().join("serve"), format!("exec {server}\n"))
+        .expect("the file cannot be written");
     let mut command = place.program(Path::new(&words[0]));
     command.args(&words[1..]).args(["sh", "serve", "--method", "tools/list", "--strict"]);
     let output = command.output().expect("node is there");

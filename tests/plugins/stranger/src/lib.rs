@@ -26,7 +26,7 @@ async fn numbers(launch: Launch, host: RunHost) -> Finished {
     let envelope = waited.ended.pop().expect("the host of this test has one");
     let reasons = [Reason::ExitCode { code: -7 }, Reason::Timeout { seconds: u64::MAX }];
     for reason in reasons {
-        let json = serde_json::to_string(&reason).expect("plain data");
+        let json = serde_json::to_string(&reason).expect("plain data does not serialise");
         let read = serde_json::from_str::<Reason>(&json);
         assert!(matches!(&read, Ok(same) if *same == reason), "{json} is {read:?}");
     }

@@ -36,7 +36,7 @@ async fn how_each_side_was_built_does_not_matter() {
     // As it is read by default, and as it is read where every digit is kept.
     for (plugin, large) in [(&release, "1.2345678901234568e+29"), (&other, LARGE)] {
         hosts(&host, plugin, "stranger", "hello", "completed\nhello\n");
-        let plugin = load(plugin).expect("it fits");
+        let plugin = load(plugin).expect("the configuration was refused");
         works(&plugin, &place).await;
         counts(&plugin, &place).await;
         merges(&plugin, large).await;
@@ -66,15 +66,15 @@ impl Stranger {
     fn copied() -> Self {
         let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("stranger");
         let to = target_folder().join("stranger");
-        fs::create_dir_all(to.join("src")).expect("there is room");
+        fs::create_dir_all(to.join("src")).expect("the folder cannot be made");
         let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/plugin-sdk");
-        let sdk = sdk.canonicalize().expect("it is there");
+        let sdk = sdk.canonicalize().expect("the path cannot be resolved");
         for file in ["Cargo.toml", "src/lib.rs"] {
-            let text = fs::read_to_string(from.join(file)).expect("it is there");
+            let text = fs::read_to_string(from.join(file)).expect("the file cannot be read");
             let text = text.replace("{{sdk}}", sdk.to_str().expect("a plain name"));
             // What is as it was is left alone, or it would be built again.
             if fs::read_to_string(to.join(file)).ok().as_ref() != Some(&text) {
-                fs::write(to.join(file), text).expect("there is room");
+                fs::write(to.join(file), text).expect("the file cannot be written");
             }
         }
         // Made anew from the workspace's, whose versions may have changed.
@@ -91,7 +91,7 @@ impl Stranger {
     ) -> PathBuf {
         let built = release_build(&self.0, arguments, environment).join("libstranger.so");
         let copy = place.join(format!("lib{name}.so"));
-        fs::copy(&built, &copy).expect("it has been built");
+        fs::copy(&built, &copy).expect("the file cannot be copied");
         copy
     }
 }
@@ -101,7 +101,7 @@ fn release_host(place: &Path) -> PathBuf {
     let example = ["build", "--package", "offshoot-plugin-host", "--example", "host"];
     let built = release_build(&workspace, &example, &[]).join("examples/host");
     let copy = place.join("host");
-    fs::copy(&built, &copy).expect("it has been built");
+    fs::copy(&built, &copy).expect("the file cannot be copied");
     copy
 }
 
@@ -121,14 +121,14 @@ fn hosts(host: &Path, plugin: &Path, runtime: &str, task: &str, expected: &str) 
 }
 
 fn load(library: &Path) -> Result<Arc<Plugin>, PluginError> {
-    let checked = Checked::file(library).expect("it is a library, and ours");
+    let checked = Checked::file(library).expect("the library was refused");
     Plugin::load(&checked, Surroundings::default(), &json("{}"))
 }
 
 async fn works(plugin: &Arc<Plugin>, place: &Path) {
     // It is built as it is handed out, so a probe means nothing to it.
     plugin.runtime("stranger", &json(r#"{"v":1,"probe":"panic"}"#)).expect("it takes any settings");
-    let runtime = plugin.runtime("stranger", &json("{}")).expect("it has one");
+    let runtime = plugin.runtime("stranger", &json("{}")).expect("the plugin has no such runtime");
     let broken =
         check_contract(&runtime, || launch(place, "hello", &[]), || launch(place, "wait", &[]));
     assert_eq!(broken.await, [], "{}", plugin.path().display());
@@ -140,7 +140,7 @@ async fn works(plugin: &Arc<Plugin>, place: &Path) {
 
 /// Numbers, in both directions: what a plugin's other dependencies turn on in its JSON reader must not change them.
 async fn counts(plugin: &Arc<Plugin>, place: &Path) {
-    let runtime = plugin.runtime("stranger", &json("{}")).expect("it has one");
+    let runtime = plugin.runtime("stranger", &json("{}")).expect("the plugin has no such runtime");
     let usd = Some(MicroUsd::from_micros(250_001));
     let budget = BudgetGrant { tokens: Some(u64::MAX), usd };
     let grant = Grant { budget, run_timeout_seconds: 86_400, ..Grant::unbounded() };
@@ -169,8 +169,9 @@ async fn counts(plugin: &Arc<Plugin>, place: &Path) {
 const LARGE: &str = "123456789012345678901234567890";
 
 async fn merges(plugin: &Arc<Plugin>, large: &str) {
-    let sum = plugin.merge("sum", &json("{}")).expect("it has one");
-    let mut job = sum.begin(&json("0.5"), RunHost::new(Listener::default())).expect("it begins");
+    let sum = plugin.merge("sum", &json("{}")).expect("the plugin has no such merge");
+    let mut job =
+        sum.begin(&json("0.5"), RunHost::new(Listener::default())).expect("the merge cannot begin");
     let nested = format!("{{\"n\":[{LARGE}]}}");
     for (index, number) in [(0, "1"), (1, "2.25"), (2, &*nested)] {
         let value = MergeValue::Json(json(number));
@@ -205,7 +206,7 @@ impl Host for Counting {
 
     fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
         let run = Launch::bare("").run;
-        let key = SessionKey::parse("agent:main:subagent:x").expect("it is a key");
+        let key = SessionKey::parse("agent:main:subagent:x").expect("the key is malformed");
         let ending = Ending {
             usage: counted(),
             cost: cost(),

@@ -12,9 +12,9 @@ async fn findings(
     hanging_task: Option<&str>,
 ) -> Vec<Finding> {
     let (_folder, place) = folder();
-    let checked = Checked::file(&library(plugin, &place)).expect("it is a library, and ours");
+    let checked = Checked::file(&library(plugin, &place)).expect("the library was refused");
     let trier = Trier {
-        processes: Processes::start(Options::default()).expect("processes can be held"),
+        processes: Processes::start(Options::default()).expect("processes cannot be held"),
         program: env!("CARGO_BIN_EXE_plugin-checker").into(),
         args: Vec::new(),
         environment: Vec::new(),

@@ -35,16 +35,17 @@ impl Supervisor {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("it can be started");
+            .expect("the program cannot be started");
         let input = process.stdin.take();
-        let lines = BufReader::new(process.stdout.take().expect("it is piped")).lines();
+        let lines =
+            BufReader::new(process.stdout.take().expect("the stream is not a pipe")).lines();
         // This waits until the program runs.
-        let printed = BufReader::new(File::open(fifo).expect("it is there")).lines();
+        let printed = BufReader::new(File::open(fifo).expect("the file cannot be opened")).lines();
         Self { process, input, lines, printed, _folder: folder }
     }
 
     fn line(&mut self) -> String {
-        self.lines.next().expect("it says more").expect("it is text")
+        self.lines.next().expect("it says more").expect("the bytes are not text")
     }
 
     fn child(&mut self) -> Watched {
@@ -54,7 +55,7 @@ impl Supervisor {
     }
 
     fn grandchild(&mut self) -> Watched {
-        let line = self.printed.next().expect("it prints more").expect("it is text");
+        let line = self.printed.next().expect("it prints more").expect("the bytes are not text");
         Watched::new(line.trim().parse().expect("a number"))
     }
 }
@@ -77,8 +78,8 @@ fn they_go_with_a_supervisor_that_is_killed() {
         let child = supervisor.child();
         let grandchild = supervisor.grandchild();
         assert!(!child.is_gone() && !grandchild.is_gone());
-        supervisor.process.kill().expect("it is ours");
-        supervisor.process.wait().expect("it is ours");
+        supervisor.process.kill().expect("the process cannot be killed");
+        supervisor.process.wait().expect("the child cannot be waited for");
         assert!(child.is_gone_within(FAR), "{actions:?}");
         assert!(grandchild.is_gone_within(FAR), "{actions:?}");
     }
@@ -105,5 +106,5 @@ fn they_go_with_a_supervisor_that_ends_in_order() {
     assert_eq!(supervisor.line(), "0 failed to shut down");
     assert!(child.is_gone() && grandchild.is_gone(), "before it says so");
     assert_eq!(supervisor.line(), "cancelled by the operator");
-    assert!(supervisor.process.wait().expect("it is ours").success());
+    assert!(supervisor.process.wait().expect("the child cannot be waited for").success());
 }

@@ -14,7 +14,7 @@ use offshoot_runtime_claude::{ClaudeOptions, ClaudeRuntime};
 use offshoot_runtime_exec::{ExecOptions, ExecRuntime};
 
 fn processes() -> Processes {
-    Processes::start(Options::default()).expect("processes can be held")
+    Processes::start(Options::default()).expect("processes cannot be held")
 }
 
 fn surroundings() -> Surroundings {
@@ -52,14 +52,14 @@ async fn every_runtime_passes_the_contract() {
 async fn in_this_form(form: Form) {
     let (_folder, place) = folder();
     let echo = form("echo", &place);
-    let echo = echo.runtime("echo", &json("{}")).expect("it has one");
+    let echo = echo.runtime("echo", &json("{}")).expect("the plugin has no such runtime");
     keeps_the_contract(&echo, || launch(&place, "hi", &[]), || launch(&place, "wait", &[])).await;
     let (finished, events) = run(&echo, launch(&place, "hello", &[])).await;
     assert_eq!(finished.output, Output::Text("hello".into()));
     assert!(matches!(events[..], [RunEvent::Started(_)]), "{events:?}");
 
     let exec = form("exec", &place);
-    let exec = exec.runtime("exec", &json("{}")).expect("it has one");
+    let exec = exec.runtime("exec", &json("{}")).expect("the plugin has no such runtime");
     let built_in = ExecRuntime::new(processes(), ExecOptions::inheriting(environment()));
     assert_eq!(exec.abilities(), built_in.abilities());
     for runtime in [&exec as &dyn Runtime, &built_in] {
@@ -76,7 +76,8 @@ async fn in_this_form(form: Form) {
     let claude = form("claude", &place);
     let program = claude_of_cardboard(&place);
     let settings = format!(r#"{{"command":{program:?}}}"#);
-    let claude = claude.runtime("claude", &json(&settings)).expect("it has one");
+    let claude =
+        claude.runtime("claude", &json(&settings)).expect("the plugin has no such runtime");
     let options = ClaudeOptions { command: program, ..ClaudeOptions::inheriting(environment()) };
     let built_in = ClaudeRuntime::new(processes(), options);
     assert_eq!(claude.abilities(), built_in.abilities());
@@ -122,7 +123,7 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"cardboard"
 read -r further
 do :; done
 "#;
-    fs::write(&path, script).expect("there is room");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    fs::write(&path, script).expect("the file cannot be written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("the mode cannot be set");
     path.to_str().expect("a plain name").to_owned()
 }

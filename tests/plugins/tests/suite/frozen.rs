@@ -25,7 +25,7 @@ impl Version {
         let built = release_build(sources, &["build"], &[]);
         let take = |file: &str| {
             let taken = folder.join(format!("{name}-{file}"));
-            fs::copy(built.join(file), &taken).expect("it has been built");
+            fs::copy(built.join(file), &taken).expect("the file cannot be copied");
             taken
         };
         Self { name, host: take("frozen-host"), plugin: take("libfrozen_plugin.so") }
@@ -37,8 +37,9 @@ fn next(frozen: &Path) -> PathBuf {
     let next = target_folder().join("interface-1.1");
     for path in files(frozen) {
         let to = next.join(path.strip_prefix(frozen).expect("it lies there"));
-        fs::create_dir_all(to.parent().expect("a file has a folder")).expect("there is room");
-        let text = fs::read_to_string(&path).expect("it is text");
+        fs::create_dir_all(to.parent().expect("a file has a folder"))
+            .expect("the folder cannot be made");
+        let text = fs::read_to_string(&path).expect("the file cannot be read");
         let text = match path.strip_prefix(frozen).expect("it lies there").to_str() {
             Some("plugin-abi/Cargo.toml" | "Cargo.lock") => changed(
                 &text,
@@ -59,15 +60,16 @@ fn next(frozen: &Path) -> PathBuf {
         };
         // What is as it was is left alone, or it would be built again.
         if fs::read_to_string(&to).ok().as_ref() != Some(&text) {
-            fs::write(&to, text).expect("there is room");
+            fs::write(&to, text).expect("the file cannot be written");
         }
     }
     next
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries =
-        fs::read_dir(folder).expect("it is there").map(|entry| entry.expect("it is there"));
+    let entries = fs::read_dir(folder)
+        .expect("the folder cannot be read")
+        .map(|entry| entry.expect("it is missing"));
     let files = entries.flat_map(|entry| match entry.path() {
         path if path.is_dir() => files(&path),
         path => vec![path],
@@ -100,10 +102,10 @@ async fn every_version_of_1_fits_every_other() {
 
 /// Today's host takes the plugin of a version.
 async fn loads(version: &Version, place: &Path) {
-    let checked = Checked::file(&version.plugin).expect("it is a library, and ours");
+    let checked = Checked::file(&version.plugin).expect("the library was refused");
     let plugin = Plugin::load(&checked, Surroundings::default(), &json("{}")).expect(version.name);
     assert_eq!(plugin.abi().to_string(), version.name);
-    let upper = plugin.runtime("upper", &json("{}")).expect("it has one");
+    let upper = plugin.runtime("upper", &json("{}")).expect("the plugin has no such runtime");
     let broken = check_contract(
         &upper as &dyn Runtime,
         || launch(place, "hello", &[]),
@@ -114,9 +116,9 @@ async fn loads(version: &Version, place: &Path) {
     assert_eq!(finished.output, Output::Text("HELLO".into()));
     assert_eq!(events, [RunEvent::Started(None), RunEvent::Progress("going".into())]);
 
-    let join = plugin.merge("join", &json("{}")).expect("it has one");
+    let join = plugin.merge("join", &json("{}")).expect("the plugin has no such merge");
     let host = RunHost::new(Listener::default());
-    let mut job = join.begin(&json("null"), host).expect("it begins");
+    let mut job = join.begin(&json("null"), host).expect("the merge cannot begin");
     for (index, text) in [(1, "b"), (0, "a")] {
         let value = MergeValue::Text(text.into());
         let input = MergeInput { key: text.into(), status: RunStatus::Completed, value };
@@ -129,7 +131,7 @@ async fn loads(version: &Version, place: &Path) {
 fn hosts(version: &Version, name: &str, plugin: &Path, runtime: &str, answer: &str) {
     #[expect(clippy::disallowed_methods, reason = "the host of another version is no agent")]
     let output = Command::new(&version.host).arg(plugin).arg(runtime).output();
-    let output = output.expect("it was built");
+    let output = output.expect("the program cannot be started");
     let said = String::from_utf8_lossy(&output.stdout);
     let which = format!("host {}, plugin {name}", version.name);
     let why = String::from_utf8_lossy(&output.stderr);

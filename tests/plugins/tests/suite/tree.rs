@@ -26,11 +26,15 @@ async fn children_of_a_plugin_stand_under_the_same_admission() {
     let (_folder, place) = folder();
     let misbehave = load("misbehave", &place, Surroundings::default());
     let check = async |settings: &[(&str, &str)], runs: usize, expected: &str| {
-        let greedy = misbehave.runtime("greedy", &json("{}")).expect("it has one");
+        let greedy =
+            misbehave.runtime("greedy", &json("{}")).expect("the plugin has no such runtime");
         let spawner = Spawner::builder().config(config(settings)).runtime(greedy).build();
         let spawner = spawner.expect("a spawner");
         let session = spawner.open(RootSpec::new("greed")).await.expect("a root");
-        let fan = session.fan_out(FanOut::new([Piece::task("more")])).await.expect("admitted");
+        let fan = session
+            .fan_out(FanOut::new([Piece::task("more")]))
+            .await
+            .expect("the pieces were refused");
         let answer = fan.answer().await.expect("an answer");
         session.conclude(&answer).await.expect("a whole record");
         assert_eq!(answer.answer.to_payload(), Some(Payload::text(expected)));
@@ -47,20 +51,27 @@ async fn children_of_a_plugin_stand_under_the_same_admission() {
 #[tokio::test]
 async fn a_program_of_one_plugin_is_merged_by_another() {
     let (_folder, place) = folder();
-    let processes = Some(Processes::start(Options::default()).expect("processes can be held"));
+    let processes = Some(Processes::start(Options::default()).expect("processes cannot be held"));
     let exec = load("exec", &place, Surroundings { processes, ..Surroundings::default() });
-    let exec = exec.runtime("exec", &json("{}")).expect("it has one");
+    let exec = exec.runtime("exec", &json("{}")).expect("the plugin has no such runtime");
     let misbehave = load("misbehave", &place, Surroundings::default());
 
     let spawner = Spawner::builder().runtime(exec).build().expect("a spawner");
     let session = spawner.open(RootSpec::new("mixed")).await.expect("a root");
     let merged = async |params: &str| {
-        let merge = misbehave.merge("misbehave", &json("{}")).expect("it has one");
+        let merge =
+            misbehave.merge("misbehave", &json("{}")).expect("the plugin has no such merge");
         let params = JsonText::of(&params).expect("text");
         let order = FanOut::new(["a", "b"].map(Piece::task))
             .run_spec(RunSpec::command(PathBuf::from("/"), ["cat"]))
             .merge_by(ExternalMerge { merge: Arc::new(merge), params });
-        session.fan_out(order).await.expect("admitted").answer().await.expect("the pieces ran")
+        session
+            .fan_out(order)
+            .await
+            .expect("the pieces were refused")
+            .answer()
+            .await
+            .expect("the pieces ran")
     };
     let answer = merged("well").await;
     assert_eq!(answer.answer.to_payload(), Some(Payload::text("well")));

@@ -151,7 +151,7 @@ impl Script {
             EventKind::Admitted(admitted) if event.run == run => Some(admitted.key.clone()),
             _ => None,
         });
-        found.expect("it was admitted")
+        found.expect("the run was not admitted")
     }
 }
 

@@ -259,9 +259,9 @@ mod tests {
 
     #[test]
     fn a_crate_depends_on_what_was_named_or_built_from_or_on_this_version() {
-        let folder = tempfile::tempdir().expect("there is room");
-        fs::write(folder.path().join("Cargo.toml"), "").expect("there is room");
-        let real = folder.path().canonicalize().expect("it is there");
+        let folder = tempfile::tempdir().expect("no temporary folder can be made");
+        fs::write(folder.path().join("Cargo.toml"), "").expect("the file cannot be written");
+        let real = folder.path().canonicalize().expect("the path cannot be resolved");
         let path = folder.path().to_str().expect("a plain name");
         let here = || Some(folder.path().to_owned());
         let checks = [

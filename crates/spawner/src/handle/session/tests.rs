@@ -17,7 +17,10 @@ async fn check(max_concurrent: &str, before: usize, after: usize) {
         Finished::text("")
     });
     let key = "agents.defaults.subagents.maxConcurrent";
-    let config = Loader::new().flag(key, max_concurrent, "test").load().expect("within bounds");
+    let config = Loader::new()
+        .flag(key, max_concurrent, "test")
+        .load()
+        .expect("the configuration was refused");
     let builder = Spawner::builder().config(config).runtime(runtime);
     let session = builder.build().expect("a spawner").open(RootSpec::new("all")).await;
     let mut session = session.expect("a root");
@@ -40,7 +43,7 @@ async fn check(max_concurrent: &str, before: usize, after: usize) {
     let late = spawns.split_off(before);
     let error = StoreError::NotAFolder { path: "/the/record".into() };
     for message in spawns.into_iter().chain([Message::Halt { error }]).chain(late) {
-        session.sender.send(message).expect("the tree lives");
+        session.sender.send(message).expect("the tree is over");
     }
     let error = session.ended().await.expect_err("its record is broken");
     assert!(matches!(error, SpawnerError::Record(_)), "{error}");

@@ -125,7 +125,7 @@ fn a_letter_that_was_not_taken_makes_a_turn() {
     let mut world = World::quiet(Limits::default());
     let run = world.spawn_piece();
     world.write(run).expect("it reads letters");
-    world.actors.get_mut(&run).expect("it runs").letters = 0;
+    world.actors.get_mut(&run).expect("the run is over").letters = 0;
     let turn = world.end_turn(run);
     assert!(world.is_answered(turn));
     assert_eq!(world.times("turn_ended"), 1);

@@ -31,7 +31,8 @@ fn spawner(home: &Path, hangs: Option<mpsc::UnboundedSender<()>>) -> Spawner {
         }
     });
     let key = "agents.defaults.subagents.maxConcurrent";
-    let config = Loader::new().flag(key, "1", "test").load().expect("within bounds");
+    let config =
+        Loader::new().flag(key, "1", "test").load().expect("the configuration was refused");
     let folder = Arc::new(DataFolder::open(home).expect("a data folder"));
     let store = Arc::new(SqliteStore::open(&folder).expect("a record"));
     let builder = Spawner::builder().config(config).store(store).folder(folder).runtime(runtime);
@@ -61,14 +62,14 @@ fn check(room: u64, strategy: Strategy, on_failure: OnFailure) -> String {
     drop(held);
     world().block_on(async {
         let spawner = spawner(home.path(), None);
-        let tree = spawner.read_back(root, room).await.expect("it is there");
+        let tree = spawner.read_back(root, room).await.expect("it is missing");
         let refused = spawner.read_back(root, room).await.expect_err("one at a time");
         assert!(matches!(refused, SpawnerError::Store(StoreError::Held { .. })), "{refused}");
         // Nothing was written: it can be read back again.
         let events = || around_events(&spawner, root);
         let before = events();
         drop(tree);
-        let tree = spawner.read_back(root, room).await.expect("it is there");
+        let tree = spawner.read_back(root, room).await.expect("it is missing");
         assert_eq!(events(), before);
         let session = tree.resume(RootSpec::new("all")).await.expect("it goes on");
         let fan = session.fan_out(order(strategy, on_failure)).await.expect("pieces");
