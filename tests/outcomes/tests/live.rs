@@ -16,7 +16,7 @@ use offshoot_runtime::{FnRuntime, OutputFormat, WaitFor};
 use offshoot_runtime_exec::{ExecOptions, ExecRuntime};
 use offshoot_spawner::{FanAnswer, FanOut, Piece, RootSpec, RunSpec, Session, Spawner};
 use offshoot_store::{DataFolder, SqliteStore, Store};
-use offshoot_test_support::{Disk, fake_agent};
+use offshoot_test_support::{Disk, fake_agent, named_pipe};
 use tempfile::TempDir;
 
 /// Where some rows ran.
@@ -113,14 +113,7 @@ impl Place {
         };
         let order = order.run_spec(run_spec(row, &fifo, self.home.path()));
         if row.ends == Ends::Cancelled {
-            rustix::fs::mknodat(
-                rustix::fs::CWD,
-                &fifo,
-                rustix::fs::FileType::Fifo,
-                rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
-                0,
-            )
-            .expect("a fifo");
+            named_pipe(&fifo);
         }
         let fan = session.fan_out(order).await.expect("pieces");
         let cancelled = self.cancel(session, row, fifo);

@@ -5,6 +5,7 @@ mod disk;
 mod gone;
 mod listener;
 mod loopback;
+mod named_pipe;
 mod package;
 mod programs;
 mod release;
@@ -17,6 +18,7 @@ pub use disk::Disk;
 pub use gone::Watched;
 pub use listener::{Listener, run};
 pub use loopback::alone_on_loopback;
+pub use named_pipe::named_pipe;
 pub use package::{bubblewrap, installed};
 pub use programs::{
     example, fake_agent, offshoot, offshoot_at_home, plugin_library, workspace_plugin,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Child, Command};
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use offshoot_test_support::named_pipe;
 
 use crate::command::Place;
 
@@ -290,8 +290,7 @@ impl Drop for Group {
 
 /// A pipe with a name, by which a test and an agent wait for each other.
 fn fifo(place: &Place, name: &str) {
-    mknodat(CWD, place.path().join(name), FileType::Fifo, Mode::RWXU, 0)
-        .expect("the named pipe cannot be made");
+    named_pipe(place.path().join(name));
 }
 
 /// A tree that runs while others do something to it.

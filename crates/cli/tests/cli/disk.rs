@@ -3,9 +3,7 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
-
-use offshoot_test_support::Disk;
+use offshoot_test_support::{Disk, named_pipe};
 
 use crate::command::{Place, check};
 
@@ -61,7 +59,7 @@ fn full_while_it_works(
     place.file("c.toml", "[agents.defaults.subagents]\ngraceSeconds = 1\n");
     let pipe = |name: &str| {
         let path = place.path().join(name);
-        mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).expect("the named pipe cannot be made");
+        named_pipe(&path);
         // Open at both ends, so that neither side waits for the other to open it.
         File::options().read(true).write(true).open(path).expect("a pipe")
     };

@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader};
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use offshoot_test_support::named_pipe;
 use serde_json::{Value, json};
 
 use crate::command::{Outcome, Place, check};
@@ -288,8 +288,7 @@ fn a_result_that_cannot_be_read_takes_no_other_with_it() {
 fn many_children_share_a_budget_and_a_refusal_undoes_none() {
     let place = Place::new();
     // The last child ends once it was told of another one.
-    mknodat(CWD, place.path().join("held"), FileType::Fifo, Mode::RWXU, 0)
-        .expect("the named pipe cannot be made");
+    named_pipe(place.path().join("held"));
     let answers = ask(
         &place,
         &["--budget-tokens", "1000", "--max-spawns", "3"],

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use offshoot_test_support::named_pipe;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
@@ -87,7 +87,7 @@ fn children_end_with_their_parent_where_that_is_the_policy() {
 fn ctrl_c_on_the_root_reaches_the_last_grandchild() {
     let place = Place::new();
     let pipe = place.path().join("ready");
-    mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).expect("the named pipe cannot be made");
+    named_pipe(&pipe);
     // Each of them has something to say when it is asked to go.
     place.file(
         "agent.sh",

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use offshoot_test_support::named_pipe;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::command::Place;
@@ -115,7 +115,7 @@ fn the_socket_of_a_dead_supervisor_is_swept_away() {
     let count = "ls .offshoot/doors | wc -l";
     let [ready, never] = ["ready", "never"].map(|name| place.path().join(name));
     for pipe in [&ready, &never] {
-        mknodat(CWD, pipe, FileType::Fifo, Mode::RWXU, 0).expect("the named pipe cannot be made");
+        named_pipe(pipe);
     }
     let script = format!("{count} > ready; cat never");
     let mut command = place.command(&["-q", "run", "x", "--", "sh", "-c", &script]);

@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use offshoot_test_support::named_pipe;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 
 use crate::command::{Outcome, Place, check};
@@ -33,7 +33,7 @@ impl Running {
             "[agents.defaults.subagents]\ngraceSeconds = 600\n[runtimes.exec]\nenv = [\"FIFO\"]\n",
         );
         let fifo = place.path().join("fifo");
-        mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).expect("the named pipe cannot be made");
+        named_pipe(&fifo);
         let mut command = place.command(&[
             "map",
             "--config",

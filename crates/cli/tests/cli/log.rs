@@ -6,8 +6,7 @@ use std::io::Read;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::process::Stdio;
 
-use offshoot_test_support::Disk;
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use offshoot_test_support::{Disk, named_pipe};
 use rustix::pipe::fcntl_setpipe_size;
 use serde_json::Value;
 
@@ -107,7 +106,7 @@ fn a_log_is_refused_by_name_before_anything_starts() {
     let place = Place::new();
     place.file("target", "");
     symlink("target", place.path().join("link")).expect("the link cannot be made");
-    mknodat(CWD, place.path().join("pipe"), FileType::Fifo, Mode::RWXU, 0).expect("it is new");
+    named_pipe(place.path().join("pipe"));
     let check = |log: &str, file: &str, expected: &str| {
         let mut command = place.command(&["--log-file", file, "tree"]);
         command.env("OFFSHOOT_LOG", log);

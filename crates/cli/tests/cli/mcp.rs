@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, Stdio};
 
 use offshoot_fake_model_api::{Condition, Reply, Rule};
 use offshoot_real_clients::{Clients, install};
-use rustix::fs::{CWD, Mode};
+use offshoot_test_support::named_pipe;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -88,7 +88,7 @@ impl Client {
 fn a_client_that_goes_lets_its_children_finish() {
     let place = Place::new();
     let gate = place.path().join("gate");
-    rustix::fs::mkfifoat(CWD, &gate, Mode::RUSR | Mode::WUSR).expect("the folder is ours");
+    named_pipe(&gate);
     let mut client = Client::start(&place, &["--", "sh", "-c", "cat gate; echo done"]);
     let spawned = client.call("sessions_spawn", json!({ "task": "x" }));
     assert_eq!(spawned["status"], "accepted");

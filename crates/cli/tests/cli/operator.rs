@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use offshoot_test_support::named_pipe;
 use serde_json::json;
 
 use crate::command::Place;
@@ -12,7 +12,7 @@ use crate::command::Place;
 fn the_operator_raises_a_budget_and_pauses_a_tree() {
     let place = Place::new();
     let steps = place.path().join("steps");
-    mknodat(CWD, &steps, FileType::Fifo, Mode::RWXU, 0).expect("the named pipe cannot be made");
+    named_pipe(&steps);
     // Open at both ends, so that neither end waits for the other to open it.
     let mut steps = File::options().read(true).write(true).open(steps).expect("a pipe");
     place.file(

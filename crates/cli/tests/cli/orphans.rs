@@ -5,8 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::time::Duration;
 
-use offshoot_test_support::Watched;
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use offshoot_test_support::{Watched, named_pipe};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::command::Place;
@@ -42,7 +41,7 @@ fn keeper(supervisor: u32) -> u32 {
 fn what_was_left_by_a_supervisor_and_its_keeper_is_ended_by_the_next() {
     let place = Place::new();
     let fifo = place.path().join("fifo");
-    mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).expect("the named pipe cannot be made");
+    named_pipe(&fifo);
     // One agent, one process that has left its group, and one that has also thrown off the name of its run.
     let script = r#"
         setsid sleep 1000 </dev/null >/dev/null 2>&1 & a=$!
@@ -110,7 +109,7 @@ fn a_keeper_that_fails_is_replaced_on_record_and_doctor_shows_it() {
     let place = Place::new();
     let pipe = |name| {
         let path = place.path().join(name);
-        mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).expect("the named pipe cannot be made");
+        named_pipe(&path);
         path
     };
     let (up, go) = (pipe("up"), pipe("go"));
@@ -212,7 +211,7 @@ fn a_daemon_that_nothing_names_ends_with_the_tree_and_is_on_record() {
 fn a_daemon_that_nothing_names_does_not_outlive_a_killed_supervisor() {
     let place = Place::new();
     let fifo = place.path().join("fifo");
-    mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).expect("the named pipe cannot be made");
+    named_pipe(&fifo);
     let agent = offshoot_test_support::fake_agent().display();
     let script = format!("FAKE={agent}\n{DAEMONS}\n echo $$ $a $b > fifo; exec sleep 1000");
     let words = ["run", "--allow-recursive-spawn", "x", "--", "sh", "-c", &script];

@@ -5,8 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use offshoot_model::ContentHash;
-use offshoot_test_support::plugin_library;
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use offshoot_test_support::{named_pipe, plugin_library};
 use serde_json::{Value, json};
 
 use crate::command::{Outcome, Place, Table, check};
@@ -479,7 +478,7 @@ fn copies_of_a_killed_supervisor_are_removed_by_the_next() {
     let script = script.replace("    if verb == \"wait\":\n", telling);
     fs::write(folder.join("agent.py"), script).expect("the file cannot be written");
     let fifo = place.path().join("fifo");
-    mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).expect("the named pipe cannot be made");
+    named_pipe(&fifo);
     let temporary = place.path().join("tmp");
     fs::create_dir(&temporary).expect("the folder cannot be made");
     let copies = || fs::read_dir(&temporary).expect("the folder cannot be read").count();

@@ -1,5 +1,6 @@
 //! `offshoot prune`, and trees that are archived.
 
+use offshoot_test_support::named_pipe;
 use std::fs;
 use std::io::{BufRead, BufReader};
 
@@ -80,9 +81,7 @@ fn a_tree_that_runs_and_the_values_beside_it_are_not_touched() {
     let mut command = place.command(&["run", "x", "--", "sh", "-c", script]);
     for name in ["fifo", "hold"] {
         let path = place.path().join(name);
-        let mode = rustix::fs::Mode::from_raw_mode(0o600);
-        rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0)
-            .expect("the named pipe cannot be made");
+        named_pipe(path);
     }
     let child = command.spawn().expect("the program was built for this test");
     let up = BufReader::new(fs::File::open(place.path().join("fifo")).expect("a pipe"));

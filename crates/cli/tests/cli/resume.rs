@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
 use std::process::{Child, Command, Stdio};
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use offshoot_test_support::named_pipe;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::command::Place;
@@ -26,8 +26,7 @@ impl Doomed {
     fn start(place: Place, arguments: &[&str]) -> Self {
         let fifo = place.path().join("fifo");
         if !fifo.exists() {
-            mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0)
-                .expect("the named pipe cannot be made");
+            named_pipe(&fifo);
         }
         let mut command: Command = place.command(arguments);
         let child = command.stderr(Stdio::null()).spawn().expect("the program cannot be started");
@@ -417,7 +416,7 @@ fn output_that_a_killed_run_has_left_is_in_no_runs_way() {
     place.file("in", "x\n");
     // Another tree in the same folder: while it is held, what was left in the folder is not swept.
     let held = place.path().join("held");
-    mknodat(CWD, &held, FileType::Fifo, Mode::RWXU, 0).expect("the named pipe cannot be made");
+    named_pipe(&held);
     let hold = ["run", "x", "--", "sh", "-c", "echo up > held; exec sleep 600"];
     let mut neighbour =
         place.command(&hold).stderr(Stdio::null()).spawn().expect("the program cannot be started");

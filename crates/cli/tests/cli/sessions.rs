@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use offshoot_fake_model_api::{Condition, Reply, Rule};
 use offshoot_real_clients::install;
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use offshoot_test_support::named_pipe;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -62,7 +62,7 @@ fn a_session_goes_on_where_its_supervisor_was_killed() {
     stage.place.file("c.toml", RIGHTS);
     for name in ["up", "hold"] {
         let pipe = stage.place.path().join(name);
-        mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).expect("the named pipe cannot be made");
+        named_pipe(&pipe);
     }
     let mut command = stage.command(&[RUN, &["work"]].concat());
     let mut child = command.stderr(Stdio::null()).spawn().expect("the program cannot be started");

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use offshoot_process::{Child, Finished, Keep, NeverStop, Options, Processes, Program, Stdin};
-use offshoot_test_support::{Watched, fake_agent};
+use offshoot_test_support::{Watched, fake_agent, named_pipe};
 
 /// Far longer than anything takes. It ends a test that would hang; none is as long as this unless it fails.
 const FAR: Duration = Duration::from_secs(60);
@@ -106,8 +106,6 @@ fn announced(mut program: Program) -> (Program, tokio::sync::mpsc::UnboundedRece
 fn fifo() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder for the test");
     let path = folder.path().join("fifo");
-    let mode = rustix::fs::Mode::RWXU;
-    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0)
-        .expect("a fifo");
+    named_pipe(&path);
     (folder, path)
 }

@@ -16,8 +16,7 @@ use offshoot_runtime::{
     Finished, Input, Launch, Output, Pass, RunEvent, Stop, StopHandle, UsageProbe, check_contract,
 };
 use offshoot_runtime_claude::{ClaudeOptions, OwnServer};
-use offshoot_test_support::Watched;
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use offshoot_test_support::{Watched, named_pipe};
 use serde_json::json;
 
 /// The program, the service and a place for both.
@@ -265,7 +264,7 @@ async fn one_that_is_stopped_takes_its_tools_along() {
     let call = Reply::call("Bash", json!({"command": "echo $$ > pipe; exec sleep 600"}));
     let stage = Stage::new(clients, [Rule::always(call)]);
     let pipe = stage.place.folder.path().join("project/pipe");
-    mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).expect("a pipe");
+    named_pipe(&pipe);
     let launch = stage.granted("x", |grant| grant.tools = only(&["exec"]).into());
     let (handle, stop) = StopHandle::new();
     let when_it_runs = async {
@@ -322,7 +321,7 @@ async fn what_a_turn_has_cost_is_told_while_it_lasts() {
     let rules = [Rule::when(Condition::Step(1), call), Rule::always(Reply::text("{{result}}"))];
     let stage = Stage::new(clients, rules);
     let pipe = stage.place.folder.path().join("project/pipe");
-    mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).expect("a pipe");
+    named_pipe(&pipe);
     let launch = stage.granted("x", |grant| grant.tools = only(&["exec"]).into());
     let (probe, told) = (UsageProbe::default(), Arc::new(Mutex::new(0)));
     let (_handle, stop) = StopHandle::new();

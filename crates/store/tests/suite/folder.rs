@@ -8,6 +8,7 @@ use std::process::{Child, Command};
 use offshoot_model::{RootId, ValueKind, VariableRef};
 use offshoot_store::{DataFolder, ManifestEntry, MemoryStore, NewValue, Store, StoreError};
 
+use offshoot_test_support::named_pipe;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::sample::{OnDisk, new_run};
@@ -161,8 +162,7 @@ fn a_value_that_became_a_link_or_a_pipe_is_not_read() {
     std::os::unix::fs::symlink(&outside, &path).unwrap();
     assert!(disk.store.open(&value).is_err() && disk.store.read(&value).is_err());
     std::fs::remove_file(&path).unwrap();
-    let mode = rustix::fs::Mode::RWXU;
-    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    named_pipe(&path);
     assert!(disk.store.read(&value).is_err(), "and nothing waits for its writer");
     // Stored again, it is a file again.
     std::fs::remove_file(&path).unwrap();

@@ -6,8 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use offshoot_plugin_tests::folder;
-use offshoot_test_support::{Watched, fake_agent};
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use offshoot_test_support::{Watched, fake_agent, named_pipe};
 
 /// Longer than anything takes.
 const FAR: Duration = Duration::from_secs(60);
@@ -25,7 +24,7 @@ impl Supervisor {
     fn start(actions: &[&str]) -> Self {
         let (folder, place) = folder();
         let fifo = place.join("printed");
-        mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).expect("a fifo");
+        named_pipe(&fifo);
         #[expect(clippy::disallowed_methods, reason = "the supervisor is not to be held")]
         let mut process = Command::new(env!("CARGO_BIN_EXE_plugin-supervisor"))
             .args([fake_agent(), &place])
