@@ -1,12 +1,12 @@
 //! The rules that the audit counts again.
 
-use std::fmt;
-
 use serde::Serialize;
 
 /// A rule that the audit checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::Display, strum::AsRefStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Rule {
     /// Events of one tree, numbered without a gap.
     Sequence,
@@ -42,35 +42,4 @@ pub enum Rule {
     Overrun,
     /// A result goes to the parent that asked, after it was recorded, and is repeated only as a repetition.
     Delivery,
-}
-
-impl Rule {
-    /// The word in JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Sequence => "sequence",
-            Self::Lineage => "lineage",
-            Self::States => "states",
-            Self::Depth => "depth",
-            Self::Concurrency => "concurrency",
-            Self::Spawns => "spawns",
-            Self::SpawnRate => "spawn_rate",
-            Self::Children => "children",
-            Self::Time => "time",
-            Self::Agents => "agents",
-            Self::Cycles => "cycles",
-            Self::Breaker => "breaker",
-            Self::Retries => "retries",
-            Self::Rights => "rights",
-            Self::Budget => "budget",
-            Self::Overrun => "overrun",
-            Self::Delivery => "delivery",
-        }
-    }
-}
-
-impl fmt::Display for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
 }

@@ -5,7 +5,6 @@ mod agents;
 mod audit;
 mod budget;
 mod cancel;
-mod cleanup;
 mod completions;
 mod config;
 mod context;
@@ -35,18 +34,18 @@ mod spawn;
 mod tree;
 mod trust;
 mod wait;
+mod words;
 mod work;
 
 pub(crate) use agents::{AgentsArguments, AgentsCommand};
 pub(crate) use audit::AuditArguments;
 pub(crate) use budget::BudgetArguments;
 pub(crate) use cancel::CancelArguments;
-pub(crate) use cleanup::CleanupArgument;
 pub(crate) use completions::CompletionsArguments;
 pub(crate) use config::{ConfigArguments, ConfigCommand, InitArguments, ResolveArguments};
 pub(crate) use context::{
     ContextArguments, ContextCommand, ContextGetArguments, ContextInfoArguments,
-    ContextPutArguments, KindArgument,
+    ContextPutArguments,
 };
 pub(crate) use doctor::DoctorArguments;
 pub(crate) use events::EventsArguments;
@@ -78,9 +77,7 @@ pub(crate) use spawn::SpawnArguments;
 pub(crate) use tree::TreeArguments;
 pub(crate) use trust::TrustArguments;
 pub(crate) use wait::WaitArguments;
-pub(crate) use work::{
-    ContextArgument, OnFailureArgument, OutputArgument, PieceArguments, WorkArguments,
-};
+pub(crate) use work::{ContextArgument, PieceArguments, WorkArguments};
 
 use clap::{Parser, Subcommand};
 

@@ -6,4 +6,4 @@ mod picture;
 mod visit;
 
 pub(crate) use picture::{listed, pictured};
-pub(crate) use visit::{above, for_the_operator, may_be_below, own, reach, refused, visit};
+pub(crate) use visit::{above, for_the_operator, may_be_below, own, reach, visit};

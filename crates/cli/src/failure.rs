@@ -7,6 +7,7 @@ use std::path::Path;
 use offshoot_host::HostError;
 use offshoot_model::{causes, plain};
 use offshoot_plugin_host::PluginError;
+use offshoot_store::StoreError;
 
 use crate::exit::Exit;
 use crate::work::engine::broken;
@@ -122,6 +123,13 @@ impl From<HostError> for Failure {
             _ => Exit::BadInput,
         };
         Self::of(exit, &error).maybe_hint(error.hint())
+    }
+}
+
+/// A failure of the record: it cannot be read or written.
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::of(Exit::BadInput, &error).maybe_hint(error.hint())
     }
 }
 

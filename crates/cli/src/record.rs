@@ -8,9 +8,7 @@ use offshoot_model::{
     Ending, JsonText, Payload, RootId, RunId, SessionKey, Timestamp, Tree, ValueKind,
 };
 use offshoot_spawner::{Clock, SystemClock};
-use offshoot_store::{
-    DataFolder, FIND_LIMIT, FoundRun, RootSummary, SqliteStore, Store, StoreError, Watch,
-};
+use offshoot_store::{DataFolder, FIND_LIMIT, FoundRun, RootSummary, SqliteStore, Store, Watch};
 
 use crate::command::malformed_key;
 use crate::door::{may_be_below, own};
@@ -47,13 +45,11 @@ impl Archived {
 impl Record {
     /// Opens the record; none where nothing has been recorded yet.
     pub(crate) fn open(cx: &Invocation) -> Result<Option<Self>, Failure> {
-        let Some(folder) =
-            DataFolder::existing(cx.data_folder()).map_err(|error| failed(&error))?
-        else {
+        let Some(folder) = DataFolder::existing(cx.data_folder())? else {
             return Ok(None);
         };
         let folder = telling(folder, cx);
-        let store = SqliteStore::open_to_read(&folder).map_err(|error| failed(&error))?;
+        let store = SqliteStore::open_to_read(&folder)?;
         let sqlite = Arc::new(store);
         let store: Arc<dyn Store> = Arc::<SqliteStore>::clone(&sqlite);
         Ok(Some(Self { store, sqlite, folder, proven: Cell::default() }))
@@ -102,7 +98,7 @@ impl Record {
         if text.trim_start().to_ascii_lowercase().starts_with("agent:") {
             SessionKey::parse(text).map_err(|error| malformed_key(&error))?;
         }
-        let mut found = self.store.find(text).map_err(|error| failed(&error))?;
+        let mut found = self.store.find(text)?;
         match found.len() {
             0 => Err(Failure::input(format_args!("there is no run `{text}`"))
                 .hint("`offshoot list --all` shows all runs; a run is named by its id, a unique beginning of it, or its session key")),
@@ -121,7 +117,7 @@ impl Record {
     /// Makes sure that the record of a tree is what was written, before a part of it is printed that was read alone.
     pub(crate) fn prove(&self, root: RootId) -> Result<(), Failure> {
         if self.proven.get() != Some(root) {
-            self.sqlite.prove(root).map_err(|error| failed(&error))?;
+            self.sqlite.prove(root)?;
             self.proven.set(Some(root));
         }
         Ok(())
@@ -130,7 +126,7 @@ impl Record {
     /// Returns the ending of a run, once it has ended.
     pub(crate) fn ending(&self, root: RootId, run: RunId) -> Result<Option<Ending>, Failure> {
         self.prove(root)?;
-        self.store.ending(root, run).map_err(|error| failed(&error))
+        self.store.ending(root, run).map_err(Failure::from)
     }
 
     /// Adds a whole tree to what was read before. What its supervisor has left open is lost if that is gone.
@@ -164,7 +160,7 @@ impl Record {
                 match event {
                     Ok(event) => into.apply(&event),
                     Err(error) => {
-                        let failure = failed(&error);
+                        let failure = Failure::from(error);
                         exit = failure.exit;
                         cx.output.failure(&failure);
                     }
@@ -196,17 +192,17 @@ impl Record {
     /// True if no supervisor holds this tree. To be asked before its events are read: one that ends meanwhile has written them
     /// all.
     pub(crate) fn is_abandoned(&self, root: RootId) -> Result<bool, Failure> {
-        self.folder.is_held(root).map(|held| !held).map_err(|error| failed(&error))
+        self.folder.is_held(root).map(|held| !held).map_err(Failure::from)
     }
 
     /// Returns a watch, which wakes its holder when a tree is written.
     pub(crate) fn watch(&self, root: RootId) -> Result<Watch, Failure> {
-        self.folder.watch(root).map_err(|error| failed(&error))
+        self.folder.watch(root).map_err(Failure::from)
     }
 
     /// Trees that are not over and that no supervisor holds, the newest first.
     pub(crate) fn abandoned(&self) -> Result<Vec<RootId>, Failure> {
-        let roots = self.store.roots().map_err(|error| failed(&error))?;
+        let roots = self.store.roots()?;
         let mut found = Vec::new();
         for summary in roots.into_iter().rev().filter(|summary| !summary.ended) {
             if self.is_abandoned(summary.root)? {
@@ -218,7 +214,7 @@ impl Record {
 
     /// All roots, the oldest first.
     pub(crate) fn summaries(&self) -> Result<Vec<RootSummary>, Failure> {
-        self.store.roots().map_err(|error| failed(&error))
+        self.store.roots().map_err(Failure::from)
     }
 }
 
@@ -231,7 +227,7 @@ pub(crate) fn tree(store: &dyn Store, root: RootId) -> Result<Tree, Failure> {
 
 fn read(store: &dyn Store, root: RootId, into: &mut Tree) -> Result<(), Failure> {
     for event in store.events(root, 0) {
-        into.apply(&event.map_err(|error| failed(&error))?);
+        into.apply(&event?);
     }
     Ok(())
 }
@@ -242,7 +238,7 @@ pub(crate) fn at_hand(store: &dyn Store, payload: &Payload) -> Result<Payload, F
     if reference.kind == ValueKind::Bytes {
         return Ok(payload.clone());
     }
-    let bytes = store.read(reference).map_err(|error| failed(&error))?;
+    let bytes = store.read(reference)?;
     let Ok(text) = String::from_utf8(bytes) else { return Ok(payload.clone()) };
     if reference.kind == ValueKind::Text {
         return Ok(Payload::text(text));
@@ -260,8 +256,8 @@ pub(crate) fn print(store: &dyn Store, answer: &Payload, cx: &Invocation) -> Res
         Payload::Json(json) => cx.output.line(json.as_str()),
         Payload::Stored(reference) => {
             // Read once more than printing it takes: what was changed is not handed on as what was answered.
-            store.verify(reference).map_err(|error| failed(&error))?;
-            cx.output.copy(store.open(reference).map_err(|error| failed(&error))?)
+            store.verify(reference)?;
+            cx.output.copy(store.open(reference)?)
         }
     }
 }
@@ -270,11 +266,6 @@ pub(crate) fn print(store: &dyn Store, answer: &Payload, cx: &Invocation) -> Res
 pub(crate) fn telling(folder: DataFolder, cx: &Invocation) -> DataFolder {
     let output = cx.output;
     folder.on_stall(move |stalled| output.note(stalled))
-}
-
-/// A failure of the store.
-pub(crate) fn failed(error: &StoreError) -> Failure {
-    Failure::of(Exit::BadInput, error).maybe_hint(error.hint())
 }
 
 fn ambiguous(text: &str, many: usize, found: &[FoundRun]) -> Failure {

@@ -1,8 +1,5 @@
 //! Words and forms that several commands share.
 
-use offshoot_model::Timestamp;
-use serde::Serializer;
-
 /// Words as one would type them into a shell.
 pub(crate) fn command_line(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+%^".contains(c);
@@ -11,22 +8,6 @@ pub(crate) fn command_line(words: &[String]) -> String {
         false => format!("'{}'", word.replace('\'', r"'\''")),
     };
     words.iter().map(quoted).collect::<Vec<_>>().join(" ")
-}
-
-/// A moment as JSON shows it.
-pub(crate) fn rfc3339<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(at)
-}
-
-/// The same, where there may be none.
-pub(crate) fn maybe_rfc3339<S: Serializer>(
-    at: &Option<Timestamp>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match at {
-        Some(at) => serializer.collect_str(at),
-        None => serializer.serialize_none(),
-    }
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use std::num::{NonZeroU32, NonZeroU64};
 
-use offshoot_model::MicroUsd;
+use offshoot_model::{Cleanup, MicroUsd};
 
-use crate::{Cleanup, Fraction, MaxDepth, OnInterrupt, OnParentEnd};
+use crate::{Fraction, MaxDepth, OnInterrupt, OnParentEnd};
 
 /// Recursion is asked for, never found by accident.
 pub const ALLOW_RECURSIVE_SPAWN: bool = false;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
 
-use offshoot_model::MicroUsd;
+use offshoot_model::{Cleanup, MicroUsd};
 use serde_json::{Map, Value, json};
 
 use crate::ceiling::Bound;
@@ -12,7 +12,7 @@ use crate::origin::{Origin, Valued};
 use crate::problem::{Place, Problem, ProblemKind};
 use crate::reader::Reader;
 use crate::section::{Section, section_schema};
-use crate::setting::{Cleanup, Fraction, MaxChildren, MaxDepth, OnInterrupt, OnParentEnd, Setting};
+use crate::setting::{Fraction, MaxChildren, MaxDepth, OnInterrupt, OnParentEnd, Setting};
 use crate::template::Template;
 
 /// The facts of a key besides its type.

@@ -149,9 +149,8 @@ pub use problem::{ConfigErrors, Place, Problem, ProblemKind};
 pub use runtime::RuntimeSettings;
 pub use schema::schema;
 pub use setting::{
-    AllowAgents, Cleanup, Command, CostKind, Date, FilePath, Fraction, FreeForm, HeadsTarget,
-    MaxChildren, MaxDepth, ModelChoice, OnInterrupt, OnParentEnd, Park, PreferredSubagents,
-    ToolList,
+    AllowAgents, Command, Date, FilePath, Fraction, FreeForm, HeadsTarget, MaxChildren, MaxDepth,
+    ModelChoice, OnInterrupt, OnParentEnd, Park, PreferredSubagents, ToolList,
 };
 pub use source::{Format, Source, SourceKind};
 pub use subagents::{BreakerSettings, BudgetSettings, RetrySettings, SubagentSettings};

@@ -1,12 +1,12 @@
 //! `runtimes.{name}`: settings of what runs agents.
 
-use offshoot_model::MicroUsd;
+use offshoot_model::{CostKnowledge, MicroUsd};
 
 use crate::built_in;
 use crate::named::Named;
 use crate::origin::Valued;
 use crate::section::section;
-use crate::setting::{Command, CostKind, FreeForm, Park, is_agent_id};
+use crate::setting::{Command, FreeForm, Park, is_agent_id};
 
 section! {
     /// Settings of one runtime.
@@ -23,7 +23,7 @@ section! {
         /// The treatment of an agent that waits for its children.
         pub park: Option<Valued<Park>> = "park";
         /// The knowledge of its cost.
-        pub cost: Option<Valued<CostKind>> = "cost";
+        pub cost: Option<Valued<CostKnowledge>> = "cost";
         /// Passed to the runtime.
         pub options: Option<Valued<FreeForm>> = "options";
     }

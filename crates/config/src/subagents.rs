@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
 
-use offshoot_model::MicroUsd;
+use offshoot_model::{Cleanup, MicroUsd};
 use serde_json::Value;
 
 use crate::built_in;
@@ -19,8 +19,7 @@ use crate::field::{Difference, Listing, Unset};
 use crate::origin::Valued;
 use crate::section::{Section, section};
 use crate::setting::{
-    AllowAgents, Cleanup, Fraction, MaxChildren, MaxDepth, ModelChoice, OnInterrupt, OnParentEnd,
-    ToolList,
+    AllowAgents, Fraction, MaxChildren, MaxDepth, ModelChoice, OnInterrupt, OnParentEnd, ToolList,
 };
 
 section! {

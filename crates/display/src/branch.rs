@@ -83,7 +83,7 @@ pub(crate) fn beside_status(reason: &Reason) -> String {
 
 /// The same of a reason in words.
 pub fn reason_beside(status: RunStatus, reason: &str) -> String {
-    let status = status.as_str().replace('_', " ");
+    let status = status.as_ref().replace('_', " ");
     let rest = reason.strip_prefix(&status).map(str::trim_start).filter(|rest| !rest.is_empty());
     neutral::line(rest.unwrap_or(reason)).into_owned()
 }

@@ -39,7 +39,7 @@ impl fmt::Display for List<'_> {
         // All columns but the last are ASCII of known kinds, so that characters are as good as cells.
         let run = self.nodes[0].run.to_string().len();
         let agent = self.widest(HEADINGS[1], |node| node.agent.as_str().len());
-        let status = self.widest(HEADINGS[2], |node| node.status.as_str().len());
+        let status = self.widest(HEADINGS[2], |node| node.status.as_ref().len());
         let time = self.widest(HEADINGS[4], |node| time(node).len());
         let [a, b, c, d, e, g] = HEADINGS;
         let headings = format!("{a:run$}  {b:agent$}  {c:status$}  {d}  {e:>time$}  {g}");

@@ -148,7 +148,7 @@ impl<'a> TreeText<'a> {
         }
         if !counts.is_empty() {
             let counts = counts.iter().map(|(status, count)| {
-                let status = status.as_str().replace('_', " ");
+                let status = status.as_ref().replace('_', " ");
                 format!("{} {status}", number::count(*count))
             });
             rows.push(Row::More(format!("… {}", counts.collect::<Vec<_>>().join(", "))));

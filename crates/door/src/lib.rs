@@ -81,8 +81,8 @@ pub use protocol::{
     FEATURES, Hello, History, HistoryEntry, HistoryPage, KeyedResult, List, Merge, MergeOrder,
     Merged, PROTOCOL, Pause, Progress, RaiseBudget, Report, Request, Response, RunName, Runs, Send,
     Spawn, SpawnMany, Spawned, SpawnedMany, Split, Status, StatusAnswer, Tree, Trees, Value,
-    Variable, Variables, Wait, WaitMode, Waited, Welcome, WireEnvelope, WireEnvelopeError,
-    WireRefusal, WireTreeNode, Word, payload_json,
+    Variable, Variables, Wait, WaitMode, Waited, Welcome, WireEnvelope, WireRefusal, WireTreeNode,
+    Word,
 };
 pub use registry::{RegisterError, Registration, Registry, Supervisor};
 pub use server::{Limits, Server, StartError};

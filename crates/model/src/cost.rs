@@ -24,6 +24,21 @@ pub struct Cost {
     pub unknown_runs: u32,
 }
 
+/// The knowledge of the cost of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::AsRefStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum CostKnowledge {
+    /// Costs nothing: an operator's command.
+    None,
+    /// Reported while it runs or at its end.
+    Reported,
+    /// Not reported, but the runtime holds it under a bound that it is given.
+    Bounded,
+    /// The cost is not known.
+    Unknown,
+}
+
 /// A text that is not an amount of dollars.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseUsdError {

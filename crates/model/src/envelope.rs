@@ -1,7 +1,7 @@
 //! The one form in which an ending is told to parents, to the command line and to models.
 
 use offshoot_session_key::{AgentId, SessionKey};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::{Cost, Ending, Payload, RunId, RunStatus, Usage};
 
@@ -12,7 +12,7 @@ pub struct Envelope {
     /// The run's state; terminal, or that of a run whose wait ended early.
     pub status: RunStatus,
     /// The answer: in JSON the string or the value itself; `{"ref": …}` where it stays in the store.
-    #[serde(serialize_with = "plain", skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "Payload::serialize_plain", skip_serializing_if = "Option::is_none")]
     pub data: Option<Payload>,
     /// The reason why the run is not a success.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ pub struct Envelope {
 }
 
 /// An ending that is no success, with what a decision about the next step needs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EnvelopeError {
     /// The typed reason.
@@ -45,9 +45,10 @@ pub struct EnvelopeError {
     /// The reason in words.
     pub message: String,
     /// Advice on what to do next.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery_suggestion: Option<String>,
     /// True if the same request may succeed if made again.
+    #[serde(default)]
     pub parent_can_retry: bool,
 }
 
@@ -102,18 +103,5 @@ impl EnvelopeError {
             recovery_suggestion: reason.hint().map(str::to_owned),
             parent_can_retry: reason.is_retryable(),
         })
-    }
-}
-
-fn plain<S: Serializer>(data: &Option<Payload>, serializer: S) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Reference {
-        r#ref: crate::VariableRef,
-    }
-    match data {
-        None => serializer.serialize_none(),
-        Some(Payload::Text(text)) => serializer.serialize_str(text),
-        Some(Payload::Json(json)) => json.serialize(serializer),
-        Some(Payload::Stored(reference)) => Reference { r#ref: *reference }.serialize(serializer),
     }
 }

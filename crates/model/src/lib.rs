@@ -42,7 +42,7 @@ mod usage;
 mod variable;
 mod wording;
 
-pub use cost::{Cost, MicroUsd, ParseUsdError};
+pub use cost::{Cost, CostKnowledge, MicroUsd, ParseUsdError};
 pub use ending::{CancelledBy, Ending, Reason};
 pub use envelope::{Envelope, EnvelopeError};
 pub use event::{
@@ -53,11 +53,11 @@ pub use grant::{BudgetGrant, Grant};
 pub use id::{ContentHash, DeliveryId, ParseIdError, RootId, RunId};
 pub use payload::{JsonText, Payload};
 pub use refusal::{GovernedBy, Refusal, RefusalCode};
-pub use request::{BudgetRequest, Cleanup, ContextEntry, SpawnRequest};
+pub use request::{BudgetRequest, Cleanup, ContextEntry, SpawnRequest, WaitMode};
 pub use rights::Rights;
 pub use rules::Rules;
 pub use status::RunStatus;
-pub use time::Timestamp;
+pub use time::{Timestamp, rfc3339};
 pub use tree::{Node, Tree, TreeNode};
 pub use usage::{TokenCount, Usage};
 pub use variable::{ValueKind, VariableRef};

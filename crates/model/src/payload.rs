@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::{ValueKind, VariableRef};
@@ -52,6 +52,40 @@ impl Payload {
             Self::Text(_) => ValueKind::Text,
             Self::Json(_) => ValueKind::Result,
             Self::Stored(reference) => reference.kind,
+        }
+    }
+}
+
+impl Payload {
+    /// Returns the value as JSON shows it: a text as a string, JSON as itself, and `{"ref": …}` for what stays in the store.
+    pub fn to_json(&self) -> JsonText {
+        match self {
+            Self::Json(json) => json.clone(),
+            other => JsonText::of(&Plain(other)).expect("texts and references are plain data"),
+        }
+    }
+
+    /// Serialises a value as JSON shows it.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize_plain<S: Serializer>(
+        data: &Option<Self>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        data.as_ref().map(Plain).serialize(serializer)
+    }
+}
+
+/// A value that serialises as JSON shows it.
+struct Plain<'a>(&'a Payload);
+
+impl Serialize for Plain<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Payload::Text(text) => serializer.serialize_str(text),
+            Payload::Json(json) => json.serialize(serializer),
+            Payload::Stored(reference) => serializer.collect_map([("ref", reference)]),
         }
     }
 }

@@ -1,27 +1,38 @@
 //! The answer no.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::JsonText;
 
 /// A refused request. A refusal is an answer to the caller, not a failure of the program.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, JsonSchema)]
 #[error("{message}")]
-#[schemars(from = "Wire")]
+#[serde(rename_all = "camelCase")]
 pub struct Refusal {
+    status: RefusalStatus,
     /// The rule, for programs.
     pub code: RefusalCode,
+    /// The field of the request that is wrong; only with [`RefusalCode::InvalidRequest`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
     /// The rule, for people and models.
     pub message: String,
     /// Advice on what to do next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The setting that decided. Boxed, so that an answer without one stays small.
+    // Boxed, so that an answer without one stays small.
+    /// The setting that decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub governed_by: Option<Box<GovernedBy>>,
-    /// The field of the request that is wrong; only with [`RefusalCode::InvalidRequest`].
-    pub field: Option<String>,
+}
+
+/// The kind of a refusal, which follows from its code: refused, or wrong in itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum RefusalStatus {
+    Forbidden,
+    Error,
 }
 
 /// The rules of admission, in the order in which they are asked.
@@ -29,6 +40,8 @@ pub struct Refusal {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::Display, strum::AsRefStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum RefusalCode {
     /// The request is wrong in itself.
     InvalidRequest,
@@ -90,7 +103,12 @@ pub struct GovernedBy {
 impl Refusal {
     /// A refusal that no setting governs.
     pub fn new(code: RefusalCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: None, governed_by: None, field: None }
+        let status = match code {
+            RefusalCode::InvalidRequest => RefusalStatus::Error,
+            _ => RefusalStatus::Forbidden,
+        };
+        let message = message.into();
+        Self { status, code, field: None, message, hint: None, governed_by: None }
     }
 
     /// A request that is wrong in itself.
@@ -110,87 +128,5 @@ impl Refusal {
     pub fn governed_by(mut self, setting: GovernedBy) -> Self {
         self.governed_by = Some(Box::new(setting));
         self
-    }
-}
-
-impl RefusalCode {
-    /// The word in JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::InvalidRequest => "invalid_request",
-            Self::UnknownCaller => "unknown_caller",
-            Self::CallerEnded => "caller_ended",
-            Self::RecursionDisabled => "recursion_disabled",
-            Self::DepthLimit => "depth_limit",
-            Self::CannotDelegate => "cannot_delegate",
-            Self::UnknownAgent => "unknown_agent",
-            Self::AgentNotAllowed => "agent_not_allowed",
-            Self::Cycle => "cycle",
-            Self::RepeatLimit => "repeat_limit",
-            Self::ChildrenLimit => "children_limit",
-            Self::SpawnLimit => "spawn_limit",
-            Self::SpawnRate => "spawn_rate",
-            Self::ToolsNotGrantable => "tools_not_grantable",
-            Self::BudgetExhausted => "budget_exhausted",
-            Self::CostUnbounded => "cost_unbounded",
-            Self::BreakerOpen => "breaker_open",
-            Self::Busy => "busy",
-            Self::Paused => "paused",
-            Self::PluginUnusable => "plugin_unusable",
-        }
-    }
-}
-
-impl fmt::Display for RefusalCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// The shape on the wire: `status` says whether the request was refused or wrong in itself.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct Wire {
-    status: WireStatus,
-    code: RefusalCode,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    field: Option<String>,
-    message: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    hint: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    governed_by: Option<Box<GovernedBy>>,
-}
-
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum WireStatus {
-    Forbidden,
-    Error,
-}
-
-impl Serialize for Refusal {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let status = match self.code {
-            RefusalCode::InvalidRequest => WireStatus::Error,
-            _ => WireStatus::Forbidden,
-        };
-        Wire {
-            status,
-            code: self.code,
-            field: self.field.clone(),
-            message: self.message.clone(),
-            hint: self.hint.clone(),
-            governed_by: self.governed_by.clone(),
-        }
-        .serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Refusal {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Wire { status: _, code, field, message, hint, governed_by } =
-            Wire::deserialize(deserializer)?;
-        Ok(Self { code, message, hint, governed_by, field })
     }
 }

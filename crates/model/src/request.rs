@@ -41,8 +41,22 @@ pub struct SpawnRequest {
 }
 
 /// The treatment of a session once its result was handed over. The record of it stays either way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::AsRefStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Cleanup {
     /// The session stays.
     #[default]
@@ -76,4 +90,15 @@ pub struct BudgetRequest {
     pub tokens: Option<u64>,
     /// The money in dollars.
     pub usd: Option<MicroUsd>,
+}
+
+/// The runs that a wait waits for: all of them, or one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitMode {
+    /// Until each has ended.
+    #[default]
+    All,
+    /// Until one has.
+    Any,
 }

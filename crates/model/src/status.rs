@@ -1,12 +1,12 @@
 //! The status of a run.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 /// `queued → starting → running ⇄ waiting → completed | failed | timed_out | cancelled | lost | client_gone`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::Display, strum::IntoStaticStr, strum::AsRefStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum RunStatus {
     /// Nothing of this tree has run yet. Only a whole tree is ever idle.
     Idle,
@@ -49,28 +49,5 @@ impl RunStatus {
     /// Nothing but `completed` is success anywhere.
     pub const fn is_success(self) -> bool {
         matches!(self, Self::Completed)
-    }
-
-    /// The word of the record and of JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::Queued => "queued",
-            Self::Starting => "starting",
-            Self::Running => "running",
-            Self::Waiting => "waiting",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::TimedOut => "timed_out",
-            Self::Cancelled => "cancelled",
-            Self::Lost => "lost",
-            Self::ClientGone => "client_gone",
-        }
-    }
-}
-
-impl fmt::Display for RunStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }

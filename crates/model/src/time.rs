@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// Microseconds since the Unix epoch. Taken from a clock that is handed in; the record is read on other
 /// machines and days, so it is wall time, and differences saturate where a clock was set back.
@@ -60,6 +60,17 @@ impl From<Timestamp> for u64 {
     fn from(at: Timestamp) -> Self {
         at.as_micros()
     }
+}
+
+/// Serialises a moment in RFC 3339, or null where there is none.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn rfc3339<S: Serializer>(
+    at: &(impl Into<Option<Timestamp>> + Copy),
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    (*at).into().map(|at| at.to_string()).serialize(serializer)
 }
 
 impl fmt::Display for Timestamp {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_session_key::{AgentId, SessionKey};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::{
     Cleanup, Cost, Event, EventKind, Origin, Reason, RootId, RunId, RunStatus, Timestamp, Usage,
@@ -92,10 +92,10 @@ pub struct TreeNode {
     /// The run that asked for this one.
     pub parent: Option<RunId>,
     /// RFC 3339.
-    #[serde(serialize_with = "rfc3339")]
+    #[serde(serialize_with = "crate::rfc3339")]
     pub started_at: Option<Timestamp>,
     /// RFC 3339.
-    #[serde(serialize_with = "rfc3339")]
+    #[serde(serialize_with = "crate::rfc3339")]
     pub ended_at: Option<Timestamp>,
     /// From start to end, or to the last event while it runs.
     pub execution_time_ms: Option<u64>,
@@ -315,8 +315,4 @@ impl Node {
     pub fn execution_time(&self) -> Option<Duration> {
         Some(self.ended_at?.since(self.started_at?))
     }
-}
-
-fn rfc3339<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
-    at.map(|at| at.to_string()).serialize(serializer)
 }

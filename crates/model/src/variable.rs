@@ -1,7 +1,5 @@
 //! A reference to a value in the store.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +8,8 @@ use crate::ContentHash;
 /// The kind of a stored value, which decides how its file is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::Display, strum::AsRefStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum ValueKind {
     /// UTF-8 text; the file is the value.
     Text,
@@ -31,22 +31,4 @@ pub struct VariableRef {
     pub size: u64,
     /// The kind of the value.
     pub kind: ValueKind,
-}
-
-impl ValueKind {
-    /// The word shown to agents and people.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Json => "json",
-            Self::Result => "result",
-            Self::Bytes => "bytes",
-        }
-    }
-}
-
-impl fmt::Display for ValueKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
 }

@@ -137,7 +137,8 @@ fn is_ours(right: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use offshoot_config::{CostKind, Origin, Valued};
+    use offshoot_config::{Origin, Valued};
+    use offshoot_model::CostKnowledge;
 
     fn set(names: &[&str]) -> BTreeSet<String> {
         names.iter().map(|&name| name.to_owned()).collect()
@@ -196,7 +197,7 @@ mod tests {
         let check = |held: Rights, enforces: Option<&[&str]>, expected: &[&str]| {
             let runtime = RuntimeFacts {
                 name: "x".into(),
-                cost: CostKind::None,
+                cost: CostKnowledge::None,
                 enforces: enforces.map(set),
                 turns: false,
                 resumes: false,

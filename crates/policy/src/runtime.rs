@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use offshoot_config::CostKind;
+use offshoot_model::CostKnowledge;
 
 /// The runtime that would run a child, as far as limits are concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct RuntimeFacts {
     /// The name, for messages.
     pub name: Arc<str>,
     /// The knowledge of a run's cost.
-    pub cost: CostKind,
+    pub cost: CostKnowledge,
     /// The rights that it can keep from a session; `None` where it can keep any.
     pub enforces: Option<BTreeSet<String>>,
     /// True if it can take a further turn after it has answered, and so reads messages.
@@ -25,7 +25,7 @@ impl RuntimeFacts {
     pub fn of_a_command(name: impl Into<Arc<str>>) -> Self {
         Self {
             name: name.into(),
-            cost: CostKind::None,
+            cost: CostKnowledge::None,
             enforces: Some(BTreeSet::new()),
             turns: false,
             resumes: false,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use offshoot_model::{
-    Cost, Envelope, ProcessIdentity, Refusal, RunId, SpawnRequest, ToolUse, Usage,
+    Cost, Envelope, ProcessIdentity, Refusal, RunId, SpawnRequest, ToolUse, Usage, WaitMode,
 };
 
 use crate::Ruling;
@@ -45,16 +45,6 @@ pub struct WaitFor {
     pub mode: WaitMode,
     /// After which the answer names what is still pending. None waits for ever.
     pub timeout: Option<Duration>,
-}
-
-/// All or any.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WaitMode {
-    /// Until each has ended.
-    #[default]
-    All,
-    /// Until one has.
-    Any,
 }
 
 /// The answer of a wait. Asking again brings the same.

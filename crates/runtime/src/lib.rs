@@ -53,7 +53,7 @@ pub use contract::{Violation, check as check_contract};
 pub use cpu_meter::CpuMeter;
 pub use environment::{USUAL_VARIABLES, Variable, identity_variables, is_named, pass_variables};
 pub use finished::{Finished, Output};
-pub use host::{Host, RunEvent, RunHost, WaitAnswer, WaitFor, WaitMode};
+pub use host::{Host, RunEvent, RunHost, WaitAnswer, WaitFor};
 pub use launch::{ContextFile, Input, Launch, OutputFormat};
 pub use merge::{Merge, MergeFault, MergeInput, MergeJob, MergeValue};
 pub use pass::Pass;
@@ -63,6 +63,8 @@ pub use stop::{Stop, StopHandle, StopSignal};
 pub use system_prompt::system_prompt;
 pub use turns::{LetterBox, NextTurn, Ruling, Turns};
 pub use usage_request::{UsageListener, UsageProbe, UsageRequest, UsageRequests};
+
+pub use offshoot_model::{CostKnowledge, WaitMode};
 
 use std::collections::BTreeSet;
 
@@ -118,19 +120,6 @@ pub struct Abilities {
     pub resumes: bool,
     /// The rights it can take away; `None` where it can take away any.
     pub enforces: Option<BTreeSet<String>>,
-}
-
-/// The knowledge of the cost of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CostKnowledge {
-    /// Costs nothing: an operator's command.
-    None,
-    /// Reported while it runs or at its end.
-    Reported,
-    /// Not reported, but the runtime holds it under a bound we give.
-    Bounded,
-    /// The cost is not known.
-    Unknown,
 }
 
 impl Abilities {

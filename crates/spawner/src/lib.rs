@@ -86,7 +86,7 @@ pub use kept_values::KeptValue;
 pub use machine::Unknown;
 pub use message::{Asking, Counts};
 pub use root_kind::RootKind;
-pub use run_spec::RunSpec;
+pub use run_spec::{RunSpec, program_cost};
 pub use spawner::{AbandonedTree, RootSpec, Spawner, SpawnerBuilder};
 pub use stored_values::StoredValues;
 pub use ticket_issuer::TicketIssuer;

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use offshoot_config::{Config, CostKind};
+use offshoot_config::Config;
+use offshoot_model::CostKnowledge;
 use offshoot_model::{AgentId, SpawnRequest};
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::{EXEC, OutputFormat};
@@ -45,12 +46,12 @@ pub(crate) fn priced(
 
 /// Returns the kind of cost of a program: what `runtimes.exec.cost` says, else none if the operator gave its command for this
 /// very tree, and unknown if not. Any other program may call a model.
-fn program_cost(config: &Config, plain: bool) -> CostKind {
+pub fn program_cost(config: &Config, plain: bool) -> CostKnowledge {
     let said = config.runtime(EXEC).and_then(|settings| settings.cost.as_ref());
     match said {
         Some(said) => said.value,
-        None if plain => CostKind::None,
-        None => CostKind::Unknown,
+        None if plain => CostKnowledge::None,
+        None => CostKnowledge::Unknown,
     }
 }
 

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use offshoot_config::CostKind;
 use offshoot_policy::RuntimeFacts;
-use offshoot_runtime::{Abilities, CostKnowledge, Runtime};
+use offshoot_runtime::{Abilities, Runtime};
 
 /// A runtime, with what policy must know of it.
 #[derive(Clone)]
@@ -45,11 +44,5 @@ impl Runtimes {
 /// A runtime as far as limits are concerned.
 fn facts(name: &Arc<str>, runtime: &dyn Runtime) -> RuntimeFacts {
     let Abilities { cost, turns, resumes, enforces } = runtime.abilities();
-    let cost = match cost {
-        CostKnowledge::None => CostKind::None,
-        CostKnowledge::Reported => CostKind::Reported,
-        CostKnowledge::Bounded => CostKind::Bounded,
-        CostKnowledge::Unknown => CostKind::Unknown,
-    };
     RuntimeFacts { name: Arc::clone(name), cost, enforces, turns, resumes }
 }

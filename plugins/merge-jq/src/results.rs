@@ -30,7 +30,7 @@ pub(crate) fn one(result: MergeInput) -> Result<Val, MergeFault> {
     let fields = [
         (text("key"), text(&key)),
         (text("value"), value),
-        (text("status"), text(status.as_str())),
+        (text("status"), text(status.as_ref())),
     ];
     Ok(Val::obj(fields.into_iter().collect()))
 }

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
+use offshoot_model::ValueKind;
+
+use super::words::{KIND, one_of};
 
 /// Keep and read values, from inside an agent
 ///
@@ -75,8 +78,8 @@ pub(crate) struct ContextPutArguments {
     pub(crate) file: PathBuf,
 
     /// The kind of the value [default: text where it is UTF-8, else bytes]
-    #[arg(long, value_name = "KIND", value_enum)]
-    pub(crate) kind: Option<KindArgument>,
+    #[arg(long, value_name = "KIND", value_parser = one_of(KIND))]
+    pub(crate) kind: Option<ValueKind>,
 }
 
 /// `offshoot context info`.
@@ -89,15 +92,4 @@ pub(crate) struct ContextInfoArguments {
     /// The name of the value [default: all that the session has put or was given]
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
-}
-
-/// The kind of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum KindArgument {
-    /// UTF-8; the file is the value
-    Text,
-    /// One JSON value
-    Json,
-    /// Anything else
-    Bytes,
 }

@@ -1,9 +1,10 @@
 //! Flags that set limits. They are the topmost layer of the configuration and obey its bounds.
 
 use clap::{ArgAction, Args};
+use offshoot_model::Cleanup;
 use serde::{Deserialize, Serialize};
 
-use super::CleanupArgument;
+use super::words::{CLEANUP, one_of};
 
 /// Limits of a tree. Kept as text: the configuration knows types, bounds and what to say about them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args, Serialize, Deserialize)]
@@ -40,9 +41,9 @@ pub(crate) struct LimitArguments {
 
     /// Keep or delete sessions below the root once their answers were handed over, where the request does not say; keep holds
     /// whatever is requested [default: as configured]
-    #[arg(long, value_name = "WHAT", value_enum)]
+    #[arg(long, value_name = "WHAT", value_parser = one_of(CLEANUP))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) cleanup: Option<CleanupArgument>,
+    pub(crate) cleanup: Option<Cleanup>,
 }
 
 impl LimitArguments {
@@ -75,7 +76,7 @@ impl LimitArguments {
             ("--max-depth", "maxDepth", self.max_depth.as_deref()),
             ("--max-spawns", "maxSpawns", self.max_spawns.as_deref()),
             ("--allow-recursive-spawn", "allowRecursiveSpawn", recursive),
-            ("--cleanup", "cleanup", self.cleanup.map(CleanupArgument::word)),
+            ("--cleanup", "cleanup", self.cleanup.as_ref().map(Cleanup::as_ref)),
         ]
         .into_iter()
         .filter_map(|(flag, key, value)| Some(LimitFlag { flag, key, value: value? }))

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use offshoot_merge::OnFailure;
 
-use super::{OnFailureArgument, PluginPathArguments, strategies};
+use super::words::{ON_FAILURE, one_of};
+use super::{PluginPathArguments, strategies};
 
 /// Make one answer of many results
 ///
@@ -31,8 +33,8 @@ pub(crate) struct MergeArguments {
     pub(crate) result: Vec<String>,
 
     /// Inside an agent: what a run that did not complete means [default: fail]
-    #[arg(long, value_name = "POLICY", value_enum)]
-    pub(crate) on_failure: Option<OnFailureArgument>,
+    #[arg(long, value_name = "POLICY", value_parser = one_of(ON_FAILURE))]
+    pub(crate) on_failure: Option<OnFailure>,
 
     /// The stored results of everything that completed directly below RUN instead
     #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "result"])]

@@ -1,8 +1,10 @@
 //! `offshoot spawn`.
 
 use clap::Args;
+use offshoot_model::Cleanup;
 
-use super::{CleanupArgument, ContextArgument};
+use super::ContextArgument;
+use super::words::{CLEANUP, one_of};
 
 /// Ask for a child, from inside an agent
 ///
@@ -38,8 +40,8 @@ pub(crate) struct SpawnArguments {
 
     /// Keep or delete its session once its answer was handed over: delete removes its folder and leaves it out of `tree`; an
     /// explicit keep above it holds [default: as configured]
-    #[arg(long, value_name = "WHAT", value_enum)]
-    pub(crate) cleanup: Option<CleanupArgument>,
+    #[arg(long, value_name = "WHAT", value_parser = one_of(CLEANUP))]
+    pub(crate) cleanup: Option<Cleanup>,
 
     /// Wait for its answer and print that
     #[arg(long)]

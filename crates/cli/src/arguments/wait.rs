@@ -1,8 +1,10 @@
 //! `offshoot wait`.
 
 use clap::Args;
+use offshoot_merge::OnFailure;
 
-use super::{OnFailureArgument, strategies};
+use super::strategies;
+use super::words::{ON_FAILURE, one_of};
 
 /// Wait for children, from inside an agent
 ///
@@ -35,8 +37,8 @@ pub(crate) struct WaitArguments {
     pub(crate) merge: Option<String>,
 
     /// With --merge: what a run that did not complete means
-    #[arg(long, value_name = "POLICY", value_enum, default_value = "fail", requires = "merge")]
-    pub(crate) on_failure: OnFailureArgument,
+    #[arg(long, value_name = "POLICY", value_parser = one_of(ON_FAILURE), default_value = "fail", requires = "merge")]
+    pub(crate) on_failure: OnFailure,
 
     /// Give up after so many seconds; the children go on
     #[arg(long, value_name = "SECONDS")]

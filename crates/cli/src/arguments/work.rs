@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use offshoot_host::runtimes::BuiltInRuntime;
 use offshoot_merge::OnFailure;
+use offshoot_runtime::OutputFormat;
 
+use super::words::{ON_FAILURE, OUTPUT, one_of};
 use super::{LimitArguments, PluginPathArguments, strategies};
 
 /// The arguments by which agents are run.
@@ -32,8 +34,8 @@ pub(crate) struct WorkArguments {
     pub(crate) ok_exit: Vec<i32>,
 
     /// The form of an answer: json where it is an object or an array, else text
-    #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
-    pub(crate) output: OutputArgument,
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(OUTPUT), default_value = "text")]
+    pub(crate) output: OutputFormat,
 
     /// Print what would be run, and under which limits, and run nothing
     #[arg(long)]
@@ -68,8 +70,8 @@ pub(crate) struct PieceArguments {
     pub(crate) merge: String,
 
     /// The treatment of a piece that did not complete
-    #[arg(long, value_name = "POLICY", value_enum, default_value = "fail")]
-    pub(crate) on_failure: OnFailureArgument,
+    #[arg(long, value_name = "POLICY", value_parser = one_of(ON_FAILURE), default_value = "fail")]
+    pub(crate) on_failure: OnFailure,
 
     /// Cancel the rest once more than N pieces have failed
     #[arg(long, value_name = "N")]
@@ -78,37 +80,6 @@ pub(crate) struct PieceArguments {
     /// Start more than 20 agents of a paid runtime without being asked on a terminal
     #[arg(long, short = 'y')]
     pub(crate) yes: bool,
-}
-
-/// The treatment of a piece that did not complete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OnFailureArgument {
-    /// The piece is named, the other results are kept, and the exit code is 1
-    Fail,
-    /// The piece is left out
-    Skip,
-    /// The envelope of the piece, error included, is its value
-    Include,
-}
-
-impl From<OnFailureArgument> for OnFailure {
-    fn from(argument: OnFailureArgument) -> Self {
-        match argument {
-            OnFailureArgument::Fail => Self::Fail,
-            OnFailureArgument::Skip => Self::Skip,
-            OnFailureArgument::Include => Self::Include,
-        }
-    }
-}
-
-/// The form of an answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OutputArgument {
-    /// As text
-    #[default]
-    Text,
-    /// As JSON where it is an object or an array
-    Json,
 }
 
 /// A pair `NAME=FILE`.

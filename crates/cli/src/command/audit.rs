@@ -14,7 +14,7 @@ use crate::arguments::AuditArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::record::{Record, failed};
+use crate::record::Record;
 
 /// The result of an audit, as JSON.
 #[derive(Serialize)]
@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &AuditArguments, cx: &Invocation) -> Result<Exit, F
         }
         if let Some(link) = arguments.since {
             let place = record.sqlite().place_of_link(found.root, link);
-            continues(&mut audited, place.map_err(|error| failed(&error))?);
+            continues(&mut audited, place?);
         }
     }
     let exit = if audited.holds { Exit::Done } else { Exit::AgentFailed };
@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: &AuditArguments, cx: &Invocation) -> Result<Exit, F
 /// Prints last links, to be kept elsewhere.
 fn heads(record: Option<&Record>, only: Option<RootId>, cx: &Invocation) -> Result<Exit, Failure> {
     let heads = record.map(|record| record.sqlite().chain_heads(only)).transpose();
-    let heads = heads.map_err(|error| failed(&error))?.unwrap_or_default();
+    let heads = heads?.unwrap_or_default();
     if cx.output.wants_json() {
         let all =
             heads.iter().map(|head| Head { tree: head.root, events: head.events, link: head.link });
@@ -101,7 +101,7 @@ fn heads(record: Option<&Record>, only: Option<RootId>, cx: &Invocation) -> Resu
 }
 
 fn head(record: &Record, root: RootId) -> Result<ChainHead, Failure> {
-    let heads = record.sqlite().chain_heads(Some(root)).map_err(|error| failed(&error))?;
+    let heads = record.sqlite().chain_heads(Some(root))?;
     let missing = || Failure::input(format_args!("tree {root} has no record"));
     heads.first().copied().ok_or_else(missing)
 }

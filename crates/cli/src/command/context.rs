@@ -10,13 +10,13 @@ use offshoot_display::number::bytes;
 use offshoot_door::{
     Client, ContextGet, ContextInfo, ContextPut, ContextRead, Value, Variable, Variables,
 };
-use offshoot_model::{ValueKind, plain};
+use offshoot_model::plain;
 
 use super::spawn::call;
 use crate::arguments::{
-    ContextCommand, ContextGetArguments, ContextInfoArguments, ContextPutArguments, KindArgument,
+    ContextCommand, ContextGetArguments, ContextInfoArguments, ContextPutArguments,
 };
-use crate::door::{refused, visit};
+use crate::door::visit;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -123,11 +123,7 @@ async fn put(
     cx: &Invocation,
 ) -> Result<(), Failure> {
     let ContextPutArguments { name, file, kind } = arguments;
-    let kind = kind.map(|kind| match kind {
-        KindArgument::Text => ValueKind::Text,
-        KindArgument::Json => ValueKind::Json,
-        KindArgument::Bytes => ValueKind::Bytes,
-    });
+    let kind = *kind;
     let put = match file == Path::new("-") {
         false => supervisor.put_file(name, kind, &cx.absolute(file)).await,
         true => match standard_input()? {
@@ -139,7 +135,7 @@ async fn put(
             }
         },
     };
-    let variable: Variable = put.map_err(|error| refused(&error))?;
+    let variable: Variable = put?;
     if cx.output.wants_json() {
         cx.output.json(&variable)?;
     }

@@ -10,7 +10,7 @@ use crate::arguments::EventsArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::record::{Record, failed};
+use crate::record::Record;
 
 /// Prints the events of a run and of what is below it.
 pub(crate) fn run(arguments: &EventsArguments, cx: &Invocation) -> Result<Exit, Failure> {
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &EventsArguments, cx: &Invocation) -> Result<Exit, 
                         }
                     }
                     Err(error) => {
-                        broken = Some(failed(&error));
+                        broken = Some(error.into());
                         break;
                     }
                 }
@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &EventsArguments, cx: &Invocation) -> Result<Exit, 
         }
         match (broken, &mut watch) {
             (Some(failure), _) => return Err(failure),
-            (None, Some(watch)) if !is_over => watch.wait().map_err(|error| failed(&error))?,
+            (None, Some(watch)) if !is_over => watch.wait()?,
             (None, _) => return Ok(Exit::Done),
         }
     }

@@ -1,7 +1,7 @@
 //! `offshoot history`.
 
 use offshoot_display::neutral;
-use offshoot_door::{EntryKind, History, HistoryEntry, HistoryPage, RunName};
+use offshoot_door::{History, HistoryEntry, HistoryPage, RunName};
 use offshoot_host::history;
 
 use super::spawn::call;
@@ -10,7 +10,7 @@ use crate::door::{above, may_be_below};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::record::{Record, failed};
+use crate::record::Record;
 use crate::work::engine::block_on;
 
 /// Shows a session: inside an agent as the door tells it, else from the record.
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &HistoryArguments, cx: &Invocation) -> Result<Exit,
     let found = record.find(run)?;
     let limit = limit.map_or(usize::MAX, |limit| limit as usize);
     let page = history(&**record.store(), found.root, found.run, after.unwrap_or(0), limit);
-    print(&page.map_err(|error| failed(&error))?.entries, cx)
+    print(&page?.entries, cx)
 }
 
 fn print(entries: &[HistoryEntry], cx: &Invocation) -> Result<Exit, Failure> {
@@ -51,22 +51,10 @@ fn print(entries: &[HistoryEntry], cx: &Invocation) -> Result<Exit, Failure> {
     }
     for HistoryEntry { seq, at, kind, from, text } in entries {
         let from = from.as_ref().map(|from| format!("  from {from}")).unwrap_or_default();
-        cx.output.line(format_args!("{seq}  {at}  {}{from}", word(*kind)))?;
+        cx.output.line(format_args!("{seq}  {at}  {kind}{from}"))?;
         for line in neutral::block(text).lines() {
             cx.output.line(format_args!("    {line}"))?;
         }
     }
     Ok(Exit::Done)
-}
-
-fn word(kind: EntryKind) -> &'static str {
-    match kind {
-        EntryKind::Task => "task",
-        EntryKind::Report => "report",
-        EntryKind::Message => "message",
-        EntryKind::Request => "request",
-        EntryKind::Result => "result",
-        EntryKind::Answer => "answer",
-        EntryKind::Event | EntryKind::Unknown => "event",
-    }
 }

@@ -14,7 +14,6 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::{Archived, Record};
-use crate::wording;
 use crate::work::engine::block_on;
 
 /// One run, in a line.
@@ -31,7 +30,7 @@ struct Listed {
     parent: Option<RunId>,
     /// Directly below.
     children: usize,
-    #[serde(serialize_with = "wording::rfc3339")]
+    #[serde(serialize_with = "offshoot_model::rfc3339")]
     admitted_at: Timestamp,
     execution_time_ms: Option<u64>,
     subtree_usage: Usage,

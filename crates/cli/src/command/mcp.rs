@@ -10,7 +10,7 @@ use offshoot_mcp::{Options, RightsOf, ServeError, serve_stdio, tools_json, tools
 use offshoot_runtime_claude::rights_of;
 
 use crate::arguments::McpArguments;
-use crate::door::{above, may_be_below, refused};
+use crate::door::{above, may_be_below};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -50,7 +50,7 @@ fn list(cx: &Invocation) -> Result<Exit, Failure> {
 fn ended(served: Result<(), ServeError>) -> Result<Exit, Failure> {
     match served {
         Ok(()) => Ok(Exit::Done),
-        Err(ServeError::Status(error @ ClientError::Refused(_))) => Err(refused(&error)),
+        Err(ServeError::Status(error @ ClientError::Refused(_))) => Err(error.into()),
         Err(error) => Err(Failure::of(Exit::BadInput, &error).maybe_hint(error.hint())),
     }
 }

@@ -101,7 +101,7 @@ async fn inside(arguments: &MergeArguments, cx: &Invocation) -> Result<Option<Ex
     }
     let order = MergeOrder {
         strategy: arguments.strategy.clone(),
-        on_failure: arguments.on_failure.map(|choice| OnFailure::from(choice).to_string()),
+        on_failure: arguments.on_failure.map(|choice| choice.to_string()),
     };
     let merged = call(&supervisor, Merge { order, runs, results: Vec::new() }).await?;
     print_merged(&supervisor, merged, cx).await.map(Some)

@@ -3,13 +3,11 @@
 use offshoot_door::{Client, MergeOrder, Spawn, SpawnMany, SpawnedMany, Wait};
 use offshoot_host::runtimes::EXEC;
 use offshoot_model::{AgentId, BudgetRequest};
+use offshoot_runtime::OutputFormat;
 
 use super::spawn::{call, child, hand_in};
 use super::wait::print_value;
-use crate::arguments::{
-    FanoutArguments, OnFailureArgument, OutputArgument, PluginPathArguments, RunArguments,
-    WorkArguments,
-};
+use crate::arguments::{FanoutArguments, PluginPathArguments, RunArguments, WorkArguments};
 use crate::door::{above, for_the_operator, may_be_below};
 use crate::exit::Exit;
 use crate::failure::{Complaint, Failure};
@@ -64,13 +62,10 @@ pub(super) fn fanout(
             ..template.clone()
         };
         let children = tasks()?.into_iter().map(child).collect();
-        let on_failure = match pieces.on_failure {
-            OnFailureArgument::Fail => "fail",
-            OnFailureArgument::Skip => "skip",
-            OnFailureArgument::Include => "include",
+        let order = MergeOrder {
+            strategy: pieces.merge.clone(),
+            on_failure: Some(pieces.on_failure.to_string()),
         };
-        let order =
-            MergeOrder { strategy: pieces.merge.clone(), on_failure: Some(on_failure.to_owned()) };
         let wait = Some(Wait { merge: Some(order), ..Wait::default() });
         let many = SpawnMany { children, wait, ..SpawnMany::default() };
         let answer = call(&supervisor, many).await?;
@@ -144,7 +139,7 @@ fn request(task: &str, work: &WorkArguments) -> Result<Spawn, Failure> {
     if work.ok_exit != [0] {
         return Err(of_the_root("--ok-exit"));
     }
-    if work.output != OutputArgument::Text {
+    if work.output != OutputFormat::Text {
         return Err(of_the_root("--output"));
     }
     let mut budget = BudgetRequest::default();
@@ -157,7 +152,7 @@ fn request(task: &str, work: &WorkArguments) -> Result<Spawn, Failure> {
             "--budget-tokens" => budget.tokens = Some(value.parse().map_err(|_| wrong())?),
             // Nothing to ask for: the limits of the tree decide.
             "--allow-recursive-spawn" => {}
-            "--cleanup" => spawn.cleanup = work.limits.cleanup.map(Into::into),
+            "--cleanup" => spawn.cleanup = work.limits.cleanup,
             other => return Err(of_the_root(other)),
         }
     }

@@ -10,8 +10,7 @@ use crate::arguments::PruneArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::record::{Record, failed};
-use crate::wording;
+use crate::record::Record;
 use offshoot_host::end_orphans;
 
 /// The trees that were deleted, or would be.
@@ -35,7 +34,7 @@ struct PrunedTree {
     root: RootId,
     session_key: Option<SessionKey>,
     events: u64,
-    #[serde(serialize_with = "wording::rfc3339")]
+    #[serde(serialize_with = "offshoot_model::rfc3339")]
     last_at: Timestamp,
     /// True if the tree has ended; false if its supervisor left it.
     ended: bool,
@@ -72,7 +71,7 @@ fn prune(record: &Record, arguments: &PruneArguments, pruned: &mut Pruned) -> Re
             match record.sqlite().remove_tree(root) {
                 Ok(_) => false,
                 Err(StoreError::Held { .. }) => true,
-                Err(error) => return Err(failed(&error)),
+                Err(error) => return Err(error.into()),
             }
         };
         if !is_taken {
@@ -81,7 +80,7 @@ fn prune(record: &Record, arguments: &PruneArguments, pruned: &mut Pruned) -> Re
     }
     let gone: Vec<RootId> = pruned.trees.iter().map(|tree| tree.root).collect();
     let swept = record.sqlite().sweep(&gone, now, arguments.dry_run);
-    let Swept { values, folders, files, bytes, busy } = swept.map_err(|error| failed(&error))?;
+    let Swept { values, folders, files, bytes, busy } = swept?;
     (pruned.values, pruned.run_folders, pruned.files) = (values, folders, files);
     (pruned.bytes, pruned.busy) = (bytes, busy);
     Ok(())

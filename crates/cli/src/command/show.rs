@@ -5,24 +5,23 @@ use std::sync::Arc;
 use offshoot_display::{Show, Style};
 use offshoot_model::{
     Admitted, AgentId, Cost, Ending, EnvelopeError, Grant, InputRange, Node, Origin, Payload,
-    RunId, RunStatus, SessionKey, Timestamp, Usage,
+    RunId, RunStatus, SessionKey, Timestamp, Usage, rfc3339,
 };
 use offshoot_store::FoundRun;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::arguments::ShowArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::record::{self, Record, failed};
-use crate::wording;
+use crate::record::{self, Record};
 
 /// All that is known of a run: the fields of its envelope, and what it was asked.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Shown {
     status: RunStatus,
-    #[serde(serialize_with = "plain", skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "Payload::serialize_plain", skip_serializing_if = "Option::is_none")]
     data: Option<Payload>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<EnvelopeError>,
@@ -38,16 +37,16 @@ struct Shown {
     depth: u32,
     origin: Origin,
     runtime: Option<Arc<str>>,
-    #[serde(serialize_with = "plain")]
+    #[serde(serialize_with = "Payload::serialize_plain")]
     task: Option<Payload>,
     #[serde(skip_serializing_if = "Option::is_none")]
     input: Option<InputRange>,
     grant: Arc<Grant>,
-    #[serde(serialize_with = "wording::rfc3339")]
+    #[serde(serialize_with = "rfc3339")]
     admitted_at: Timestamp,
-    #[serde(serialize_with = "wording::maybe_rfc3339")]
+    #[serde(serialize_with = "rfc3339")]
     started_at: Option<Timestamp>,
-    #[serde(serialize_with = "wording::maybe_rfc3339")]
+    #[serde(serialize_with = "rfc3339")]
     ended_at: Option<Timestamp>,
     execution_time_ms: Option<u64>,
     usage: Usage,
@@ -68,8 +67,7 @@ pub(crate) fn run(arguments: &ShowArguments, cx: &Invocation) -> Result<Exit, Fa
     }
     let tree = record.tree(found.root)?;
     let node = tree.get(found.run).ok_or_else(missing)?;
-    let admitted = record.store().admitted(found.root, found.run);
-    let admitted = admitted.map_err(|error| failed(&error))?;
+    let admitted = record.store().admitted(found.root, found.run)?;
     let children = tree.children(node).map(|child| child.run).collect();
     cx.output.json(&shown(&record, node, admitted.ok_or_else(missing)?, ending, children)?)?;
     Ok(Exit::Done)
@@ -145,21 +143,11 @@ fn text(record: &Record, found: &FoundRun, cx: &Invocation) -> Result<Exit, Fail
     let mut show = Show::new(found.run).style(Style::Colour);
     let lost = record.is_abandoned(found.root)?;
     for event in record.store().events(found.root, 0) {
-        show.apply(&event.map_err(|error| failed(&error))?);
+        show.apply(&event?);
     }
     if lost {
         show.lose(found.root);
     }
     cx.output.painted(|out| writeln!(out, "{show}"))?;
     Ok(Exit::Done)
-}
-
-/// A value in JSON as itself: a string, the JSON it is, or where to find it.
-fn plain<S: Serializer>(data: &Option<Payload>, serializer: S) -> Result<S::Ok, S::Error> {
-    match data {
-        None => serializer.serialize_none(),
-        Some(Payload::Text(text)) => serializer.serialize_str(text),
-        Some(Payload::Json(json)) => json.serialize(serializer),
-        Some(Payload::Stored(reference)) => serializer.collect_map([("ref", reference)]),
-    }
 }

@@ -5,7 +5,7 @@ use offshoot_model::AgentId;
 
 use super::wait;
 use crate::arguments::{ContextArgument, SpawnArguments};
-use crate::door::{refused, visit};
+use crate::door::visit;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &SpawnArguments, cx: &Invocation) -> Result<Exit, F
             label: arguments.label.clone(),
             command: Some(arguments.command.clone()),
             run_timeout_seconds: arguments.timeout,
-            cleanup: arguments.cleanup.map(Into::into),
+            cleanup: arguments.cleanup,
             context: arguments.give.iter().cloned().map(given).collect(),
             ..Spawn::task(&arguments.task)
         };
@@ -71,7 +71,7 @@ pub(super) async fn hand_in(
     let mut context = Vec::with_capacity(files.len());
     for ContextArgument { name, path } in files {
         let put = supervisor.put_file(name, None, &cx.absolute(path)).await;
-        put.map_err(|error| refused(&error))?;
+        put?;
         context.push(ContextGrant { name: name.clone(), from: None });
     }
     Ok(context)
@@ -87,5 +87,5 @@ pub(super) async fn call<A: offshoot_door::Ask>(
     supervisor: &Client,
     ask: A,
 ) -> Result<A::Answer, Failure> {
-    supervisor.call(ask).await.map_err(|error| refused(&error))
+    supervisor.call(ask).await.map_err(Failure::from)
 }

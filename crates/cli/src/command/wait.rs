@@ -2,10 +2,9 @@
 
 use offshoot_door::{
     Client, ContextGet, MergeOrder, RunName, Value, Wait, WaitMode, Waited, WireEnvelope,
-    WireEnvelopeError,
 };
 
-use offshoot_merge::OnFailure;
+use offshoot_model::EnvelopeError;
 
 use super::context::print_file;
 use super::merge::print_merged;
@@ -36,7 +35,7 @@ pub(crate) fn run(arguments: &WaitArguments, cx: &Invocation) -> Result<Exit, Fa
             timeout_ms: arguments.timeout.map(|seconds| seconds.saturating_mul(1000)),
             merge: arguments.merge.as_ref().map(|strategy| MergeOrder {
                 strategy: strategy.clone(),
-                on_failure: Some(OnFailure::from(arguments.on_failure).to_string()),
+                on_failure: Some(arguments.on_failure.to_string()),
             }),
             ..Wait::default()
         };
@@ -68,7 +67,7 @@ pub(super) async fn print(
         }
     }
     for outcome in &ended {
-        if let Some(WireEnvelopeError { message, recovery_suggestion, .. }) = &outcome.error {
+        if let Some(EnvelopeError { message, recovery_suggestion, .. }) = &outcome.error {
             cx.output.note(format_args!("run {}: {message}", outcome.run_id));
             if let Some(hint) = recovery_suggestion {
                 cx.output.hint(hint);

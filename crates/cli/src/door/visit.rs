@@ -21,7 +21,7 @@ pub(crate) async fn visit(cx: &Invocation) -> Result<Client, Failure> {
     if let Some(socket) = environment.text(SOCKET_VARIABLE) {
         let ticket = ticket(environment)?;
         let client = Client::connect(Path::new(socket), &registry(cx), ticket.as_ref()).await;
-        return client.map_err(|error| refused(&error));
+        return client.map_err(Failure::from);
     }
     above(cx).await?.ok_or_else(|| {
         Failure::input("there is no supervisor to ask: OFFSHOOT_SOCKET is not set")
@@ -58,7 +58,7 @@ pub(crate) async fn above(cx: &Invocation) -> Result<Option<Client>, Failure> {
                 Ok(Some(client).filter(|client| client.welcome().caller == CallerWord::Run))
             }
             Err(error @ (ClientError::Refused(_) | ClientError::Stranger { .. })) => {
-                Err(refused(&error))
+                Err(error.into())
             }
             // A variable that outlived its supervisor.
             Err(_) => Ok(None),
@@ -86,7 +86,7 @@ pub(crate) async fn above(cx: &Invocation) -> Result<Option<Client>, Failure> {
         }
     }
     Err(match first {
-        Some(error @ ClientError::Refused(_)) => refused(&error),
+        Some(error @ ClientError::Refused(_)) => error.into(),
         Some(error) => Failure::of(Exit::Refused, &error).hint(belongs),
         None => {
             let message = "the supervisor of this process cannot be found with this user id";
@@ -99,7 +99,7 @@ pub(crate) async fn above(cx: &Invocation) -> Result<Option<Client>, Failure> {
 pub(crate) async fn own(name: &str, cx: &Invocation) -> Result<Option<RunId>, Failure> {
     let Some(supervisor) = above(cx).await? else { return Ok(None) };
     let asked = Tree { run: Some(RunName(name.to_owned())), all: true };
-    let found = supervisor.call(asked).await.map_err(|error| refused(&error))?;
+    let found = supervisor.call(asked).await?;
     let run = found.roots.first().map(|node| node.run_id);
     let gone = || Failure::input(format_args!("there is no run `{name}` below this session"));
     run.ok_or_else(gone).map(Some)
@@ -143,7 +143,7 @@ pub(crate) async fn reach(name: &str, cx: &Invocation) -> Result<(Client, String
         }
     }
     if let Some(error) = unanswered {
-        return Err(refused(&error));
+        return Err(error.into());
     }
     Err(Failure::input(format_args!("no supervisor runs the tree of run {run} any more"))
         .hint("`offshoot show` tells how it ended"))
@@ -151,24 +151,26 @@ pub(crate) async fn reach(name: &str, cx: &Invocation) -> Result<(Client, String
 
 /// Converts the answer of the supervisor into a failure of this command: a refusal is exit 3, a wrong request 2, a plugin that
 /// cannot be used 5.
-pub(crate) fn refused(error: &ClientError) -> Failure {
-    let exit = match error {
-        ClientError::Refused(refusal) => match refusal.code.as_str() {
-            "invalid_request" => Exit::BadInput,
-            "plugin_unusable" => Exit::NoRuntime,
-            _ => Exit::Refused,
-        },
-        ClientError::File { .. } => Exit::BadInput,
-        _ => Exit::AgentFailed,
-    };
-    let mut failure = match error {
-        ClientError::Refused(refusal) => Failure::new(exit, &refusal.message),
-        other => Failure::of(exit, other),
-    };
-    if let ClientError::Refused(refusal) = error {
-        failure.json = serde_json::to_value(refusal).ok();
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        let exit = match &error {
+            ClientError::Refused(refusal) => match refusal.code.as_str() {
+                "invalid_request" => Exit::BadInput,
+                "plugin_unusable" => Exit::NoRuntime,
+                _ => Exit::Refused,
+            },
+            ClientError::File { .. } => Exit::BadInput,
+            _ => Exit::AgentFailed,
+        };
+        let mut failure = match &error {
+            ClientError::Refused(refusal) => Failure::new(exit, &refusal.message),
+            other => Failure::of(exit, other),
+        };
+        if let ClientError::Refused(refusal) = &error {
+            failure.json = serde_json::to_value(refusal).ok();
+        }
+        failure.maybe_hint(error.hint())
     }
-    failure.maybe_hint(error.hint())
 }
 
 /// The nearest supervisor above, with each of its sockets, by the registry of this user.

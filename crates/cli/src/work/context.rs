@@ -10,7 +10,6 @@ use offshoot_store::{NAME_LIMIT, NewValue, Store, kind_of};
 use crate::arguments::ContextArgument;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::record::failed;
 
 /// A file that is there and can be read.
 #[derive(Debug)]
@@ -53,7 +52,7 @@ pub(crate) async fn store(
 ) -> Result<Vec<ContextEntry>, Failure> {
     let mut entries = Vec::with_capacity(files.len());
     for ContextFile { name, path, kind } in files {
-        let value = store.put(NewValue::file(kind, path)).await.map_err(|error| failed(&error))?;
+        let value = store.put(NewValue::file(kind, path)).await?;
         entries.push(ContextEntry { name: name.into(), value });
     }
     Ok(entries)

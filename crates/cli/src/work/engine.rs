@@ -15,7 +15,7 @@ use super::preflight::Prepared;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::record::{failed, telling};
+use crate::record::telling;
 
 /// The time in which plugins have to end the rest of their work. Their runs are over by then.
 const PLUGIN_GRACE: Duration = Duration::from_secs(2);
@@ -60,7 +60,7 @@ impl Engine {
 
 /// Opens the data folder, or makes it.
 pub(crate) fn data_folder(cx: &Invocation) -> Result<DataFolder, Failure> {
-    let folder = DataFolder::open(cx.data_folder()).map_err(|error| failed(&error))?;
+    let folder = DataFolder::open(cx.data_folder())?;
     Ok(telling(folder, cx))
 }
 

@@ -27,7 +27,6 @@ use crate::command::audit::signature::SigningKey;
 use crate::environment::Environment;
 use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
-use crate::record::failed;
 
 /// The time that a program that is told of a link may take. The command does not end before the program.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -95,7 +94,7 @@ impl Heads {
         root: RootId,
         cx: &Invocation,
     ) -> Result<(), Failure> {
-        let heads = store.chain_heads(Some(root)).map_err(|error| failed(&error))?;
+        let heads = store.chain_heads(Some(root))?;
         for head in heads {
             let ChainHead { root, events, link } = head;
             let signed = match key {

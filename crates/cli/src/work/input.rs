@@ -15,7 +15,6 @@ use rustix::fs::{AtFlags, CWD, FlockOperation, flock, linkat};
 use super::plan::Plan;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::record::failed;
 
 /// Input that was cut.
 #[derive(Debug)]
@@ -168,9 +167,9 @@ impl Spool {
             Ok(()) => NewValue::adopt(ValueKind::Bytes, named),
             Err(_) => NewValue::file(ValueKind::Bytes, &self.path),
         };
-        let value = store.put(value).await.map_err(|error| failed(&error))?;
+        let value = store.put(value).await?;
         drop(self.file);
-        store.path(&value).map_err(|error| failed(&error))
+        store.path(&value).map_err(Failure::from)
     }
 }
 

@@ -14,7 +14,7 @@ use super::plan::Plan;
 use super::preflight::Prepared;
 use super::progress;
 use super::report;
-use crate::arguments::{OnFailureArgument, PieceArguments};
+use crate::arguments::PieceArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -54,11 +54,7 @@ impl AnswerRules {
     pub(crate) fn of(arguments: &PieceArguments) -> Result<Self, Failure> {
         Ok(Self {
             merging: merging(&arguments.merge)?,
-            on_failure: match arguments.on_failure {
-                OnFailureArgument::Fail => OnFailure::Fail,
-                OnFailureArgument::Skip => OnFailure::Skip,
-                OnFailureArgument::Include => OnFailure::Include,
-            },
+            on_failure: arguments.on_failure,
             max_fail: arguments.max_fail,
         })
     }

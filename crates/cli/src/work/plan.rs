@@ -19,7 +19,7 @@ use super::pieces::merging;
 use super::preflight::Prepared;
 use super::recorded_settings::{RecordedSettings, recorded_settings};
 use super::task::Task;
-use crate::arguments::{LimitArguments, OutputArgument, PluginPathArguments, WorkArguments};
+use crate::arguments::{LimitArguments, PluginPathArguments, WorkArguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -177,8 +177,8 @@ impl Plan {
             runtime: Some(self.runtime.to_string()),
             ok_exit: self.ok_exit.to_vec(),
             output: match &*self.output {
-                JSON => OutputArgument::Json,
-                _ => OutputArgument::Text,
+                JSON => OutputFormat::Json,
+                _ => OutputFormat::Text,
             },
             program_configured: self.program_configured,
             plugins: PluginPathArguments { plugin_path: self.plugin_path.clone() },

@@ -13,10 +13,10 @@ use offshoot_model::AgentId;
 use offshoot_plugin_host::{Checked, PluginError};
 use offshoot_policy::Terms;
 use offshoot_process::make_room;
-use offshoot_runtime::{CostKnowledge, OutputFormat, Runtime};
+use offshoot_runtime::{CostKnowledge, Runtime};
 use offshoot_spawner::RunSpec;
 
-use crate::arguments::{OutputArgument, WorkArguments};
+use crate::arguments::WorkArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -117,10 +117,7 @@ pub(crate) fn prepare(
         runtime: Some(runtime.into()),
         command: (runtime == EXEC.name || !command.is_empty()).then(|| Arc::clone(&program)),
         ok_exit: arguments.ok_exit.as_slice().into(),
-        output: match arguments.output {
-            OutputArgument::Text => OutputFormat::Text,
-            OutputArgument::Json => OutputFormat::Json,
-        },
+        output: arguments.output,
         plain,
         ..RunSpec::in_folder(folder)
     };

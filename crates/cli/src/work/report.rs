@@ -94,8 +94,7 @@ pub(crate) fn pieces(
             refusal: Some(&refused.refusal),
         });
         // The record knows whether the tree was stopped; the results of its pieces do not.
-        let recorded =
-            engine.store.ending(root, root.run()).map_err(|error| record::failed(&error))?;
+        let recorded = engine.store.ending(root, root.run())?;
         let error = EnvelopeError::of(&recorded.unwrap_or_else(|| answer.ending()));
         cx.output.json(&Report {
             status: tree.status,

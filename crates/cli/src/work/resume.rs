@@ -23,13 +23,13 @@ use crate::arguments::WorkArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::record::{self, Record, failed};
+use crate::record::{self, Record};
 
 /// Goes on with this tree, or says what came of it where it is over.
 pub(crate) fn resume(root: RootId, cx: &Invocation) -> Result<Exit, Failure> {
     let record = Record::open_for(cx, &root.to_string())?;
     let store = Arc::clone(record.store());
-    let admitted = store.admitted(root, root.run()).map_err(|error| failed(&error))?;
+    let admitted = store.admitted(root, root.run())?;
     let admitted =
         admitted.ok_or_else(|| Failure::input(format_args!("tree {root} has no record")))?;
     if !record.is_abandoned(root)? {
@@ -97,7 +97,7 @@ pub(crate) async fn same(
     }
     let Some(record) = Record::open(cx)? else { return Ok(None) };
     for root in record.abandoned()? {
-        let admitted = engine.store.admitted(root, root.run()).map_err(|error| failed(&error))?;
+        let admitted = engine.store.admitted(root, root.run())?;
         let recorded = admitted.and_then(|admitted| admitted.plan);
         if recorded.is_some_and(|recorded| plan.is_same(&recorded)) {
             cx.output.note(format_args!("resuming tree {root}"));

@@ -11,7 +11,6 @@ use super::report;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::record::failed;
 
 /// Runs it and prints what comes of it. `abandoned` is one to go on with.
 pub(crate) async fn run(
@@ -59,8 +58,8 @@ pub(crate) async fn run(
 /// Returns the recorded result of a root.
 pub(crate) fn recorded(engine: &Engine, root: RootId) -> Result<Option<Envelope>, Failure> {
     let run = root.run();
-    let ending = engine.store.ending(root, run).map_err(|error| failed(&error))?;
-    let admitted = engine.store.admitted(root, run).map_err(|error| failed(&error))?;
+    let ending = engine.store.ending(root, run)?;
+    let admitted = engine.store.admitted(root, run)?;
     Ok(ending.zip(admitted).map(|(ending, admitted)| {
         Envelope::of(&ending, admitted.key, run, admitted.agent, admitted.depth)
     }))

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use offshoot_model::{Cleanup, CostKnowledge};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -21,8 +22,6 @@ macro_rules! choice {
         }
 
         impl $name {
-            const WORDS: &[&str] = &[$($word),*];
-
             /// The word in a configuration.
             pub const fn as_str(self) -> &'static str {
                 match self { $( Self::$variant => $word, )* }
@@ -35,9 +34,16 @@ macro_rules! choice {
             }
         }
 
+        words! { $name { $( $variant = $word, )* } }
+    };
+}
+
+/// Makes a setting of an enum of words.
+macro_rules! words {
+    ($name:ident { $( $variant:ident = $word:literal, )* }) => {
         impl Scalar for $name {
             fn allowed() -> String {
-                format!("one of {}", Self::WORDS.join(", "))
+                format!("one of {}", [$($word),*].join(", "))
             }
 
             fn from_node(node: &Node) -> Option<Self> {
@@ -48,24 +54,14 @@ macro_rules! choice {
             }
 
             fn schema() -> Value {
-                json!({ "enum": Self::WORDS })
+                json!({ "enum": [$($word),*] })
             }
 
             fn example() -> Value {
-                json!(Self::WORDS[0])
+                json!([$($word),*][0])
             }
         }
     };
-}
-
-choice! {
-    /// The treatment of a session after its result was delivered.
-    Cleanup {
-        /// The session stays.
-        Keep = "keep",
-        /// The session is deleted, it alone.
-        Delete = "delete",
-    }
 }
 
 choice! {
@@ -100,18 +96,10 @@ choice! {
     }
 }
 
-choice! {
-    /// The knowledge of the cost of a runtime.
-    CostKind {
-        /// A run costs nothing.
-        None = "none",
-        /// A run reports its cost.
-        Reported = "reported",
-        /// A run can be held to an amount.
-        Bounded = "bounded",
-        /// The cost is not known.
-        Unknown = "unknown",
-    }
+words! { Cleanup { Keep = "keep", Delete = "delete", } }
+
+words! {
+    CostKnowledge { None = "none", Reported = "reported", Bounded = "bounded", Unknown = "unknown", }
 }
 
 #[cfg(test)]

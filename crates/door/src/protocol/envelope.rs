@@ -2,7 +2,6 @@
 
 use offshoot_model::{
     AgentId, Cost, Envelope, EnvelopeError, JsonText, Payload, RunId, RunStatus, SessionKey, Usage,
-    VariableRef,
 };
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +22,7 @@ pub struct WireEnvelope {
     pub name: Option<String>,
     /// The reason why the run is not a success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<WireEnvelopeError>,
+    pub error: Option<EnvelopeError>,
     /// True if `data` is only what there was when the run failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
@@ -43,22 +42,6 @@ pub struct WireEnvelope {
     pub execution_time_ms: u64,
 }
 
-/// An ending that is no success.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct WireEnvelopeError {
-    /// The typed reason.
-    pub code: String,
-    /// The reason in words.
-    pub message: String,
-    /// Advice on what to do next.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recovery_suggestion: Option<String>,
-    /// True if the same request may succeed if made again.
-    #[serde(default)]
-    pub parent_can_retry: bool,
-}
-
 impl WireEnvelope {
     /// The answer as text, where it is text.
     pub fn text(&self) -> Option<String> {
@@ -70,9 +53,9 @@ impl From<&Envelope> for WireEnvelope {
     fn from(envelope: &Envelope) -> Self {
         Self {
             status: envelope.status.into(),
-            data: envelope.data.as_ref().map(payload_json),
+            data: envelope.data.as_ref().map(Payload::to_json),
             name: None,
-            error: envelope.error.as_ref().map(WireEnvelopeError::from),
+            error: envelope.error.clone(),
             partial: envelope.partial,
             session_key: envelope.session_key.clone(),
             run_id: envelope.run_id,
@@ -85,34 +68,9 @@ impl From<&Envelope> for WireEnvelope {
     }
 }
 
-impl From<&EnvelopeError> for WireEnvelopeError {
-    fn from(error: &EnvelopeError) -> Self {
-        Self {
-            code: error.code.clone(),
-            message: error.message.clone(),
-            recovery_suggestion: error.recovery_suggestion.clone(),
-            parent_can_retry: error.parent_can_retry,
-        }
-    }
-}
-
-/// Returns a payload as it crosses the door: text and JSON as they are, a stored value as its reference.
-pub fn payload_json(payload: &Payload) -> JsonText {
-    #[derive(Serialize)]
-    struct Reference {
-        r#ref: VariableRef,
-    }
-    let text = match payload {
-        Payload::Json(json) => return json.clone(),
-        Payload::Text(text) => JsonText::of(text),
-        Payload::Stored(reference) => JsonText::of(&Reference { r#ref: *reference }),
-    };
-    text.expect("texts and references are plain data")
-}
-
 #[cfg(test)]
 mod tests {
-    use offshoot_model::{ContentHash, Ending, Reason, ValueKind};
+    use offshoot_model::{ContentHash, Ending, Reason, ValueKind, VariableRef};
     use uuid::Uuid;
 
     use super::*;

@@ -1,6 +1,6 @@
 //! Waiting for children.
 
-use offshoot_model::RunId;
+use offshoot_model::{RunId, WaitMode};
 use serde::{Deserialize, Serialize};
 
 use super::{MergeOrder, Merged, RunName, WireEnvelope};
@@ -25,17 +25,6 @@ pub struct Wait {
     /// Tell how it goes, by the notification `progress`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub progress: bool,
-}
-
-/// For how many.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WaitMode {
-    /// Until each has ended.
-    #[default]
-    All,
-    /// Until one has.
-    Any,
 }
 
 /// The answer to `wait`.

@@ -19,6 +19,8 @@ pub enum Word<T> {
 /// The kind of an entry of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::Display)]
+#[strum(serialize_all = "snake_case")]
 pub enum EntryKind {
     /// The task of the session.
     Task,
@@ -36,6 +38,7 @@ pub enum EntryKind {
     Event,
     /// A word of a later version.
     #[serde(other)]
+    #[strum(to_string = "event")]
     Unknown,
 }
 

@@ -208,7 +208,7 @@ impl Connection {
                 RawError::new(ErrorCode::AnswerTooLarge, message)
             }
             Ok(Err(CallError::Refused(refusal))) => {
-                tracing::info!(method, ms, code = refusal.code.as_str(), "refused");
+                tracing::info!(method, ms, code = refusal.code.as_ref(), "refused");
                 refusal_error(&refusal)
             }
             Ok(Err(CallError::Failed { message, hint })) => {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use offshoot_config::{Config, CostKind, RuntimeSettings};
+use offshoot_config::RuntimeSettings;
 use offshoot_process::resolve_program;
-use offshoot_runtime::CostKnowledge;
 use offshoot_runtime_exec::{ExecOptions, ExecRuntime};
+use offshoot_spawner::program_cost;
 
 use super::{BuiltInRuntime, CheckRequest, CheckedRuntime, RuntimeError, RuntimeParts};
 use crate::error::HostError;
@@ -57,17 +57,5 @@ fn check(request: &CheckRequest<'_>) -> Result<CheckedRuntime, HostError> {
     let program = wrapper.map_or(command[0].as_str(), |wrap| wrap.value.program());
     resolve_program(program.as_ref(), environment.path(), folder)
         .map_err(|error| RuntimeError::new(error, "check its name, its mode and PATH"))?;
-    Ok(CheckedRuntime { command, cost: cost(config, plain) })
-}
-
-/// Returns what is known of the cost of the tree's own program.
-fn cost(config: &Config, plain: bool) -> CostKnowledge {
-    let said = config.runtime(EXEC.name).and_then(|settings| settings.cost.as_ref());
-    match said.map(|said| said.value) {
-        Some(CostKind::None) => CostKnowledge::None,
-        None if plain => CostKnowledge::None,
-        Some(CostKind::Reported) => CostKnowledge::Reported,
-        Some(CostKind::Bounded) => CostKnowledge::Bounded,
-        Some(CostKind::Unknown) | None => CostKnowledge::Unknown,
-    }
+    Ok(CheckedRuntime { command, cost: program_cost(config, plain) })
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use offshoot_config::{Config, CostKind, RuntimeSettings, Valued};
+use offshoot_config::{Config, RuntimeSettings, Valued};
+use offshoot_model::CostKnowledge;
 use offshoot_runtime::Runtime;
 use offshoot_runtime_openai::{AgentOptions, CostOption, OpenAiOptions, OpenAiRuntime, Price};
 
@@ -57,7 +58,7 @@ fn options(config: &Config) -> Result<OpenAiOptions, HostError> {
     let name = format!("runtimes.{}.options", OPENAI.name);
     let mut options: OpenAiOptions =
         options.map(|options| settings(&name, &options)).transpose()?.unwrap_or_default();
-    if cost.is_some_and(|cost| cost.value == CostKind::None) {
+    if cost.is_some_and(|cost| cost.value == CostKnowledge::None) {
         options.cost = CostOption::None;
     }
     for (model, price) in config.prices() {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use offshoot_door::{CallError, KeyedResult, Merge, Merged, payload_json};
+use offshoot_door::{CallError, KeyedResult, Merge, Merged};
 use offshoot_merge::{Answer, MergeError};
 use offshoot_model::{Envelope, JsonText, Payload, RunId, VariableRef, error_chain};
 use offshoot_spawner::{Excerpt, Gathering, StoredValues};
@@ -54,7 +54,7 @@ impl RunResults {
     /// Returns the answer so far, where it is small.
     pub(super) fn partial(&self) -> Merged {
         let data = self.at_hand().filter(|data| data.size() <= INLINE_BYTES);
-        Merged { data: data.as_ref().map(payload_json), ..self.words() }
+        Merged { data: data.as_ref().map(Payload::to_json), ..self.words() }
     }
 
     /// Returns the answer so far, where it needs no store.
@@ -147,7 +147,7 @@ impl TreeService {
         let at_hand = results.at_hand();
         let small = at_hand.as_ref().filter(|data| data.size() <= INLINE_BYTES);
         merged.error = verdict.as_ref().err().map(ToString::to_string);
-        merged.data = small.map(payload_json);
+        merged.data = small.map(Payload::to_json);
         // A partial answer gets no name, unless it is too large to be handed over without one.
         let Some(answer) = results.gathering.partial() else { return Ok(merged) };
         if verdict.is_err() && small.is_some() {
@@ -191,7 +191,7 @@ pub(super) fn excerpt_json(excerpt: &Excerpt) -> JsonText {
         tail: &'a str,
     }
     match excerpt {
-        Excerpt::Whole(payload) => payload_json(payload),
+        Excerpt::Whole(payload) => payload.to_json(),
         Excerpt::Part { value, path, head, tail } => {
             let path = path.to_string_lossy();
             let part = JsonText::of(&Part { r#ref: value, path, head, tail });

@@ -6,12 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
-use offshoot_door::{
-    CallError, Progress, ProgressSink, Wait, WaitMode as Mode, Waited, WireEnvelope,
-    WireEnvelopeError,
-};
-use offshoot_model::{Envelope, EventKind, Payload, RunId};
-use offshoot_runtime::{WaitAnswer, WaitFor, WaitMode};
+use offshoot_door::{CallError, Progress, ProgressSink, Wait, Waited, WireEnvelope};
+use offshoot_model::{Envelope, EnvelopeError, EventKind, Payload, RunId};
+use offshoot_runtime::{WaitAnswer, WaitFor};
 use offshoot_spawner::{Excerpt, Gathering, LiveEvent};
 use offshoot_store::Store;
 
@@ -203,7 +200,7 @@ fn outcome(store: &dyn Store, envelope: &Envelope, limit: u64) -> WireEnvelope {
             Err(error) => {
                 outcome.data = None;
                 outcome.name = Some(result_name(envelope.run_id));
-                outcome.error.get_or_insert_with(|| WireEnvelopeError {
+                outcome.error.get_or_insert_with(|| EnvelopeError {
                     code: "result_unreadable".to_owned(),
                     message: format!("its result cannot be read: {}", failed(&error)),
                     recovery_suggestion: Some(format!(
@@ -219,9 +216,6 @@ fn outcome(store: &dyn Store, envelope: &Envelope, limit: u64) -> WireEnvelope {
 }
 
 fn wait_for(runs: Vec<RunId>, wait: &Wait) -> WaitFor {
-    let mode = match wait.mode.unwrap_or_default() {
-        Mode::All => WaitMode::All,
-        Mode::Any => WaitMode::Any,
-    };
+    let mode = wait.mode.unwrap_or_default();
     WaitFor { runs, mode, timeout: wait.timeout_ms.map(Duration::from_millis) }
 }

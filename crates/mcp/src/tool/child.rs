@@ -26,7 +26,7 @@ pub(super) struct Child {
     /// (A shorter time limit.)
     run_timeout_seconds: Option<u64>,
     /// Of its session at its end.
-    cleanup: Option<CleanupWord>,
+    cleanup: Option<Cleanup>,
     /// Fewer rights: `read`, `write`, `exec`, `search`, `fetch`, `spawn`, `mcp:{server}/{tool}`, names of the runtime.
     tools: Option<ToolRights>,
     /// To reserve for it.
@@ -41,16 +41,6 @@ struct Grant {
     name: String,
     /// If this session has another name for it.
     from: Option<String>,
-}
-
-/// The treatment of a session afterwards.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum CleanupWord {
-    /// The session stays.
-    Keep,
-    /// The session is removed.
-    Delete,
 }
 
 /// Fewer rights.
@@ -88,10 +78,7 @@ impl Child {
             model: self.model,
             thinking: self.thinking,
             run_timeout_seconds: self.run_timeout_seconds,
-            cleanup: self.cleanup.map(|word| match word {
-                CleanupWord::Keep => Cleanup::Keep,
-                CleanupWord::Delete => Cleanup::Delete,
-            }),
+            cleanup: self.cleanup,
             tools: self.tools.map(|tools| Rights {
                 allow: tools.allow.map(|allow| allow.into_iter().collect()),
                 deny: tools.deny.into_iter().collect(),

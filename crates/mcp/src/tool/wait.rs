@@ -20,22 +20,11 @@ pub(super) struct Arguments {
     runs: Vec<String>,
     /// (Until all have ended, or one.)
     #[serde(default)]
-    mode: Mode,
+    mode: WaitMode,
     /// (The longest wait. The children go on.)
     timeout_seconds: Option<u64>,
     /// One answer of all; it cancels children that it needs no more.
     merge: Option<Merging>,
-}
-
-/// For how many.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Mode {
-    /// All of them.
-    #[default]
-    All,
-    /// One of them.
-    Any,
 }
 
 #[derive(Serialize)]
@@ -59,10 +48,7 @@ pub(super) async fn call(
     let Arguments { runs, mode, timeout_seconds, merge } = arguments;
     let wait = Wait {
         runs: runs.into_iter().map(RunName).collect(),
-        mode: Some(match mode {
-            Mode::All => WaitMode::All,
-            Mode::Any => WaitMode::Any,
-        }),
+        mode: Some(mode),
         merge: merge.map(Merging::order),
         ..Wait::default()
     };
@@ -78,7 +64,7 @@ pub(super) async fn call(
     Ok(json(&answer))
 }
 
-fn answer(mode: Mode, waited: Waited) -> Answer {
+fn answer(mode: WaitMode, waited: Waited) -> Answer {
     let status = status(mode, &waited);
     let Waited { ended, pending, merged } = waited;
     Answer { status, ended, pending, merged, note: None }
@@ -89,7 +75,7 @@ fn names(runs: &[RunId]) -> Vec<RunName> {
 }
 
 /// Returns `ended`, or whether the wait goes on.
-fn status(mode: Mode, waited: &Waited) -> &'static str {
-    let come = waited.pending.is_empty() || mode == Mode::Any && !waited.ended.is_empty();
+fn status(mode: WaitMode, waited: &Waited) -> &'static str {
+    let come = waited.pending.is_empty() || mode == WaitMode::Any && !waited.ended.is_empty();
     if come { "ended" } else { "pending" }
 }

@@ -119,7 +119,9 @@ pub(super) fn refusal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Refu
         Word::Known(code) => (code, message),
         Word::Other(word) => (RefusalCode::CannotDelegate, format!("{message} ({word})")),
     };
-    Ok(Refusal { code, message, hint, governed_by, field })
+    let mut refusal = Refusal::new(code, message);
+    (refusal.hint, refusal.governed_by, refusal.field) = (hint, governed_by, field);
+    Ok(refusal)
 }
 
 /// A refusal, where there is one.

@@ -1,7 +1,8 @@
 //! The share of the budget that a child gets.
 
-use offshoot_config::CostKind;
-use offshoot_model::{BudgetGrant, BudgetRequest, MicroUsd, Refusal, RefusalCode, SpawnRequest};
+use offshoot_model::{
+    BudgetGrant, BudgetRequest, CostKnowledge, MicroUsd, Refusal, RefusalCode, SpawnRequest,
+};
 
 use super::Question;
 use crate::budget::Unit;
@@ -25,13 +26,13 @@ pub(super) fn check(
             }
             (Some(asked), _) => Some(asked),
             // A run that costs nothing and cannot pass a budget on needs no reservation.
-            (None, Some(_)) if runtime.cost == CostKind::None && !may_spawn => Some(0),
+            (None, Some(_)) if runtime.cost == CostKnowledge::None && !may_spawn => Some(0),
             (None, Some(left)) => Some(share.of(left)),
             (None, None) => None,
         };
         let amount = least(amount, unit.of(terms.budget()));
         match amount {
-            Some(0) if runtime.cost != CostKind::None => {
+            Some(0) if runtime.cost != CostKnowledge::None => {
                 Err(exhausted(caller.terms, unit, asked.unwrap_or(0), left.unwrap_or(0)))
             }
             _ => Ok(amount),
@@ -52,7 +53,7 @@ pub(super) fn of_root(
     let grant = grant(amount(Unit::Tokens), amount(Unit::Usd));
     let Some(runtime) = runtime else { return Ok(grant) };
     for unit in Unit::ALL {
-        if runtime.cost != CostKind::None && unit.of(grant) == Some(0) {
+        if runtime.cost != CostKnowledge::None && unit.of(grant) == Some(0) {
             return Err(exhausted(terms, unit, 0, 0));
         }
     }
@@ -66,7 +67,9 @@ fn check_bounded(
     terms: &Terms,
     runtime: &RuntimeFacts,
 ) -> Result<(), Refusal> {
-    if grant.usd.is_none() || runtime.cost != CostKind::Unknown || terms.budget.allow_unknown_cost()
+    if grant.usd.is_none()
+        || runtime.cost != CostKnowledge::Unknown
+        || terms.budget.allow_unknown_cost()
     {
         return Ok(());
     }

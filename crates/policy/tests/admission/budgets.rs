@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use offshoot_config::CostKind;
 use offshoot_model::{
-    Cost, Ending, MicroUsd, Origin, Payload, Reason, RefusalCode, SpawnRequest, TokenCount, Usage,
+    Cost, CostKnowledge, Ending, MicroUsd, Origin, Payload, Reason, RefusalCode, SpawnRequest,
+    TokenCount, Usage,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_policy::breaker::{BreakerLimits, Gate};
@@ -84,7 +84,7 @@ fn a_budget_of_zero_is_zero() {
         assert_eq!(found.map_err(|refusal| refusal.code), expected, "{limits} {budget:?}");
     };
     let exec = || RuntimeFacts::of_a_command("exec");
-    let claude = || paid(CostKind::Reported);
+    let claude = || paid(CostKnowledge::Reported);
     let refused = Err(RefusalCode::BudgetExhausted);
     check("", None, claude(), Ok(None));
     check("budget = { tokens = 0 }\n", None, claude(), refused);
@@ -178,7 +178,7 @@ fn both_units_are_reserved_or_none() {
 #[test]
 fn an_unknown_cost_can_be_allowed() {
     let mut tree = tree("budget = { usd = 1, allowUnknownCost = true }\n");
-    tree.runtime = paid(CostKind::Unknown);
+    tree.runtime = paid(CostKnowledge::Unknown);
     let child = tree.spawn(0, &part(1)).expect("allowed");
     // It stays unknown, so all that was set aside for it is gone.
     let ending = Ending { cost: Cost::unknown(), ..completed(5) };

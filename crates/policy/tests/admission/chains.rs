@@ -1,7 +1,7 @@
 //! Chains of different agents: each agent above is asked, the strictest answer holds.
 
-use offshoot_config::{CostKind, OnInterrupt};
-use offshoot_model::{Origin, RefusalCode, SpawnRequest};
+use offshoot_config::OnInterrupt;
+use offshoot_model::{CostKnowledge, Origin, RefusalCode, SpawnRequest};
 use offshoot_policy::{NEVER_FOR_SUB_AGENTS, RuntimeFacts, Terms};
 
 use crate::tree::{Tree, agent, ask, loader, paid, rights, tokens};
@@ -307,7 +307,8 @@ fn a_root_lives_under_its_own_values() {
     assert_eq!(grant.budget.tokens, Some(50));
     let permits = |right: &str| grant.tools.permits(right);
     assert!(!permits("fetch") && !permits("write") && permits("read") && permits("gateway"));
-    let other = Tree::open(tree.config.clone(), "other", paid(CostKind::Reported)).expect("open");
+    let other =
+        Tree::open(tree.config.clone(), "other", paid(CostKnowledge::Reported)).expect("open");
     assert_eq!(other.sessions[0].admission.grant.run_timeout_seconds, 1800);
 }
 
@@ -319,15 +320,15 @@ fn a_root_that_cannot_keep_its_promises_is_refused() {
         assert_eq!(code, expected, "{text}");
     };
     let usd = "[agents.defaults.subagents]\nbudget = { usd = 1 }\n";
-    check(usd, paid(CostKind::Unknown), Some(RefusalCode::CostUnbounded));
-    check(usd, paid(CostKind::Bounded), None);
+    check(usd, paid(CostKnowledge::Unknown), Some(RefusalCode::CostUnbounded));
+    check(usd, paid(CostKnowledge::Bounded), None);
     check(usd, RuntimeFacts::of_a_command("exec"), None);
     let none = "[agents.defaults.subagents]\nbudget = { usd = 0 }\n";
-    check(none, paid(CostKind::Reported), Some(RefusalCode::BudgetExhausted));
+    check(none, paid(CostKnowledge::Reported), Some(RefusalCode::BudgetExhausted));
     check(none, RuntimeFacts::of_a_command("exec"), None);
     let no_write = "[[agents.list]]\nid = \"main\"\ntools = { deny = [\"write\"] }\n";
     check(no_write, RuntimeFacts::of_a_command("exec"), Some(RefusalCode::ToolsNotGrantable));
-    check(no_write, paid(CostKind::Reported), None);
+    check(no_write, paid(CostKnowledge::Reported), None);
 }
 
 #[test]

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use offshoot_config::CostKind;
-use offshoot_model::{Origin, Reason, RefusalCode, SpawnRequest};
+use offshoot_model::{CostKnowledge, Origin, Reason, RefusalCode, SpawnRequest};
 use offshoot_policy::breaker::BreakerLimits;
 
 use crate::tree::{Tree, agent, at, paid, rights, run, tokens};
@@ -55,7 +54,7 @@ fn everything_wrong_from(first: usize) -> (Tree, usize, SpawnRequest) {
         request.label = Some("".into());
     }
     if on(15) {
-        tree.runtime = paid(CostKind::Unknown);
+        tree.runtime = paid(CostKnowledge::Unknown);
     }
     if on(16) {
         let limits = BreakerLimits { failures: 1, cooldown: Duration::from_secs(60) };

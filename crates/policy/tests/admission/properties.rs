@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use offshoot_config::{CostKind, Origin as SettingOrigin, SubagentSettings};
-use offshoot_model::{Grant, Origin, SpawnRequest};
+use offshoot_config::{Origin as SettingOrigin, SubagentSettings};
+use offshoot_model::{CostKnowledge, Grant, Origin, SpawnRequest};
 use offshoot_policy::{Difference, Limits, Terms};
 use proptest::prelude::*;
 use proptest::sample::subsequence;
@@ -177,7 +177,7 @@ proptest! {
         text in text(),
         requests in prop::collection::vec(request(), 0..60),
     ) {
-        let Ok(mut tree) = Tree::open(config(&text), "main", paid(CostKind::Reported)) else {
+        let Ok(mut tree) = Tree::open(config(&text), "main", paid(CostKnowledge::Reported)) else {
             // A budget of zero under a paid runtime.
             return Ok(());
         };

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use offshoot_config::CostKind;
-use offshoot_model::{Origin, Reason, SpawnRequest};
+use offshoot_model::{CostKnowledge, Origin, Reason, SpawnRequest};
 use offshoot_policy::breaker::BreakerLimits;
 use serde_json::{Map, Value};
 
@@ -127,7 +126,7 @@ fn budget(answers: &mut Answers) {
         answers.refused(case, &tree, 0, &SpawnRequest { budget, ..ask("a") });
     }
     let mut tree = open_with("budget = { usd = 5 }\n");
-    tree.runtime = paid(CostKind::Unknown);
+    tree.runtime = paid(CostKnowledge::Unknown);
     answers.refused("a cost without a bound", &tree, 0, &ask("a"));
 }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_config::{AgentId, Config, CostKind, Format, Loader, Source, SourceKind};
+use offshoot_config::{AgentId, Config, Format, Loader, Source, SourceKind};
 use offshoot_model::{
-    BudgetRequest, MicroUsd, Origin, Refusal, Rights, RunId, SpawnRequest, Timestamp,
+    BudgetRequest, CostKnowledge, MicroUsd, Origin, Refusal, Rights, RunId, SpawnRequest, Timestamp,
 };
 use offshoot_policy::{
     Admission, Books, Caller, LastChild, Load, RuntimeFacts, Terms, admit, open,
@@ -101,14 +101,14 @@ pub(crate) fn usd(micros: u64) -> Option<BudgetRequest> {
 }
 
 /// A paid runtime that reports what it costs and withholds any right.
-pub(crate) fn paid(cost: CostKind) -> RuntimeFacts {
+pub(crate) fn paid(cost: CostKnowledge) -> RuntimeFacts {
     RuntimeFacts { name: "claude".into(), cost, enforces: None, turns: true, resumes: true }
 }
 
 impl Tree {
     /// A tree whose root runs `main`.
     pub(crate) fn new(text: &str) -> Self {
-        Self::open(config(text), "main", paid(CostKind::Reported))
+        Self::open(config(text), "main", paid(CostKnowledge::Reported))
             .expect("the root of a test is admitted")
     }
 

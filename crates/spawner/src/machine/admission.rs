@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use offshoot_config::{CostKind, built_in};
+use offshoot_config::built_in;
 use offshoot_model::{
-    Admitted, Cleanup, EventKind, Origin, Particulars, Refusal, RefusalCode, Rules, RunId,
-    Timestamp,
+    Admitted, Cleanup, CostKnowledge, EventKind, Origin, Particulars, Refusal, RefusalCode, Rules,
+    RunId, Timestamp,
 };
 use offshoot_policy::{Admission, Caller, LastChild, Load, RuntimeFacts, Terms, admit, open};
 use offshoot_session_key::Segment;
@@ -107,7 +107,8 @@ impl Machine {
             none => *none = Some(Box::new(last)),
         }
         let key = parent.key.child(&admission.agent, &segment(id));
-        let configured = configured(&parent.terms);
+        // Configured along the line of parents. The built-in value does not count.
+        let configured = parent.terms.cleanup.as_ref().map(|wish| wish.value);
         let rules = other_rules(&parent.terms, &admission.terms);
         let kept_above = configured == Some(Cleanup::Keep) || self.runs[caller.get()].keeps;
         let cleanup = match request.cleanup.or(configured) {
@@ -187,7 +188,7 @@ impl Machine {
             earlier_children: 0,
             earlier: None,
             told: None,
-            cost: facts.map_or(CostKind::Unknown, |facts| facts.cost),
+            cost: facts.map_or(CostKnowledge::Unknown, |facts| facts.cost),
             attempt: 1,
             again_at: None,
             faults: 0,
@@ -268,14 +269,6 @@ impl Machine {
         let load = Load { books: &self.books, now, slot_free, paused: self.paused };
         admit(&self.config, &about, &load, request, origin, facts)
     }
-}
-
-/// Returns the cleanup that is configured along the line of parents. The built-in value does not count.
-fn configured(terms: &Terms) -> Option<Cleanup> {
-    terms.cleanup.as_ref().map(|wish| match wish.value {
-        offshoot_config::Cleanup::Keep => Cleanup::Keep,
-        offshoot_config::Cleanup::Delete => Cleanup::Delete,
-    })
 }
 
 /// Returns the rules for the spawns of a child, where they differ from those of its parent.

@@ -1,9 +1,8 @@
 //! Spending: what runs report is charged up the tree, and a run that reaches its limit is stopped.
 
-use offshoot_config::CostKind;
 use offshoot_model::{
-    BudgetGrant, BudgetRequest, CancelledBy, Cost, Ending, EventKind, MicroUsd, Origin, Reason,
-    Refusal, SpawnRequest, Timestamp, Usage,
+    BudgetGrant, BudgetRequest, CancelledBy, Cost, CostKnowledge, Ending, EventKind, MicroUsd,
+    Origin, Reason, Refusal, SpawnRequest, Timestamp, Usage,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_policy::budget::{Mark, Notice, Unit, divide};
@@ -26,7 +25,8 @@ impl Machine {
         }
         let spends = |(request, origin, facts): &Wanted<'_>| {
             let passes_on = || self.ask_policy(now, caller, request, *origin, facts);
-            facts.cost != CostKind::None || passes_on().is_ok_and(|child| child.grant.may_spawn)
+            facts.cost != CostKnowledge::None
+                || passes_on().is_ok_and(|child| child.grant.may_spawn)
         };
         let spends: Vec<bool> = wanted.iter().map(spends).collect();
         for unit in Unit::ALL {

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_config::CostKind;
 use offshoot_model::{
-    AgentId, Cleanup, Cost, Grant, Origin, Reason, RunId, RunStatus, SessionKey, Timestamp, Usage,
+    AgentId, Cleanup, Cost, CostKnowledge, Grant, Origin, Reason, RunId, RunStatus, SessionKey,
+    Timestamp, Usage,
 };
 use offshoot_policy::{Lineage, Terms};
 use thin_vec::ThinVec;
@@ -92,7 +92,7 @@ pub(crate) struct Live {
     /// The usage and cost that it has reported in this attempt.
     pub(super) told: Option<Box<(Usage, Cost)>>,
     /// The kind of its cost, as its runtime knows it.
-    pub(super) cost: CostKind,
+    pub(super) cost: CostKnowledge,
     /// The number of the attempt, from 1.
     pub(super) attempt: u32,
     /// The moment at which the wait before its next attempt is over.
@@ -214,9 +214,9 @@ impl Live {
     /// Returns what it has used where it was cut off after it had reported this.
     pub(super) fn cut_off(&self, told: Option<(Usage, Cost)>) -> (Usage, Cost) {
         match (told, self.cost) {
-            (None, CostKind::None) => (Usage::default(), Cost::NONE),
+            (None, CostKnowledge::None) => (Usage::default(), Cost::NONE),
             (None, _) => (Usage::UNKNOWN, Cost::unknown()),
-            (Some((usage, cost)), CostKind::None) => (usage.cut_off(), cost),
+            (Some((usage, cost)), CostKnowledge::None) => (usage.cut_off(), cost),
             (Some((usage, cost)), _) => (usage.cut_off(), cost.cut_off()),
         }
     }

@@ -91,7 +91,7 @@ fn write(kind: &EventKind, ms: Option<u64>) {
         }
         EventKind::Refused { refusal, times } => {
             let setting = refusal.governed_by.as_ref().map(|setting| setting.key.as_str());
-            info!(code = refusal.code.as_str(), setting, times, "request refused");
+            info!(code = refusal.code.as_ref(), setting, times, "request refused");
         }
         EventKind::Starting => info!("run started"),
         EventKind::Started { process } => {

@@ -94,7 +94,7 @@ impl DataFolder {
         let digits = value.hash.to_string();
         let folder = Path::new(BLOBS).join(&digits[..2]);
         // The reference is part of the text, so a result and a JSON value with the same bytes are two files.
-        let name = format!("{}.{}", &digits[2..], value.kind.as_str());
+        let name = format!("{}.{}", &digits[2..], value.kind.as_ref());
         let reference = serde_json::to_string(value).expect("a reference is plain data");
         let head = format!("{{\"ref\":{reference},\"value\":");
         let tail = "}\n";

@@ -397,12 +397,12 @@ fn a_json_variable_is_wrapped_once() {
         let stored = disk.store.path(&value).unwrap();
         let beside = std::fs::read_dir(stored.parent().unwrap()).unwrap();
         let wrapped = beside.filter(|entry| {
-            entry.as_ref().unwrap().path().extension().is_some_and(|end| end == kind.as_str())
+            entry.as_ref().unwrap().path().extension().is_some_and(|end| end == kind.as_ref())
         });
         assert_eq!(wrapped.count(), 1);
         assert_eq!(std::fs::read_to_string(&paths[1]).unwrap(), text);
         // What a power failure or a program may leave of it is written again.
-        let damaged = stored.with_extension(kind.as_str());
+        let damaged = stored.with_extension(kind.as_ref());
         for damage in [String::new(), text.replace('1', "7")] {
             std::fs::remove_file(&damaged).unwrap();
             std::fs::write(&damaged, damage).unwrap();

@@ -19,7 +19,6 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::ended;
 use crate::arguments::{McpArguments, OnClientGone};
-use crate::door::refused;
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -100,7 +99,7 @@ impl OwnTree {
             plan: None,
         };
         let tree = engine.host.open(spec).await?;
-        let client = tree.client().await.map_err(|error| refused(&error))?;
+        let client = tree.client().await?;
         Ok((Self { tree, interrupts, engine }, client))
     }
 

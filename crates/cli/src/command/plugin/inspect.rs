@@ -4,7 +4,7 @@ use std::path::Path;
 
 use offshoot_model::{ContentHash, JsonText};
 use offshoot_plugin_host::{Described, Extent, Manifest, RuntimeEntry};
-use offshoot_runtime::{Abilities, CostKnowledge};
+use offshoot_runtime::Abilities;
 use serde::Serialize;
 
 use super::Meant;
@@ -34,7 +34,7 @@ struct Shown<'a> {
 struct ShownRuntime<'a> {
     name: &'a str,
     description: &'a str,
-    cost: &'static str,
+    cost: &'a str,
     turns: bool,
     resumes: bool,
     /// The rights that it can take away; null where any.
@@ -109,12 +109,7 @@ fn runtime(entry: &RuntimeEntry) -> ShownRuntime<'_> {
     ShownRuntime {
         name: &entry.name,
         description: &entry.description,
-        cost: match cost {
-            CostKnowledge::None => "none",
-            CostKnowledge::Reported => "reported",
-            CostKnowledge::Bounded => "bounded",
-            CostKnowledge::Unknown => "unknown",
-        },
+        cost: cost.as_ref(),
         turns: *turns,
         resumes: *resumes,
         enforces: enforces.as_ref().map(|rights| rights.iter().map(String::as_str).collect()),

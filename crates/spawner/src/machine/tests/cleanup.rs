@@ -97,9 +97,9 @@ fn what_a_session_above_keeps_stays() {
         (KEEP, None, DELETE, Cleanup::Keep),
         (KEEP, DELETE, DELETE, Cleanup::Keep),
     ];
-    for (at, (configured, above, asked, expected)) in (0..).zip(rows) {
+    for (configured, above, asked, expected) in rows {
         let limits = Limits { cleanup: configured, ..Limits::default() };
-        let mut world = World::new(70 + at, limits, Behaviour::Quiet);
+        let mut world = World::quiet(limits);
         Arc::make_mut(&mut world.facts).resumes = true;
         let top = world.spawn_piece();
         let parent = wishing(&mut world, top, Origin::Agent, above);

@@ -242,7 +242,7 @@ impl Ledger {
                 }
                 self.holding.remove(&run);
                 assert!(ending.status().is_terminal());
-                *self.seen.entry(ending.status().as_str()).or_default() += 1;
+                *self.seen.entry(ending.status().into()).or_default() += 1;
                 self.ended.insert(run, ending.status());
             }
             _ => {}

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_config::CostKind;
+use offshoot_model::CostKnowledge;
 use offshoot_model::{
     AgentId, BudgetGrant, CancelledBy, Cost, Ending, Event, EventKind, Origin, Payload, Reason,
     Refusal, RefusalCode, RootId, RunId, RunStatus, SpawnRequest, Timestamp, TokenCount, ToolUse,
@@ -85,7 +85,7 @@ impl World {
         let mut facts = RuntimeFacts::of_a_command("test");
         (facts.turns, facts.resumes) = (true, limits.resumes);
         if limits.budget_tokens.is_some() {
-            facts.cost = CostKind::Reported;
+            facts.cost = CostKnowledge::Reported;
         }
         let mut world = Self {
             machine,
