@@ -1,5 +1,6 @@
 //! The rules that the audit counts again.
 
+use offshoot_model::Rules;
 use serde::Serialize;
 
 /// A rule that the audit checks.
@@ -43,3 +44,28 @@ pub enum Rule {
     /// A result goes to the parent that asked, after it was recorded, and is repeated only as a repetition.
     Delivery,
 }
+
+/// All limits that a record says, each with the file that counts it again, so that the compiler asks where a new one is counted.
+const _: fn(&Rules) = |rules| {
+    let Rules {
+        // slots.rs
+        max_concurrent: _,
+        max_concurrent_per_level: _,
+        // spawns.rs
+        max_children: _,
+        max_spawns: _,
+        max_spawns_per_minute: _,
+        // audit/child.rs
+        max_depth: _,
+        max_returns: _,
+        // audit/end.rs
+        cascade: _,
+        // faults.rs
+        retries: _,
+        breaker_failures: _,
+        breaker_cooldown_seconds: _,
+        // time.rs
+        deadline_seconds: _,
+        run_timeout_seconds: _,
+    } = rules;
+};

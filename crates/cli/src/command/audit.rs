@@ -4,7 +4,7 @@ pub(crate) mod signature;
 
 use std::path::Path;
 
-use offshoot_audit::{Account, Audit, Busy, Deliveries, Findings, Unit};
+use offshoot_audit::{Account, Audit, Busy, Deliveries, Findings};
 use offshoot_display::number::{busy, count};
 use offshoot_model::{ContentHash, RootId, Rules, error_chain};
 use offshoot_store::ChainHead;
@@ -204,10 +204,7 @@ fn print(audited: &Audited, root: RootId, cx: &Invocation) -> Result<(), Failure
 /// `granted 1000 tokens = used 200 + overrun 0 + reserved 300 + free 500`
 fn budget(account: &Account) -> String {
     let Account { unit, granted, used, overrun, reserved, free, deficit } = account;
-    let unit = match unit {
-        Unit::Tokens => "tokens",
-        Unit::MicroUsd => "millionths of a dollar",
-    };
+    let unit = unit.as_str();
     let more = match deficit {
         0 => String::new(),
         deficit => format!(" + deficit {deficit}"),

@@ -2,7 +2,10 @@
 
 use std::ops::Deref;
 
-use offshoot_config::{AgentId, OnParentEnd, SubagentSettings, built_in};
+use offshoot_config::{
+    AgentId, BreakerSettings, BudgetSettings, OnParentEnd, RetrySettings, SubagentSettings,
+    built_in,
+};
 use offshoot_model::{BudgetGrant, GovernedBy, JsonText, Rules};
 
 use super::Layer;
@@ -90,6 +93,45 @@ impl Limits {
         set.unwrap_or(if goes_on { built_in::RETRIES_COUNT } else { 0 })
     }
 }
+
+/// All settings, so that the compiler asks of a new one whether the record says it: a limit that the audit counts again is one of
+/// the [`Rules`].
+const _: fn(&SubagentSettings) = |settings| {
+    let SubagentSettings {
+        // Among the rules; of retries their number alone.
+        max_concurrent: _,
+        max_concurrent_per_level: _,
+        max_children_per_agent: _,
+        max_spawns: _,
+        max_spawns_per_minute: _,
+        on_parent_end: _,
+        max_depth: _,
+        allow_cycles: _,
+        max_identical_delegations: _,
+        deadline_seconds: _,
+        run_timeout_seconds: _,
+        breaker: BreakerSettings { failures: _, cooldown_seconds: _ },
+        retries: RetrySettings { count: _, backoff_seconds: _, jitter: _ },
+        // In the grant of each run.
+        allow_recursive_spawn: _,
+        allow_agents: _,
+        idle_timeout_seconds: _,
+        grace_seconds: _,
+        max_output_bytes: _,
+        tools: _,
+        tools_by_depth: _,
+        budget: BudgetSettings { tokens: _, usd: _, share: _, keep: _, allow_unknown_cost: _ },
+        // In the admission of each run.
+        model: _,
+        thinking: _,
+        cleanup: _,
+        archive_after_minutes: _,
+        on_interrupt: _,
+        // Of deliveries, which the audit counts without them.
+        announce_timeout_ms: _,
+        result_inline_bytes: _,
+    } = settings;
+};
 
 #[cfg(test)]
 mod tests {
