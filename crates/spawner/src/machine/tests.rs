@@ -1,5 +1,6 @@
 //! The machine against a world made of a seed: agents that spawn, wait, poll, fail and hang, and a clock that jumps.
 
+mod acts;
 mod agents;
 mod budgets;
 mod cleanup;

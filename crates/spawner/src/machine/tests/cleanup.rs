@@ -5,7 +5,6 @@ use std::sync::Arc;
 use offshoot_model::{Cleanup, Origin, SpawnRequest};
 
 use super::super::{Input, RunIndex};
-use super::agents::Behaviour;
 use super::limits::Limits;
 use super::world::World;
 

@@ -1,16 +1,18 @@
 //! Invariants after every step, counted from the effects alone.
 
+mod budget;
+mod time;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use offshoot_model::{
-    Admitted, Cleanup, Ending, Event, EventKind, Origin, Reason, RootId, RunId, RunStatus,
-    Timestamp, Usage,
+    Admitted, Cleanup, Event, EventKind, Origin, RootId, RunId, RunStatus, Timestamp,
 };
-use offshoot_policy::budget::Unit;
 
 use super::super::{Effect, Machine, RunIndex, WaitId};
 use super::limits::{Limits, Own};
+use time::Stretch;
 
 /// The books that the test keeps beside the machine.
 pub(super) struct Ledger {
@@ -55,32 +57,6 @@ pub(super) struct Ledger {
     panicked: HashMap<RunId, u64>,
     /// Numbers of events by their kind.
     pub(super) seen: BTreeMap<&'static str, u32>,
-}
-
-/// Time that is counted.
-#[derive(Clone, Copy, Default)]
-struct Stretch {
-    before: Duration,
-    since: Option<Timestamp>,
-}
-
-impl Stretch {
-    fn begin(&mut self, at: Timestamp) {
-        self.since = Some(at);
-    }
-
-    fn end(&mut self, at: Timestamp) {
-        self.before = self.until(at);
-        self.since = None;
-    }
-
-    fn add(&mut self, time: Duration) {
-        self.before += time;
-    }
-
-    fn until(&self, at: Timestamp) -> Duration {
-        self.before + self.since.map_or(Duration::ZERO, |since| at.since(since))
-    }
 }
 
 impl Ledger {
@@ -249,56 +225,6 @@ impl Ledger {
         }
     }
 
-    fn count_time(&mut self, event: &Event) {
-        let (run, at) = (event.run, event.at);
-        match &event.kind {
-            EventKind::Admitted(_) if event.seq == 1 => self.alive.begin(at),
-            EventKind::Starting | EventKind::Returned => {
-                self.held.entry(run).or_default().begin(at);
-            }
-            EventKind::Waiting | EventKind::Resumed { .. } => {
-                self.held.entry(run).or_default().end(at);
-            }
-            EventKind::Reopened => {
-                self.alive.end(self.last_at);
-                self.alive.begin(at);
-                self.held.values_mut().for_each(|held| held.end(self.last_at));
-            }
-            EventKind::BusyWaiting { cpu_ms, .. } => {
-                self.held.entry(run).or_default().add(Duration::from_millis(*cpu_ms));
-            }
-            EventKind::Stopping { reason } => self.assert_deadline(run, at, reason),
-            EventKind::Ended(ending) => {
-                self.held.remove(&run);
-                self.assert_deadline(run, at, &ending.reason);
-            }
-            _ => {}
-        }
-    }
-
-    /// Checks that a run stopped by a deadline was stopped by that of the tree, or by one that an agent above it sets.
-    fn assert_deadline(&mut self, run: RunId, at: Timestamp, reason: &Reason) {
-        if *reason != Reason::Deadline || !self.clock_is_true {
-            return;
-        }
-        let of_tree = Duration::from_secs(self.limits.deadline_seconds);
-        let is_of_tree = !of_tree.is_zero() && self.alive.until(at) >= of_tree;
-        let is_below = self.is_out_of_time(run, at);
-        assert!(is_of_tree || is_below, "time without a supervisor does not count");
-        *self.seen.entry("deadline of a part").or_default() += u32::from(!is_of_tree);
-    }
-
-    /// True if an agent above this run sets a deadline for the runs below it, and that deadline has passed.
-    fn is_out_of_time(&self, run: RunId, at: Timestamp) -> bool {
-        self.above(run).any(|above| {
-            let seconds = self.own(above).deadline_seconds;
-            let age = self.alive.until(at);
-            seconds.is_some_and(|seconds| {
-                age >= self.first_child[&above] + Duration::from_secs(seconds)
-            })
-        })
-    }
-
     /// Returns the limits that the agent of a run sets for the runs below it.
     fn own(&self, run: RunId) -> Own {
         self.limits.own(self.admitted[&run].agent.as_str())
@@ -320,30 +246,6 @@ impl Ledger {
             assert!(below.clone().count() < cap(own.max_concurrent), "no start at a cap above");
             let here = below.filter(|id| self.admitted[*id].depth == depth);
             assert!(here.count() < cap(own.per_level), "no start on a level full for a run above");
-        }
-    }
-
-    /// The runtime of a run panics after it has told this.
-    pub(super) fn panics(&mut self, run: RunId, told: u64) {
-        self.panicked.insert(run, told);
-    }
-
-    /// Checks that what a run reported before a panic stays counted, as the least that it used.
-    fn assert_panic_is_counted(&mut self, run: RunId, ending: &Ending) {
-        let Some(told) = self.panicked.remove(&run) else { return };
-        let total = ending.usage.total();
-        assert!(total.lower_bound() >= told, "{total:?} after {told} were told");
-        let may_be_exact = told == 0 && self.limits.budget_tokens.is_none();
-        assert!(may_be_exact || total.known().is_none(), "{total:?} after a panic");
-        *self.seen.entry("panic after a report").or_default() += u32::from(told > 0);
-    }
-
-    /// Checks that no run works for longer than it may, before a crash and after it together.
-    fn assert_timeouts(&self, now: Timestamp) {
-        for run in self.holding.iter().filter(|run| !self.stopping.contains(run)) {
-            let limit = Duration::from_secs(self.admitted[run].grant.run_timeout_seconds);
-            let held = self.held[run].until(now);
-            assert!(limit.is_zero() || held < limit, "it has worked for {held:?}");
         }
     }
 
@@ -381,45 +283,6 @@ impl Ledger {
         }
     }
 
-    /// Counts a report of a run for all runs above it.
-    fn spend(&mut self, run: RunId, usage: &Usage) {
-        let total = usage.total().lower_bound();
-        let before = self.reported.insert(run, total).unwrap_or(0);
-        let mut at = Some(run);
-        while let Some(run) = at {
-            *self.spent.entry(run).or_default() += total - before;
-            at = self.admitted[&run].parent;
-        }
-    }
-
-    /// Counts as used all that a run had and had not promised, because it is not known in full what it used.
-    fn spend_all(&mut self, run: RunId) {
-        let granted = self.granted(run).unwrap_or(0).saturating_sub(self.held_below(run));
-        let spent = self.spent.get(&run).copied().unwrap_or(0);
-        let mut at = Some(run);
-        while let Some(run) = at {
-            *self.spent.entry(run).or_default() += granted.saturating_sub(spent);
-            at = self.admitted[&run].parent;
-        }
-    }
-
-    /// Returns the tokens that are held for the runs below this one.
-    fn held_below(&self, run: RunId) -> u64 {
-        let children = self.admitted.iter().filter(|(_, it)| it.parent == Some(run));
-        let held = |(id, _): (&RunId, _)| {
-            let spent = self.spent.get(id).copied().unwrap_or(0);
-            let rest = self.granted(*id).unwrap_or(0).saturating_sub(spent);
-            if self.ended.contains_key(id) { rest.min(self.held_below(*id)) } else { rest }
-        };
-        children.map(held).sum()
-    }
-
-    /// Returns the grant of a run, with what was added.
-    fn granted(&self, run: RunId) -> Option<u64> {
-        let added = self.added.get(&run).copied().unwrap_or(0);
-        Some(self.admitted[&run].grant.budget.tokens? + added)
-    }
-
     pub(super) fn assert_step(
         &mut self,
         machine: &Machine,
@@ -448,35 +311,6 @@ impl Ledger {
         *self.seen.entry("held up below one").or_default() += u32::from(held_up);
         *self.seen.entry("held back").or_default() += u32::from(!machine.held_back.is_empty());
         self.assert_budgets(machine);
-    }
-
-    /// Reserved, used, overrun and free add up for all runs, and what was used is what was reported.
-    fn assert_budgets(&mut self, machine: &Machine) {
-        if self.limits.budget_tokens.is_none() {
-            return;
-        }
-        for &run in self.admitted.keys() {
-            let Some(granted) = self.granted(run) else { continue };
-            let Some(balance) = machine.books.ledger.balance(run, Unit::Tokens) else { continue };
-            let spent = self.spent.get(&run).copied().unwrap_or(0);
-            assert_eq!(balance.granted, Some(granted));
-            assert_eq!(balance.used + balance.overrun, spent.into(), "what was used was reported");
-            let children = self
-                .admitted
-                .iter()
-                .filter(|(id, it)| it.parent == Some(run) && !self.ended.contains_key(id));
-            let promised = children.map(|(id, _)| {
-                let spent = self.spent.get(id).copied().unwrap_or(0);
-                u128::from(self.granted(*id).unwrap_or(0).saturating_sub(spent))
-            });
-            assert!(promised.sum::<u128>() <= balance.reserved, "what was promised is reserved");
-            let is_over = spent > 0 && spent >= granted && self.holding.contains(&run);
-            assert!(
-                !is_over || self.stopping.contains(&run),
-                "a run that reaches its limit is stopped"
-            );
-            *self.seen.entry("out of budget").or_default() += u32::from(is_over);
-        }
     }
 
     pub(super) fn assert_ended(&self) {
