@@ -89,7 +89,7 @@ pub use server::{Limits, Server, StartError};
 pub use service::{Call, CallError, ProgressSink, Service};
 pub use socket::{BindError, DoorSocket};
 pub use ticket::{ParseTicketError, Ticket};
-pub use ticket_file::{TicketFileError, read_ticket, write_ticket};
+pub use ticket_file::{TicketFileError, read_ticket};
 pub use tickets::{SharedTickets, Tickets};
 
 #[cfg(doctest)]

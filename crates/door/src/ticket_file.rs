@@ -1,8 +1,8 @@
 //! A ticket in a file, for programs that clear the environment of their children.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::Ticket;
@@ -36,12 +36,6 @@ pub enum TicketFileError {
     },
 }
 
-/// Writes a ticket into a new file that only this user can read. Fails where there is such a file.
-pub fn write_ticket(path: &Path, ticket: &Ticket) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(ticket.expose().as_bytes())
-}
-
 /// Reads a ticket from a file that only this user can read.
 pub fn read_ticket(path: &Path) -> Result<Ticket, TicketFileError> {
     let failed = |source| TicketFileError::Read { path: path.to_owned(), source };
@@ -67,9 +61,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ticket");
         let ticket = Ticket::mint().unwrap();
-        write_ticket(&path, &ticket).unwrap();
+        fs::write(&path, ticket.expose()).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
         assert_eq!(read_ticket(&path).unwrap(), ticket);
-        assert!(write_ticket(&path, &ticket).is_err(), "there is one");
         fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
         assert!(matches!(read_ticket(&path), Err(TicketFileError::Open { .. })));
         fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();

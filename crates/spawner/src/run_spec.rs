@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use offshoot_config::Config;
-use offshoot_model::CostKnowledge;
-use offshoot_model::{AgentId, SpawnRequest};
+use offshoot_model::{AgentId, CostKnowledge, SpawnRequest};
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::{EXEC, OutputFormat};
 
@@ -86,13 +85,6 @@ impl RunSpec {
     #[must_use]
     pub fn runtime(mut self, name: impl Into<Arc<str>>) -> Self {
         self.runtime = Some(name.into());
-        self
-    }
-
-    /// With other exit codes than 0 for success.
-    #[must_use]
-    pub fn ok_exit(mut self, codes: impl IntoIterator<Item = i32>) -> Self {
-        self.ok_exit = codes.into_iter().collect();
         self
     }
 

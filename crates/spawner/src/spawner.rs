@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use offshoot_config::Config;
 use offshoot_model::{
-    AgentId, ContextEntry, Cost, JsonText, Origin, RootId, SpawnRequest, Tree, Usage, VariableRef,
+    AgentId, ContextEntry, Cost, JsonText, Origin, RootId, SpawnRequest, Tree, Usage,
 };
 use offshoot_runtime::Runtime;
 use offshoot_store::{DataFolder, RootLock, Store, StoreError};
@@ -359,31 +359,10 @@ impl RootSpec {
         self
     }
 
-    /// With a short name for people.
-    #[must_use]
-    pub fn label(mut self, label: impl Into<Arc<str>>) -> Self {
-        self.label = Some(label.into());
-        self
-    }
-
-    /// With one more value that it may read, under this name.
-    #[must_use]
-    pub fn context(mut self, name: impl Into<Arc<str>>, value: VariableRef) -> Self {
-        self.context.push(ContextEntry { name: name.into(), value });
-        self
-    }
-
     /// With another way to run things.
     #[must_use]
     pub fn run_spec(mut self, run_spec: RunSpec) -> Self {
         self.run_spec = run_spec;
-        self
-    }
-
-    /// With a plan, recorded for a later start.
-    #[must_use]
-    pub fn plan(mut self, plan: JsonText) -> Self {
-        self.plan = Some(plan);
         self
     }
 }

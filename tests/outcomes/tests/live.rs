@@ -91,15 +91,14 @@ impl Place {
     async fn start(&self, session: &Session, row: &Row) -> FanAnswer {
         let fifo = self.home.path().join(row.name);
         let piece = Piece::task(row.task.as_str()).label(row.name);
-        let piece = match row.ends {
-            Ends::MissingInput => piece.input(InputRange {
-                path: Arc::new(self.home.path().join("missing")),
-                offset: 0,
-                length: 1,
-                hash: None,
-            }),
-            _ => piece,
+        let missing = || InputRange {
+            path: Arc::new(self.home.path().join("missing")),
+            offset: 0,
+            length: 1,
+            hash: None,
         };
+        let input = (row.ends == Ends::MissingInput).then(missing);
+        let piece = Piece { input, ..piece };
         let piece = timed(piece, row);
         let beside = |args: &'static [&'static str]| {
             let command = command(Agent::Fake(args), &fifo);
@@ -108,7 +107,9 @@ impl Place {
         let order = match row.ends {
             Ends::BesideAnAnswer => FanOut::new([piece, beside(&["print", "first"])])
                 .merge("first".parse().expect("a strategy")),
-            Ends::BesideAFailure => FanOut::new([piece, beside(&["exit", "1"])]).max_fail(0),
+            Ends::BesideAFailure => {
+                FanOut { max_fail: Some(0), ..FanOut::new([piece, beside(&["exit", "1"])]) }
+            }
             _ => FanOut::new([piece]),
         };
         let order = order.run_spec(run_spec(row, &fifo, self.home.path()));
@@ -162,7 +163,7 @@ fn run_spec(row: &Row, fifo: &Path, folder: &Path) -> RunSpec {
         agent => RunSpec::command(folder, command(agent, fifo).iter()),
     };
     let output = if row.json { OutputFormat::Json } else { OutputFormat::Text };
-    run_spec.ok_exit(row.ok_exit.iter().copied()).output(output)
+    RunSpec { ok_exit: row.ok_exit.into(), output, ..run_spec }
 }
 
 fn command(agent: Agent, fifo: &Path) -> Arc<[String]> {

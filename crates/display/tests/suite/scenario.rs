@@ -42,9 +42,10 @@ fn progress(events: &[Event], style: Style) -> String {
 }
 
 fn roots(tree: &Tree) -> String {
-    let mut out = Vec::new();
-    json::write_roots(tree, &mut out).expect("writing to memory failed");
-    String::from_utf8(out).expect("text")
+    let roots: Vec<_> = tree.roots().map(|root| tree.view(root)).collect();
+    serde_json::to_string_pretty(&roots).expect("plain data does not serialise")
+        + "
+"
 }
 
 fn show(events: &[Event], run: u8, style: Style) -> String {

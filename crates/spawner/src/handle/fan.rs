@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use offshoot_merge::{Answer, MergeError, OnFailure, Strategy};
 use offshoot_model::{
-    AgentId, CancelledBy, ContextEntry, Ending, Envelope, InputRange, Origin, Payload, Reason,
-    Refusal, RefusalCode, RootId, RunId, SpawnRequest, VariableRef,
+    AgentId, CancelledBy, Ending, Envelope, InputRange, Origin, Payload, Reason, Refusal,
+    RefusalCode, RootId, RunId, SpawnRequest,
 };
 use offshoot_store::Store;
 use tokio::sync::{mpsc, watch};
@@ -55,7 +55,7 @@ pub struct Piece {
     /// The request. Without a budget of its own the piece gets an equal part of what the root has left, less what the root
     /// keeps.
     pub request: SpawnRequest,
-    /// The part of a file that it reads.
+    /// The part of a file that it reads. No symbolic link is accepted on its path: [`offshoot_split::cut`] answers such paths.
     pub input: Option<InputRange>,
     /// The name of its result in the answer; its label where absent, else its number from 1.
     pub key: Option<Arc<str>>,
@@ -154,13 +154,6 @@ impl FanOut {
         self
     }
 
-    /// Cancels the rest once more than so many pieces did not complete.
-    #[must_use]
-    pub fn max_fail(mut self, most: u32) -> Self {
-        self.max_fail = Some(most);
-        self
-    }
-
     /// With a way of its own to run the pieces.
     #[must_use]
     pub fn run_spec(mut self, run_spec: RunSpec) -> Self {
@@ -186,20 +179,6 @@ impl Piece {
     #[must_use]
     pub fn label(mut self, label: impl Into<Arc<str>>) -> Self {
         self.request.label = Some(label.into());
-        self
-    }
-
-    /// With one more value that it may read, under this name.
-    #[must_use]
-    pub fn context(mut self, name: impl Into<Arc<str>>, value: VariableRef) -> Self {
-        self.request.context.push(ContextEntry { name: name.into(), value });
-        self
-    }
-
-    /// With a part of a file to read. No symbolic link is accepted on its path: [`offshoot_split::cut`] answers such paths.
-    #[must_use]
-    pub fn input(mut self, input: InputRange) -> Self {
-        self.input = Some(input);
         self
     }
 

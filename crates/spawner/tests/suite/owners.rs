@@ -161,7 +161,8 @@ async fn what_failed_too_often_is_no_success_whatever_is_left_out() {
         );
     let spawner = spawner(runtime, &[]);
     let session = spawner.open(RootSpec::new("bad")).await.expect("a root");
-    let order = FanOut::new(["a", "b"].map(Piece::task)).on_failure(OnFailure::Skip).max_fail(1);
+    let order = FanOut::new(["a", "b"].map(Piece::task)).on_failure(OnFailure::Skip);
+    let order = FanOut { max_fail: Some(1), ..order };
     let answer = session.fan_out(order).await.expect("pieces").answer().await.expect("an answer");
     let ending = session.conclude(&answer).await.expect("a whole record");
     assert_eq!(ending.reason, Reason::Cancelled { by: CancelledBy::MaxFail });
@@ -233,11 +234,13 @@ async fn pieces_divide_a_budget_in_the_step_that_admits_them() {
 #[tokio::test(start_paused = true)]
 async fn a_root_is_described_in_words() {
     let spawner = spawner(hang(), &[]);
-    let plan = JsonText::of(&1).expect("JSON");
-    let spec = RootSpec::new("task")
-        .label("a name")
-        .plan(plan)
-        .run_spec(RunSpec::command("/", ["true"]).ok_exit([0, 1]).runtime("other"));
+    let run_spec = RunSpec::command("/", ["true"]).runtime("other");
+    let spec = RootSpec {
+        label: Some("a name".into()),
+        plan: JsonText::of(&1).ok(),
+        run_spec: RunSpec { ok_exit: Arc::from([0, 1]), ..run_spec },
+        ..RootSpec::new("task")
+    };
     let session = spawner.open(spec).await.expect("a root");
     session.counts().await;
     let tree = spawner.tree().expect("a record");
