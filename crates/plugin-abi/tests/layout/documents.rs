@@ -450,7 +450,8 @@ fn documents_of_a_later_version_are_read_as_far_as_they_can_be() {
     check("outcome-output", ended, Ok(&["Completed", "Bytes([115, 111, 32, 102, 97, 114])"]));
     check("outcome-file", ended, Ok(&["Completed", "kind: Bytes"]));
     check("result", result, Ok(&["status: Lost", "kind: Bytes"]));
-    let why = "code: CannotDelegate, message: \"not tonight (full_moon)\", hint: Some(\"wait\")";
+    let why =
+        r#"CannotDelegate, field: None, message: "not tonight (full_moon)", hint: Some("wait")"#;
     check("spawn-refusal", spawned, Ok(&[why]));
     check("wait-refusal", refused, Ok(&[why]));
     check(
