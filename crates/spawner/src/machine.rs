@@ -235,13 +235,17 @@ impl Machine {
         self.wake(now, run, out);
         let Some(live) = self.runs[run.get()].live_mut() else { return };
         live.clock.sign(now);
+        // Told by an attempt that is over, while the next one waits for its slot.
+        let is_late = matches!(live.phase, SlotState::Queued);
         match event {
+            RunEvent::Started(_) if is_late => {}
             RunEvent::Started(process) => {
                 if let SlotState::Holding { started, .. } = &mut live.phase {
                     *started = true;
                 }
                 self.record(now, run, EventKind::Started { process }, out);
             }
+            RunEvent::ToolUsed(used) if is_late => self.show(now, run, used.line().into(), out),
             RunEvent::Progress(text) => self.show(now, run, text, out),
             RunEvent::ToolUsed(used) => self.tool_used(now, run, used, out),
             RunEvent::StrayEnded { pid, name } => {

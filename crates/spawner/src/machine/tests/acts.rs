@@ -241,6 +241,11 @@ impl World {
         self.step(Input::RunEvent { run, event });
     }
 
+    /// The runtime of a run says once more that it has started.
+    pub(super) fn says_that_it_started(&mut self, run: RunIndex) {
+        self.step(Input::RunEvent { run, event: RunEvent::Started(None) });
+    }
+
     pub(super) fn use_tokens(&mut self, run: RunIndex, more: u64) {
         let actor = self.actors.get_mut(&run).expect("only what runs uses anything");
         actor.used += more;

@@ -67,6 +67,24 @@ fn nothing_else_is_tried_again() {
 }
 
 #[test]
+fn an_attempt_that_is_over_uses_no_tools() {
+    let mut world = world(1);
+    let run = world.spawn_piece();
+    let check = |world: &mut World, kept: usize| {
+        world.use_tool(run);
+        world.says_that_it_started(run);
+        let count = |name| world.record.iter().filter(|event| event.kind.name() == name).count();
+        assert_eq!(["tool_used", "started"].map(count), [kept; 2]);
+    };
+    check(&mut world, 1);
+    world.finish_because(run, OVERLOADED);
+    check(&mut world, 1);
+    world.advance(2_400);
+    check(&mut world, 2);
+    world.finish(run);
+}
+
+#[test]
 fn another_run_may_go_first() {
     let mut world = world(1);
     let (first, second) = (world.spawn_piece(), world.spawn_piece());
