@@ -25,7 +25,7 @@ use std::sync::Arc;
 use offshoot_model::{AgentId, CancelledBy, Ending, Reason, Refusal, RunId, VariableRef};
 use offshoot_runtime::RunHost;
 use offshoot_store::RootLock;
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, broadcast, mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinSet};
 
 use crate::attempt_watch::AttemptWatch;
@@ -34,7 +34,7 @@ use crate::kept_values::KeptValue;
 use crate::machine::{Effect, Input, Machine, ReplyId, RunIndex, WaitId};
 use crate::message::{FanEvent, FanId, Message, SpawnReply, TreeState, Waited};
 use crate::request::Prepared;
-use crate::task::AgentHost;
+use crate::task::{AgentHost, TOOL_USES};
 use crate::tree_context::{Share, TreeContext};
 
 use alarm::Alarm;
@@ -284,6 +284,7 @@ impl Supervisor {
         let tree = Arc::clone(&self.tree);
         let sender = self.sender.clone();
         let id = self.machine.id(run);
-        RunHost::new(AgentHost { tree, run, id, agent, inline_bytes, sender, watch })
+        let tools = Arc::new(Semaphore::new(TOOL_USES));
+        RunHost::new(AgentHost { tree, run, id, agent, inline_bytes, sender, watch, tools })
     }
 }

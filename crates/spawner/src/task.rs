@@ -23,7 +23,7 @@ use crate::message::{Message, busy};
 use crate::request::Prepared;
 use crate::tree_context::{INLINE_BYTES, TreeContext};
 
-pub(crate) use host::AgentHost;
+pub(crate) use host::{AgentHost, TOOL_USES};
 
 /// The task of one run. Its supervisor is told how it ended, unless both are dropped with the runtime of tokio: then the run is
 /// interrupted like one whose supervisor was killed, and a later supervisor decides about it.

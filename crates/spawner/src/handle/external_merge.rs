@@ -14,7 +14,7 @@ use offshoot_runtime::{
     WaitAnswer, WaitFor,
 };
 use offshoot_store::Store;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 use crate::attempt_watch::AttemptWatch;
 use crate::handle::agents::Agents;
@@ -93,8 +93,9 @@ impl ExternalMergeJob {
             agent: tree.agent.clone(),
             inline_bytes: u64::MAX,
             sender: sender.clone(),
-            // A merge has no process.
+            // A merge has no process, and uses no tools.
             watch: AttemptWatch::default(),
+            tools: Arc::new(Semaphore::new(0)),
         };
         let (store, threads) = (Arc::clone(&tree.store), tree.merging.clone());
         let begun = Self::begin(external, store, threads, RunHost::new(RootHost(root)));

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use offshoot_model::{AgentId, Origin, Refusal, RunId, SpawnRequest};
 use offshoot_runtime::{Host, Output, Ruling, RunEvent, WaitAnswer, WaitFor};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::keep;
 use crate::announce;
@@ -28,7 +28,12 @@ pub(crate) struct AgentHost {
     pub(crate) inline_bytes: u64,
     pub(crate) sender: mpsc::UnboundedSender<Message>,
     pub(crate) watch: AttemptWatch,
+    /// Places for the tools that it uses on their way to the supervisor. No run takes those of another one.
+    pub(crate) tools: Arc<Semaphore>,
 }
+
+/// More uses of tools by one run than this, on their way to the supervisor at once, are more than a record takes at once.
+pub(crate) const TOOL_USES: usize = 128;
 
 #[deny(clippy::missing_trait_methods, reason = "a run may ask for all that there is")]
 impl Host for AgentHost {
@@ -39,7 +44,9 @@ impl Host for AgentHost {
     fn hear(&self, event: RunEvent) {
         let permit = match event {
             RunEvent::Progress(_) | RunEvent::ToolUsed(_) => {
-                match Arc::clone(&self.tree.progress).try_acquire_owned() {
+                let is_line = matches!(event, RunEvent::Progress(_));
+                let places = if is_line { &self.tree.progress } else { &self.tools };
+                match Arc::clone(places).try_acquire_owned() {
                     Ok(permit) => Some(permit),
                     // The line is dropped, and still counts as a sign of life.
                     Err(_) => return self.sign(),

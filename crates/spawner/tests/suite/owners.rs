@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use offshoot_merge::OnFailure;
 use offshoot_model::{
-    CancelledBy, Ending, EventKind, JsonText, Payload, Reason, RefusalCode, RunStatus,
+    CancelledBy, Ending, EventKind, JsonText, Payload, Reason, RefusalCode, RunStatus, ToolUse,
 };
 use offshoot_runtime::{Finished, FnRuntime, RunHost, WaitFor};
 use offshoot_spawner::{
@@ -211,6 +211,29 @@ async fn a_flood_does_not_stop_the_clock() {
     let codes = answer.failures.iter().map(|(_, envelope)| envelope.status);
     assert_eq!(codes.collect::<Vec<_>>(), [RunStatus::TimedOut; 3]);
     session.conclude(&answer).await.expect("a whole record");
+}
+
+#[tokio::test]
+async fn a_flood_of_lines_keeps_no_use_of_a_tool_out_of_the_record() {
+    let runtime = FnRuntime::new("flood", |_launch, cx| async move {
+        // The supervisor takes nothing meanwhile: it shares the thread.
+        (0..2_000).for_each(|_| cx.host.progress("more"));
+        (0..2_000).for_each(|_| cx.host.tool_used(ToolUse::named("grep")));
+        Finished::text("done")
+    });
+    let spawner = spawner(runtime, &[]);
+    let session = spawner.open(RootSpec::new("flood")).await.expect("a root");
+    let mut events = session.events();
+    let pieces = FanOut::new(["a", "b"].map(Piece::task));
+    session.fan_out(pieces).await.expect("pieces").answer().await.expect("an answer");
+    let (mut used, mut ended) = (0, 0);
+    while ended < 2 {
+        let event = events.next().await.expect("one").expect("a record");
+        used += u32::from(event.kind.name() == "tool_used");
+        ended += u32::from(event.kind.name() == "ended");
+    }
+    assert_eq!(used, 200, "as many of each run as a record takes at once");
+    session.stopper().stop_all(true);
 }
 
 #[tokio::test(start_paused = true)]
