@@ -130,8 +130,18 @@ pub(crate) fn inherited(all: &[Variable], more: &[String]) -> Vec<Variable> {
         CLOUDS.iter().filter(|(switch, _)| switched_on(switch)).flat_map(|(_, names)| *names);
     let usual = USUAL_VARIABLES.iter().chain(ALLOWED).chain(clouds).copied();
     let patterns: Vec<&str> = usual.chain(more.iter().map(String::as_str)).collect();
-    let permitted = |(name, _): &&Variable| is_named(name, patterns.iter().copied());
+    let permitted = |(name, _): &&Variable| {
+        let by_name = is_around(name);
+        is_named(name, patterns.iter().copied().filter(|name| !(by_name && name.starts_with('*'))))
+    };
     all.iter().filter(permitted).cloned().collect()
+}
+
+/// True for a variable of the session or run that is around it. One of these is not meant by a pattern that begins with a star:
+/// it may be the way into that session.
+fn is_around(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    ["CLAUDECODE", "CLAUDE_", "OFFSHOOT_"].iter().any(|start| name.starts_with(start.as_bytes()))
 }
 
 /// Returns the variables that inform it of itself. They grant nothing.
@@ -207,7 +217,16 @@ mod tests {
         assert_eq!(kept(&[]), usual);
         assert_eq!(kept(&["MY_TOOL_*"]), [&usual[..], &["MY_TOOL_KEY"]].concat());
         assert_eq!(kept(&["*TOOL*"]), [&usual[..], &["MY_TOOL_KEY"]].concat());
-        assert_eq!(kept(&["*"]).len(), all.len(), "a star alone stands for any name");
+        // What is around it is passed on by name alone.
+        for all in ["*", "**"] {
+            let more = ["AWS_SECRET_ACCESS_KEY", "MY_TOOL_KEY"];
+            assert_eq!(kept(&[all]), [&usual[..], &more].concat());
+        }
+        assert_eq!(kept(&["*TICKET", "*CODE*"]), usual);
+        assert_eq!(
+            kept(&["CLAUDE*", "OFFSHOOT_*"]),
+            [&usual[..], &["CLAUDECODE", "OFFSHOOT_TICKET"]].concat()
+        );
     }
 
     #[test]
