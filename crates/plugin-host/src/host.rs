@@ -14,7 +14,7 @@ use offshoot_plugin_abi::{
     event as kinds,
 };
 use offshoot_process::{Adopted, Processes};
-use offshoot_runtime::{Ruling, StopSignal};
+use offshoot_runtime::{Ruling, Secrets, StopSignal};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -63,16 +63,18 @@ pub(crate) fn host(surroundings: Surroundings, span: Span) -> HostRef {
     Host_TO::from_value(PluginsHost { surroundings, span }, TD_Opaque)
 }
 
-/// The host of one run, as it crosses. Ends of turns go to `turns`, where there are some.
+/// The host of one run, as it crosses. The tools that it uses are told without these secrets. Ends of turns go to `turns`, where
+/// there are some.
 pub(crate) fn run_host(
     host: offshoot_runtime::RunHost,
+    secrets: Secrets,
     stop: Option<StopSignal>,
     turns: Option<mpsc::UnboundedSender<TurnEnded>>,
     log: Option<Log>,
 ) -> RunHostRef {
     let home = Home(Handle::try_current().ok());
     RunHost_TO::from_value(
-        RunsHost { host, stop, turns, log, home, span: Span::current() },
+        RunsHost { host, secrets, stop, turns, log, home, span: Span::current() },
         TD_Opaque,
     )
 }
@@ -166,6 +168,7 @@ fn identity(leader: offshoot_model::ProcessIdentity) -> offshoot_process::Identi
 
 struct RunsHost {
     host: offshoot_runtime::RunHost,
+    secrets: Secrets,
     stop: Option<StopSignal>,
     /// No bound: a run has one turn at a time.
     turns: Option<mpsc::UnboundedSender<TurnEnded>>,
@@ -179,7 +182,7 @@ impl RunHost for RunsHost {
     fn event(&self, kind: u32, payload: RStr<'_>) -> u32 {
         let _in = self.span.enter();
         let told = caught(|| {
-            if let Some(told) = event::decode(kind, payload.as_str())? {
+            if let Some(told) = event::decode_without(&self.secrets, kind, payload.as_str())? {
                 self.host.tell(told);
             }
             Ok(())

@@ -10,7 +10,7 @@ use offshoot_model::JsonText;
 use offshoot_plugin_abi::abi_stable::std_types::{ROption, RResult, RString};
 use offshoot_plugin_abi::wire::merge::{self, Meta};
 use offshoot_plugin_abi::{AbiError, MergeJobRef, MergeRef};
-use offshoot_runtime::{Merge, MergeFault, MergeInput, MergeJob, MergeValue, RunHost};
+use offshoot_runtime::{Merge, MergeFault, MergeInput, MergeJob, MergeValue, RunHost, Secrets};
 
 use crate::host::{panic_text, run_host};
 use crate::plugin::{Plugin, words};
@@ -40,7 +40,7 @@ impl Merge for PluginMerge {
     }
 
     fn begin(&self, params: &JsonText, host: RunHost) -> Result<Box<dyn MergeJob>, MergeFault> {
-        let host = run_host(host, None, None, self.plugin.log());
+        let host = run_host(host, Secrets::default(), None, None, self.plugin.log());
         match self.merge.begin(params.as_str().into(), host) {
             RResult::ROk(job) => Ok(Box::new(PluginJob { job, name: self.name.clone() })),
             RResult::RErr(error) => Err(fault(&self.name, &error)),

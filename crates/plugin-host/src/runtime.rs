@@ -13,7 +13,8 @@ use offshoot_plugin_abi::abi_stable::std_types::RResult;
 use offshoot_plugin_abi::wire::{finished, launch, op, turn};
 use offshoot_plugin_abi::{AbiError, Outcome, RunRef, RuntimeRef};
 use offshoot_runtime::{
-    Abilities, Finished, Launch, Ruling, RunContext, RunHost, Runtime, Stop, StopSignal, Turns,
+    Abilities, Finished, Launch, Ruling, RunContext, RunHost, Runtime, Secrets, Stop, StopSignal,
+    Turns,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -84,6 +85,8 @@ pub(crate) fn carry(
     linger: Option<Duration>,
     log: Option<Log>,
 ) -> BoxFuture<'static, Finished> {
+    // Of what a plugin is given, the ticket alone is known to be secret.
+    let secrets = Secrets::new(launch.pass.as_ref().map(|pass| pass.ticket.to_string()));
     let spec = match launch::encode(launch) {
         Ok(spec) => spec,
         Err(error) => return std::future::ready(failed(&error)).boxed(),
@@ -97,7 +100,7 @@ pub(crate) fn carry(
         }
         false => (None, None),
     };
-    let crossing = run_host(host.clone(), Some(stop.clone()), turn_ended, log);
+    let crossing = run_host(host.clone(), secrets, Some(stop.clone()), turn_ended, log);
     let run = runtime.start(spec.as_str().into(), crossing);
     Drive { run, host, stop, further, linger }.finish().boxed()
 }

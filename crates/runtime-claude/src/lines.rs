@@ -4,6 +4,7 @@
 //! older or newer than this crate.
 
 use offshoot_model::ToolUse;
+use offshoot_runtime::Secrets;
 use serde_json::Value;
 
 use crate::usage::{Spent, Tokens};
@@ -116,6 +117,11 @@ const GARBAGE_BYTES: usize = 200;
 
 /// Reads one line.
 pub fn parse(line: &[u8]) -> Line {
+    parse_without(&Secrets::default(), line)
+}
+
+/// Reads one line. The tools that it uses are told without these secrets.
+pub(crate) fn parse_without(secrets: &Secrets, line: &[u8]) -> Line {
     let line = line.trim_ascii();
     if line.is_empty() || line.len() >= LONGEST_LINE {
         return Line::Other;
@@ -129,7 +135,7 @@ pub fn parse(line: &[u8]) -> Line {
         ("system", "api_retry") => Line::Retry(retry(&value)),
         // Messages of an agent inside the program are not those of this run.
         ("assistant", _) if !value["parent_tool_use_id"].is_string() => {
-            Line::Assistant(assistant(&value))
+            Line::Assistant(assistant(&value, secrets))
         }
         ("stream_event", _) => stream_event(&value["event"]),
         ("command_lifecycle", _) => match str(&value["state"]) {
@@ -169,21 +175,21 @@ fn retry(value: &Value) -> Retry {
     }
 }
 
-fn assistant(value: &Value) -> Assistant {
+fn assistant(value: &Value, secrets: &Secrets) -> Assistant {
     let content = &value["message"]["content"];
     let of_type = |kind: &'static str| items(content).filter(move |block| block["type"] == kind);
     let texts: Vec<_> = of_type("text").map(|block| str(&block["text"])).collect();
     Assistant {
         text: texts.join("\n"),
-        calls: of_type("tool_use").map(tool_use).collect(),
+        calls: of_type("tool_use").map(|block| tool_use(block, secrets)).collect(),
         error: value["error"].as_str().map(str::to_owned),
     }
 }
 
-fn tool_use(block: &Value) -> ToolUse {
+fn tool_use(block: &Value, secrets: &Secrets) -> ToolUse {
     match &block["input"] {
         Value::Null => ToolUse::named(str(&block["name"])),
-        input => ToolUse::new(str(&block["name"]), input),
+        input => secrets.tool_use(str(&block["name"]), input.clone()),
     }
 }
 

@@ -205,7 +205,7 @@ impl ClaudeRuntime {
         }
     }
 
-    /// Returns the values that are not to be recorded of this run's output.
+    /// Returns the values that are not to be recorded of this run.
     fn secrets(&self, launch: &Launch) -> Secrets {
         let ticket = launch.pass.as_ref().map(|pass| pass.ticket.to_string());
         Secrets::new(environment::secrets(&self.inner.inherited).into_iter().chain(ticket))
@@ -222,7 +222,7 @@ impl ClaudeRuntime {
         let Inner { processes, options, superuser, .. } = &*self.inner;
         let superuser = *superuser;
         let args = argv(Parts { launch, options, files, session, own_server, superuser })?;
-        let (feed, lines) = session::feed();
+        let (feed, lines) = session::feed(self.secrets(launch));
         let program = self.program(launch, args, own_server, feed)?;
         let child = processes.spawn_when_possible(program).await.map_err(|error| {
             match error.is_pressure() {

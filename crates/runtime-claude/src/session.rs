@@ -6,15 +6,15 @@ use std::time::Duration;
 use offshoot_model::{RunId, ToolUse};
 use offshoot_process::{Identity, Lines, Stop, StopHandle, StopReceiver, StopSignal};
 use offshoot_runtime::{
-    NextTurn, RunHost, Stop as RunStopRequest, StopSignal as RunStop, Turns, UsageListener,
-    UsageRequest,
+    NextTurn, RunHost, Secrets, Stop as RunStopRequest, StopSignal as RunStop, Turns,
+    UsageListener, UsageRequest,
 };
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::lines::{LONGEST_LINE, Line, parse};
+use crate::lines::{LONGEST_LINE, Line, parse_without};
 use crate::parking::{KeptProcesses, Parking};
 use crate::talk::{BASELINE, Effect, Talk, USAGE};
 use crate::{ClaudeOptions, prompt};
@@ -22,6 +22,7 @@ use crate::{ClaudeOptions, prompt};
 /// Puts lines together from what the program prints, and hands them on.
 pub(crate) struct Feed {
     lines: Lines,
+    secrets: Secrets,
     tx: mpsc::UnboundedSender<Line>,
 }
 
@@ -80,20 +81,20 @@ pub(crate) struct StopRequests {
     late: Option<(Instant, Duration)>,
 }
 
-/// A feed and where its lines come out.
+/// A feed and where its lines come out. The tools in them are told without these secrets.
 ///
 /// There is no bound: a feed must not wait, and its reader runs in the same task, after each block. What can gather is what
 /// the program prints while a prompt is being written, which is little, because it waits for the prompt.
-pub(crate) fn feed() -> (Feed, mpsc::UnboundedReceiver<Line>) {
+pub(crate) fn feed(secrets: Secrets) -> (Feed, mpsc::UnboundedReceiver<Line>) {
     let (tx, rx) = mpsc::unbounded_channel();
-    (Feed { lines: Lines::new(LONGEST_LINE), tx }, rx)
+    (Feed { lines: Lines::new(LONGEST_LINE), secrets, tx }, rx)
 }
 
 impl Feed {
     pub(crate) fn feed(&mut self, block: &[u8]) {
-        let tx = &self.tx;
+        let Self { lines, secrets, tx } = self;
         // An error says that the run was dropped: its lines have no reader.
-        self.lines.feed(block, |line| drop(tx.send(parse(line))));
+        lines.feed(block, |line| drop(tx.send(parse_without(secrets, line))));
     }
 }
 
@@ -101,7 +102,7 @@ impl Drop for Feed {
     /// The program has died in the middle of a line, or ends its last one without a newline.
     fn drop(&mut self) {
         if !self.lines.rest().is_empty() {
-            let _ = self.tx.send(parse(self.lines.rest()));
+            let _ = self.tx.send(parse_without(&self.secrets, self.lines.rest()));
         }
     }
 }

@@ -3,14 +3,16 @@
 mod common;
 
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::Place;
-use offshoot_model::{Reason, RunStatus, Usage};
+use offshoot_model::{Reason, RunStatus, ToolUse, Usage};
 use offshoot_process::{Options, Processes};
-use offshoot_runtime::{Output, RunEvent, Stop, StopHandle};
+use offshoot_runtime::{Launch, Output, Pass, RunEvent, Stop, StopHandle};
 use offshoot_runtime_claude::{CheckError, ClaudeOptions, ClaudeRuntime, Version};
 use offshoot_test_support::Watched;
+use serde_json::json;
 use tempfile::TempDir;
 
 const INIT: &str = r#"echo '{"type":"system","subtype":"init"}'"#;
@@ -64,6 +66,39 @@ async fn what_owes_a_result_has_failed() {
     ] {
         assert_eq!(reason(lines).await.to_string(), expected, "{lines:?}");
     }
+}
+
+#[tokio::test]
+async fn its_secrets_are_not_in_what_its_tools_are_given() {
+    let call = concat!(
+        r#"{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Bash","#,
+        r#""input":{"command":"curl -u hunter-2-hunter:ticket-of-the-run"}}]}}"#,
+    );
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let path = folder.path().join("claude");
+    let script = format!("#!/bin/sh\n{INIT}\necho '{call}'\nprintf %s '{call}'\n");
+    std::fs::write(&path, script).expect("a script");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("a mode");
+    let variable = |name: &str, value: &str| (name.into(), value.into());
+    let place = Place::new(ClaudeOptions {
+        command: path.to_str().expect("UTF-8").to_owned(),
+        environment: vec![
+            variable("PATH", "/usr/bin:/bin"),
+            variable("MY_TOOL", "hunter-2-hunter"),
+        ],
+        more: vec!["MY_TOOL".to_owned()],
+        ..ClaudeOptions::default()
+    });
+    let pass = Pass { socket: Arc::new("/socket".into()), ticket: "ticket-of-the-run".into() };
+    let launch = Launch { pass: Some(pass), ..place.launch("x") };
+    let (_, events) = place.run(launch).await;
+    let used = events.iter().filter_map(|event| match event {
+        RunEvent::ToolUsed(used) => Some(used),
+        _ => None,
+    });
+    let input = json!({"command": "curl -u [redacted]:[redacted]"});
+    let expected = ToolUse::new("Bash", &input);
+    assert_eq!(used.collect::<Vec<_>>(), [&expected; 2], "its hash is that of the rest");
 }
 
 #[tokio::test]

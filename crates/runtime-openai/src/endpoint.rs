@@ -133,6 +133,11 @@ impl Key {
         Ok(Some(Self { header, text }))
     }
 
+    /// The key, to be struck out of what is recorded.
+    pub(crate) fn secret(&self) -> String {
+        self.text.clone()
+    }
+
     pub(crate) fn header(&self) -> HeaderValue {
         self.header.clone()
     }

@@ -1,6 +1,7 @@
 //! One answer of the model, put together from its bits. Pure.
 
 use offshoot_model::ToolUse;
+use offshoot_runtime::Secrets;
 use serde_json::Value;
 
 use crate::chunk::{CallDelta, Delta};
@@ -34,12 +35,10 @@ pub struct Call {
 }
 
 impl Call {
-    /// The use of the tool, as it is told. Arguments that are no JSON are told as a text.
-    pub(crate) fn used(&self) -> ToolUse {
-        match serde_json::from_str::<Value>(&self.arguments) {
-            Ok(arguments) => ToolUse::new(&self.name, &arguments),
-            Err(_) => ToolUse::new(&self.name, &self.arguments),
-        }
+    /// The use of the tool, as it is told, without these secrets. Arguments that are no JSON are told as a text.
+    pub(crate) fn used(&self, secrets: &Secrets) -> ToolUse {
+        let arguments = serde_json::from_str(&self.arguments);
+        secrets.tool_use(&self.name, arguments.unwrap_or_else(|_| Value::from(&*self.arguments)))
     }
 }
 

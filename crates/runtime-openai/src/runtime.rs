@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use offshoot_model::Reason;
 use offshoot_runtime::{
-    Abilities, CostKnowledge, Finished, Launch, RunContext, Runtime, system_prompt,
+    Abilities, CostKnowledge, Finished, Launch, RunContext, Runtime, Secrets, system_prompt,
 };
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -71,11 +71,13 @@ impl OpenAiRuntime {
         let may_spawn = launch.may_spawn();
         let system = system_prompt(&launch, may_spawn);
         let compaction = options.compaction(&launch.agent);
+        let ticket = launch.pass.as_ref().map(|pass| pass.ticket.to_string());
         let mut session = Session {
             options,
             service,
             pressure,
             host,
+            secrets: Secrets::new(service.secret().into_iter().chain(ticket)),
             turns,
             fields: fields(options, model, launch.thinking.as_deref()),
             tools: tools::offer(may_spawn, !sources.is_empty()),

@@ -97,6 +97,11 @@ impl Service {
         Ok(Answer { service: self, response, events, ready: VecDeque::new(), streams, strange })
     }
 
+    /// The key, to be struck out of what is recorded.
+    pub(crate) fn secret(&self) -> Option<String> {
+        self.key.as_ref().map(Key::secret)
+    }
+
     /// The address, for messages.
     pub(crate) fn address(&self) -> String {
         let chat = &self.endpoint.chat;

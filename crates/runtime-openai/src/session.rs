@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::join_all;
 use offshoot_model::{CancelledBy, JsonText, Reason, error_chain};
 use offshoot_runtime::{
-    Finished, NextTurn, Output, OutputFormat, RunHost, Turns, WaitFor, WaitMode,
+    Finished, NextTurn, Output, OutputFormat, RunHost, Secrets, Turns, WaitFor, WaitMode,
 };
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -31,6 +31,8 @@ pub(crate) struct Session<'r> {
     pub(crate) service: &'r Service,
     pub(crate) pressure: &'r Pressure,
     pub(crate) host: RunHost,
+    /// The texts that are struck out of the inputs of its tools.
+    pub(crate) secrets: Secrets,
     pub(crate) turns: Turns,
     /// The fields of each request that do not change.
     pub(crate) fields: Map<String, Value>,
@@ -128,7 +130,7 @@ impl Session<'_> {
                 return Err(Reason::TurnLimit);
             }
             for call in &reply.calls {
-                self.host.tool_used(call.used());
+                self.host.tool_used(call.used(&self.secrets));
             }
             self.told = Instant::now();
             // Asked for in their order; waited for together, as the model means it.

@@ -4,8 +4,11 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// Texts that are struck out of the last words and signs of life of a program: its ticket, and whatever its operator
-/// gave it by name. Cheap to clone.
+use offshoot_model::ToolUse;
+use serde_json::Value;
+
+/// Texts that are struck out of the last words and signs of life of a program, and of the inputs of its tools: its ticket, and
+/// whatever its operator gave it by name. Cheap to clone.
 ///
 /// ```
 /// use offshoot_runtime::Secrets;
@@ -58,6 +61,43 @@ impl Secrets {
         }
         text
     }
+
+    /// The use of a tool with this input, whose names and values are without them. They are struck out before the input is cut
+    /// and hashed: half a secret is not found, and a short one can be guessed from a hash.
+    pub fn tool_use(&self, name: &str, mut input: Value) -> ToolUse {
+        self.strike_out_of(&mut input);
+        ToolUse::new(&self.whole(name), &input)
+    }
+
+    /// Strikes whole secrets out of a document. The end of a text in it is no place where something was cut off.
+    fn strike_out_of(&self, value: &mut Value) {
+        match value {
+            _ if self.0.is_empty() => {}
+            Value::Null | Value::Bool(_) => {}
+            Value::Number(number) => {
+                let text = number.to_string();
+                let rest = self.whole(&text);
+                if rest != text {
+                    *value = Value::String(rest);
+                }
+            }
+            Value::String(text) => *text = self.whole(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.strike_out_of(item)),
+            Value::Object(fields) => {
+                *fields = std::mem::take(fields)
+                    .into_iter()
+                    .map(|(name, mut value)| {
+                        self.strike_out_of(&mut value);
+                        (self.whole(&name), value)
+                    })
+                    .collect();
+            }
+        }
+    }
+
+    fn whole(&self, text: &str) -> String {
+        self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), STAND_IN))
+    }
 }
 
 /// Returns the lengths of the parts of a secret that are looked for, the longest first.
@@ -73,7 +113,31 @@ impl fmt::Debug for Secrets {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn an_input_of_a_tool_is_kept_without_them() {
+        let secrets =
+            Secrets::new(["correct \"horse\"", "hunter-2-hunter", "12345678"].map(str::to_owned));
+        let used = secrets.tool_use(
+            "login hunter-2-hunter",
+            json!({
+                "command": ["say correct \"horse\"", "hunter-2"],
+                "hunter-2-hunter": {"pin": 12_345_678, "n": 1, "b": true, "none": null},
+            }),
+        );
+        let expected = concat!(
+            r#"login [redacted] {"[redacted]":{"b":true,"n":1,"none":null,"pin":"[redacted]"},"#,
+            r#""command":["say [redacted]","hunter-2"]}"#,
+        );
+        assert_eq!(used.to_string(), expected);
+        // One that stands where the input is cut leaves no part behind, and the hash is that of the rest.
+        let long = |secret: &str| json!("x".repeat(390) + secret);
+        let used = secrets.tool_use("t", long("hunter-2-hunter"));
+        assert_eq!(used, ToolUse::new("t", &long(STAND_IN)));
+    }
 
     #[test]
     fn secrets_are_struck_out_whole_and_in_part() {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use offshoot_model::{ContentHash, Cost, ProcessIdentity, ToolInput, ToolUse, Usage};
-use offshoot_runtime::RunEvent;
+use offshoot_runtime::{RunEvent, Secrets};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -43,10 +43,22 @@ pub fn encode(told: &RunEvent) -> (u32, Cow<'_, str>) {
 /// # Errors
 /// [`AbiError::INVALID`] where the payload is not what its kind asks for.
 pub fn decode(kind: u32, payload: &str) -> Result<Option<RunEvent>, AbiError> {
+    decode_without(&Secrets::default(), kind, payload)
+}
+
+/// The event of a kind and a payload, as [`decode`] reads it. A tool that is used is told without these secrets.
+///
+/// # Errors
+/// As with [`decode`].
+pub fn decode_without(
+    secrets: &Secrets,
+    kind: u32,
+    payload: &str,
+) -> Result<Option<RunEvent>, AbiError> {
     Ok(match kind {
         event::TEXT => Some(RunEvent::Progress(payload.into())),
         event::TOOL_START => {
-            Some(RunEvent::ToolUsed(from_json::<Tool>(payload, "tool start")?.into()))
+            Some(RunEvent::ToolUsed(from_json::<Tool>(payload, "tool start")?.used(secrets)))
         }
         event::TOOL_END => {
             let Tool { name, is_error, .. } = from_json(payload, "tool end")?;
@@ -144,14 +156,17 @@ impl From<&ToolUse> for Tool {
     }
 }
 
-impl From<Tool> for ToolUse {
-    fn from(tool: Tool) -> Self {
-        match (tool.input, tool.input_size, tool.input_digest) {
-            (Value::Null, ..) => Self::named(&tool.name),
+impl Tool {
+    fn used(self, secrets: &Secrets) -> ToolUse {
+        let Self { name, input, input_size, input_digest, .. } = self;
+        match (input, input_size, input_digest) {
+            (Value::Null, ..) => ToolUse::named(&secrets.strike_out(&name)),
+            // It was cut on the other side, perhaps in the middle of a secret.
             (Value::String(text), Some(size), Some(digest)) => {
-                Self::named(&tool.name).with_start(&text, size, digest)
+                let (name, text) = (secrets.strike_out(&name), secrets.strike_out(&text));
+                ToolUse::named(&name).with_start(&text, size, digest)
             }
-            (input, ..) => Self::new(&tool.name, &input),
+            (input, ..) => secrets.tool_use(&name, input),
         }
     }
 }

@@ -221,6 +221,23 @@ fn events_arrive() {
     check(7, r#"{"v":1,"source":"acme","event":{"type":"delta","n":1}}"#, line("acme: delta"));
     check(7, r#"{"v":1,"source":"acme","event":[1]}"#, line("acme"));
     check(4_000_000, "whatever", None);
+    let secrets = Secrets::new(["the-ticket-of-the-run".to_owned()]);
+    for (tool, expected) in [
+        (r#"{"v":1,"name":"sh","input":["x the-ticket-of-the-run"]}"#, r#"sh ["x [redacted]"]"#),
+        (r#"{"v":1,"name":"sh the-ticket-of-the-run"}"#, "sh [redacted]"),
+        (
+            &json!({
+                "v": 1, "name": "sh", "input": "[\"the-ticket", "inputSize": 500,
+                "inputDigest": ContentHash::of(b"x"),
+            })
+            .to_string(),
+            "sh [\"[redacted] …",
+        ),
+    ] {
+        let told = event::decode_without(&secrets, 2, tool).expect(tool);
+        let Some(RunEvent::ToolUsed(used)) = told else { panic!("{told:?}") };
+        assert_eq!(used.to_string(), expected);
+    }
     event::decode(4, "{}").expect_err("a usage without numbers");
     event::decode(7, "whatever").expect_err("no JSON");
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::BoxFuture;
 use offshoot_model::{Refusal, RefusalCode, RunId, SpawnRequest};
 use offshoot_plugin_abi::RunHostRef;
-use offshoot_runtime::{Host, RunEvent, RunHost, WaitAnswer, WaitFor};
+use offshoot_runtime::{Host, RunEvent, RunHost, Secrets, WaitAnswer, WaitFor};
 use tokio::sync::Notify;
 
 use crate::host::{Log, LogLine, UNREADABLE, run_host};
@@ -28,7 +28,7 @@ impl Listener {
                 unreadable.push(line.message.to_owned());
             }
         });
-        run_host(self.host(), None, None, Some(log))
+        run_host(self.host(), Secrets::default(), None, None, Some(log))
     }
 
     pub(super) fn host(&self) -> RunHost {

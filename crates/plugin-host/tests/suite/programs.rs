@@ -1,5 +1,6 @@
 //! Plugins that are programs: the example in Python, and one that does whatever a program can do wrong.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -8,12 +9,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::join;
-use offshoot_model::{Cost, JsonText, MicroUsd, Reason, RunStatus, TokenCount};
+use offshoot_model::{Cost, JsonText, MicroUsd, Reason, RunStatus, TokenCount, ToolUse};
 use offshoot_plugin_host::{Checked, LogLine, Plugin, PluginError, Surroundings};
 use offshoot_process::{Options, Processes};
 use offshoot_runtime::{
-    CostKnowledge, Finished, Launch, Merge, MergeInput, MergeValue, Output, RunContext, RunEvent,
-    RunHost, Runtime, Stop, StopHandle, check_contract,
+    CostKnowledge, Finished, Launch, Merge, MergeInput, MergeValue, Output, Pass, RunContext,
+    RunEvent, RunHost, Runtime, Stop, StopHandle, check_contract,
 };
 use offshoot_test_support::Listener;
 
@@ -133,6 +134,11 @@ async fn every_runtime_passes_the_contract() {
         assert_eq!(used.to_string(), r#"upper {"text":"hello there"}"#);
         assert_eq!(usage.input, TokenCount::Known(2));
         assert_eq!(*cost, Cost::known(MicroUsd::from_micros(2000)));
+        let pass = Pass { socket: Arc::new("/socket".into()), ticket: "ticket-of-the-run".into() };
+        let launch = Launch { pass: Some(pass), ..Launch::bare("hello ticket-of-the-run") };
+        let (_, events) = offshoot_test_support::run(&runtime, launch).await;
+        let used = ToolUse::new("upper", &BTreeMap::from([("text", "hello [redacted]")]));
+        assert!(events.contains(&RunEvent::ToolUsed(used)), "{events:?}");
         let (finished, _) = run(&runtime, "fail with words").await;
         let Reason::RuntimeError { message, .. } = finished.reason else { panic!("{finished:?}") };
         assert_eq!(message, "with words");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::common::{Listener, Place, launch, parent, progress, run_id, text};
 use offshoot_fake_model_api::{Condition, Reply, Rule, ToolCall, Usage as Numbers};
 use offshoot_model::{AgentId, Cost, MicroUsd, Reason, Usage};
-use offshoot_runtime::{ContextFile, Launch, Output, OutputFormat, Ruling, RunEvent};
+use offshoot_runtime::{ContextFile, Launch, Output, OutputFormat, Pass, Ruling, RunEvent};
 use offshoot_runtime_openai::{CostOption, Price};
 use serde_json::{Value, json};
 
@@ -112,16 +112,18 @@ async fn what_it_used_and_what_it_cost() {
 async fn children_by_tools() {
     let spawn = |task: &str| ToolCall {
         name: "sessions_spawn".into(),
-        input: json!({"task": task, "agentId": "scout", "label": task}),
+        input: json!({"task": task, "agentId": "scout", "label": "by sk-secret, ticket-of-the-run"}),
     };
     let place = Place::new([
         Rule::when(Condition::Step(1), Reply::Calls(vec![spawn("left"), spawn("right")])),
         Rule::when(Condition::Step(2), Reply::call("sessions_wait", json!({}))),
         Rule::always(Reply::text("{{result}}")),
     ]);
+    let pass = Pass { socket: Arc::new("/socket".into()), ticket: "ticket-of-the-run".into() };
+    let launch = Launch { pass: Some(pass), ..parent("split") };
     let listener = Listener { admits: Some(2), ..Listener::default() };
     let spawned = Arc::clone(&listener.spawned);
-    let (finished, events) = place.run_with(parent("split"), listener).await;
+    let (finished, events) = place.run_with(launch, listener).await;
     let spawned = spawned.lock().expect("no listener panics");
     let tasks: Vec<_> = spawned.iter().map(|request| &*request.task).collect();
     assert_eq!(tasks, ["left", "right"]);
@@ -140,8 +142,8 @@ async fn children_by_tools() {
         _ => None,
     });
     let expected = [
-        r#"sessions_spawn {"agentId":"scout","label":"left","task":"left"}"#,
-        r#"sessions_spawn {"agentId":"scout","label":"right","task":"right"}"#,
+        r#"sessions_spawn {"agentId":"scout","label":"by [redacted], [redacted]","task":"left"}"#,
+        r#"sessions_spawn {"agentId":"scout","label":"by [redacted], [redacted]","task":"right"}"#,
         "sessions_wait {}",
     ];
     assert_eq!(used.collect::<Vec<_>>(), expected);
