@@ -2,11 +2,12 @@
 //! until the user trusts them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Component, Path, PathBuf};
 
 use offshoot_model::ContentHash;
+use rustix::fs::{Mode, OFlags, open};
 
 use crate::failure::Failure;
 
@@ -116,11 +117,7 @@ impl Reading {
         let mut lines: String = self.hashes.iter().map(line).collect();
         for file in scripts {
             let path = self.folder.join(file);
-            let content = match fs::read(&path) {
-                Ok(bytes) => ContentHash::of(&bytes).to_string(),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => "gone".to_owned(),
-                Err(error) => return Err(Failure::file("read", &path, &error)),
-            };
+            let content = content(&path).map_err(|error| Failure::file("read", &path, &error))?;
             lines.push_str(&format!("script {file:?} {content}\n"));
         }
         Ok(ContentHash::of(lines.as_bytes()))
@@ -128,7 +125,8 @@ impl Reading {
 
     /// Returns the files of the project that these words name, as its files are named: programs, scripts and keys that act for
     /// the user as soon as the definitions that name them take effect. A relative name is one in the project's folder, or in one
-    /// of these folders, in which agents work. A word may be a line for a shell, or an option with its value.
+    /// of these folders, in which agents work. A word may be a line for a shell, or an option with its value. One with a slash
+    /// may also name a file that does not exist yet.
     pub(crate) fn named_files(&self, words: &[&str], folders: &[&str]) -> Vec<PathBuf> {
         let separates = |c: char| c.is_whitespace() || "=\"'`;|&()<>,".contains(c);
         let names: BTreeSet<&str> = words
@@ -139,16 +137,63 @@ impl Reading {
         let folders: BTreeSet<PathBuf> =
             folders.iter().chain([&"."]).map(|folder| self.folder.join(folder)).collect();
         let in_project = |(folder, name): (&PathBuf, &str)| {
-            let file = folder.join(name).canonicalize().ok().filter(|file| file.is_file())?;
-            file.strip_prefix(&self.folder).map(Path::to_owned).ok()
+            let is_path = name.contains('/') && !name.ends_with('/');
+            let may_appear = is_path && !name.contains("://") && !name.contains(separates);
+            self.names_of(&folder.join(name), may_appear)
         };
         let files: BTreeSet<PathBuf> = folders
             .iter()
             .flat_map(|folder| names.iter().map(move |name| (folder, *name)))
-            .filter_map(in_project)
+            .flat_map(in_project)
             .collect();
         files.into_iter().collect()
     }
+
+    /// The names of a file within the project: its own, over which its content is read as a program reads it, and the one to
+    /// which links lead. None where there is no file, unless it may appear.
+    fn names_of(&self, path: &Path, may_appear: bool) -> Vec<PathBuf> {
+        let target = match path.canonicalize() {
+            Ok(target) if target.is_file() => Some(target),
+            Err(error) if may_appear && is_absent(&error) => None,
+            _ => return Vec::new(),
+        };
+        // With each `..` as it was written: behind a link it leads elsewhere than its name says.
+        let own = Some(path).filter(|path| folded(path).starts_with(&self.folder));
+        let names = own.into_iter().chain(target.as_deref());
+        let names = names.filter_map(|name| name.strip_prefix(&self.folder).ok());
+        names.map(|name| name.components().collect()).collect()
+    }
+}
+
+/// An absolute path without `.` and `..`, by its names alone: no link is followed.
+fn folded(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut folded, part| {
+        match part {
+            Component::ParentDir => drop(folded.pop()),
+            part => folded.push(part),
+        }
+        folded
+    })
+}
+
+/// The text that stands for the content of a named file. A folder is no file, and a pipe in the place of one is not waited for.
+fn content(path: &Path) -> io::Result<String> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut file = match open(path, flags, Mode::empty()).map_err(io::Error::from) {
+        Err(error) if is_absent(&error) => return Ok("gone".to_owned()),
+        file => File::from(file?),
+    };
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Ok(if metadata.is_dir() { "gone" } else { "no file" }.to_owned());
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(ContentHash::of(&bytes).to_string())
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// The configuration file in a folder, TOML or JSON5; both at once is one too many.

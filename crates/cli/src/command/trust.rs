@@ -80,7 +80,8 @@ fn add(
         cx.output.line(format_args!("trusted {}", folder.display()))?;
         files.iter().try_for_each(|file| cx.output.line(format_args!("  {}", file.display())))?;
         scripts.iter().try_for_each(|file| {
-            cx.output.line(format_args!("  {}  (named by a definition)", file.display()))
+            let absent = if folder.join(file).exists() { "" } else { ", not there yet" };
+            cx.output.line(format_args!("  {}  (named by a definition{absent})", file.display()))
         })?;
         if !scripts.is_empty() {
             cx.output.note("what these files start or read themselves is not covered");

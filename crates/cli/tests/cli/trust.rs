@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use offshoot_test_support::named_pipe;
+
 use crate::command::{Place, Table, check};
 
 const CONFIG: &str = "[agents.defaults.subagents]\nmaxDepth = 5\n";
@@ -194,4 +196,55 @@ fn a_file_that_acts_for_the_user_is_trusted_with_its_project() {
     };
     let passed: Vec<_> = files.iter().filter(|path| !exchanged(path)).collect();
     assert_eq!(passed, [] as [&std::path::PathBuf; 0]);
+}
+
+#[test]
+fn what_a_name_leads_to_is_trusted_however_it_leads_there() {
+    use std::os::unix::fs::symlink;
+    let place = Place::new();
+    let config = "[[agents.list]]\nid = \"main\"\n\
+                  command = [\"sh\", \"-c\", \"./run.sh; ./out.sh; x/../up.sh; curl https://a/b > made/; exec bin/later\"]\n";
+    place.file("p/.offshoot/config.toml", config);
+    for name in ["p/scripts/a.sh", "p/scripts/b.sh", "p/up.sh", "outside/up.sh", "outside.sh"] {
+        place.file(name, name);
+    }
+    fs::create_dir_all(place.path().join("outside/x")).expect("there is room");
+    fs::create_dir(place.path().join("p/x")).expect("there is room");
+    let path = |name: &str| place.path().join("p").join(name);
+    let link = |to: &str, name: &str| {
+        // A folder or a link, or nothing.
+        let _ = fs::remove_dir(path(name)).or_else(|_| fs::remove_file(path(name)));
+        symlink(to, path(name)).expect("there is room");
+    };
+    link("scripts/a.sh", "run.sh");
+    link("../outside.sh", "out.sh");
+    check("trust_links", &place.run(&["trust", "p"]));
+    let is_trusted = || {
+        let mut command = place.command(&["agents", "show", "main", "--json"]);
+        command.current_dir(path(""));
+        place.outcome(command, &[]).expect_code(0).stdout().contains("run.sh")
+    };
+    assert!(is_trusted());
+    link("scripts/b.sh", "run.sh");
+    assert!(!is_trusted(), "a link leads elsewhere");
+    link("scripts/a.sh", "run.sh");
+    assert!(is_trusted());
+    place.file("outside.sh", "evil");
+    assert!(!is_trusted(), "a link leads out of the project, to another content");
+    place.file("outside.sh", "outside.sh");
+    assert!(is_trusted());
+    link("../outside/x", "x");
+    assert!(!is_trusted(), "a folder on the way is a link");
+    fs::remove_file(path("x")).expect("it is a link");
+    fs::create_dir(path("x")).expect("there is room");
+    assert!(is_trusted());
+    fs::create_dir_all(path("bin/later")).expect("there is room");
+    assert!(is_trusted(), "a folder is no file");
+    fs::remove_dir(path("bin/later")).expect("it is empty");
+    named_pipe(path("bin/later"));
+    assert!(!is_trusted(), "a pipe has appeared, and is not waited for");
+    fs::remove_file(path("bin/later")).expect("it is there");
+    assert!(is_trusted());
+    place.file("p/bin/later", "evil");
+    assert!(!is_trusted(), "a file has appeared that was named");
 }
