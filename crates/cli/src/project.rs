@@ -166,7 +166,7 @@ impl Reading {
 }
 
 /// An absolute path without `.` and `..`, by its names alone: no link is followed.
-fn folded(path: &Path) -> PathBuf {
+pub(crate) fn folded(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut folded, part| {
         match part {
             Component::ParentDir => drop(folded.pop()),

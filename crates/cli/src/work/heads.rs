@@ -27,6 +27,7 @@ use crate::command::audit::signature::SigningKey;
 use crate::environment::Environment;
 use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
+use crate::project::folded;
 
 /// The time that a program that is told of a link may take. The command does not end before the program.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -119,10 +120,14 @@ impl Heads {
     }
 
     fn open(&self, path: &Path, cx: &Invocation) -> io::Result<File> {
+        // With its `..`, `../heads` would count as a file in the folder, and `../folder/heads` as one outside.
+        let path = folded(path);
         let folders = [Some(&cx.environment.working_folder), self.project.as_ref()];
         let below = folders
             .into_iter()
             .flatten()
+            // Every file is below `/`: that a command works there says nothing about what agents may write.
+            .filter(|folder| folder.parent().is_some())
             .find_map(|folder| path.strip_prefix(folder).ok().map(|name| (folder, name)));
         match below {
             Some((folder, name)) => append_below(folder, name),

@@ -225,6 +225,39 @@ fn an_agent_redirects_neither_the_last_link_nor_its_signature() {
     assert!(said.contains("is not kept") && said.contains("heads"), "{said}");
 }
 
+#[test]
+fn links_of_the_user_and_names_with_dots_are_no_attack() {
+    use std::os::unix::fs::symlink;
+    let place = Place::new();
+    place.file("p/sub/file", "");
+    let run = |folder: &str, heads: &str| {
+        let data = place.path().join("data");
+        let data = data.to_str().expect("it is UTF-8");
+        let mut command = place.command(&["--data-dir", data, "run", "x", "--", "cat"]);
+        command.env("OFFSHOOT_AUDIT_HEADS", heads).current_dir(folder);
+        assert_eq!(place.outcome(command, &[]).expect_code(0).stderr, "", "{folder}, {heads}");
+    };
+    let lines = |name: &str| {
+        let text = std::fs::read_to_string(place.path().join(name)).expect("it was written");
+        text.lines().count()
+    };
+    let folder = place.path().join("p");
+    let folder = folder.to_str().expect("it is UTF-8");
+    for heads in ["../heads", "./../heads", "sub/../../heads", &format!("{folder}/../heads")] {
+        run(folder, heads);
+    }
+    assert_eq!(lines("heads"), 4);
+    for heads in ["heads", "../p/heads", "sub/../heads", &format!("{folder}/./heads")] {
+        run(folder, heads);
+    }
+    assert_eq!(lines("p/heads"), 4);
+    // A folder that holds everything is nothing that agents can write into for that reason.
+    symlink("p", place.path().join("link")).expect("there is room");
+    run("/", place.path().join("link/heads").to_str().expect("it is UTF-8"));
+    run("/", "/dev/null");
+    assert_eq!(lines("p/heads"), 5);
+}
+
 /// A key for this test alone; it opens nothing.
 const KEY: &str = "\
 -----BEGIN OPENSSH PRIVATE KEY-----
