@@ -2,9 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use offshoot_config::Origin;
+
 use crate::arguments::Global;
 use crate::environment::Environment;
 use crate::output::Output;
+use crate::project::project_of;
 
 /// One use of the command.
 #[derive(Clone, Debug)]
@@ -54,5 +57,10 @@ impl Invocation {
     /// A path as the user meant it.
     pub(crate) fn absolute(&self, path: impl Into<PathBuf>) -> PathBuf {
         self.environment.working_folder.join(path.into())
+    }
+
+    /// A path of the configuration. One that stands in a file of a project is seen from the project's folder.
+    pub(crate) fn configured(&self, path: impl AsRef<Path>, origin: &Origin) -> PathBuf {
+        project_of(origin).unwrap_or(&self.environment.working_folder).join(path)
     }
 }

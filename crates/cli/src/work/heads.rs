@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use offshoot_config::{Config, HeadsTarget, Origin};
+use offshoot_config::{Config, HeadsTarget};
 use offshoot_model::RootId;
 use offshoot_process::{
     Exit as Ended, Keep, Kept, Processes, Program, Stdin, Stop, StopHandle, resolve_program,
@@ -27,7 +27,7 @@ use crate::command::audit::signature::SigningKey;
 use crate::environment::Environment;
 use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
-use crate::project::folded;
+use crate::project::{folded, project_of};
 
 /// The time that a program that is told of a link may take. The command does not end before the program.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -39,6 +39,8 @@ const DIAGNOSTIC_BYTES: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Heads {
     target: Option<HeadsTarget>,
+    /// The folder from which relative names of the target are seen.
+    folder: PathBuf,
     /// The project whose configuration names the target.
     project: Option<PathBuf>,
     key: Option<Result<SigningKey, Failure>>,
@@ -51,14 +53,14 @@ impl Heads {
         let named = cx.environment.audit_heads.as_ref();
         let named = named.map(|path| HeadsTarget::File(path.to_string_lossy().into_owned()));
         let audit = config.audit();
-        let project = match audit.heads.as_ref().map(|heads| &heads.origin) {
-            // The folder above `.offshoot`.
-            Some(Origin::Project { path, .. }) => path.ancestors().nth(2).map(Path::to_owned),
-            _ => None,
-        };
-        let set = || audit.heads.as_ref().map(|heads| heads.value.clone());
-        let key = audit.sign.as_ref().map(|key| SigningKey::read(&cx.absolute(key.value.path())));
-        Self { target: named.or_else(set), project, key, processes }
+        let heads = audit.heads.as_ref();
+        let project = heads.and_then(|heads| project_of(&heads.origin)).map(Path::to_owned);
+        let folder = project.as_ref().filter(|_| named.is_none());
+        let folder = folder.unwrap_or(&cx.environment.working_folder).clone();
+        let set = || heads.map(|heads| heads.value.clone());
+        let key = audit.sign.as_ref().map(|key| cx.configured(key.value.path(), &key.origin));
+        let key = key.map(|path| SigningKey::read(&path));
+        Self { target: named.or_else(set), folder, project, key, processes }
     }
 
     /// Hands on the last link of a tree, or says why it could not.
@@ -104,9 +106,10 @@ impl Heads {
             };
             let line = format!("{root} {events} {link}{signed}\n");
             match target {
-                HeadsTarget::File(path) => self.append(&cx.absolute(path), &line, cx)?,
+                HeadsTarget::File(path) => self.append(&self.folder.join(path), &line, cx)?,
                 HeadsTarget::Command(words) => {
-                    tell(words, line, PATIENCE, &self.processes, &cx.environment).await?;
+                    let Self { folder, processes, .. } = self;
+                    tell(words, line, PATIENCE, processes, folder, &cx.environment).await?;
                 }
             }
         }
@@ -142,9 +145,9 @@ async fn tell(
     line: String,
     patience: Duration,
     processes: &Processes,
+    folder: &Path,
     environment: &Environment,
 ) -> Result<(), Failure> {
-    let folder = &environment.working_folder;
     let search_path = environment.path().map(|path| path.as_os_str());
     let wrong =
         |error: &dyn std::fmt::Display| Failure::input(format_args!("`{}`: {error}", words[0]));
@@ -152,7 +155,7 @@ async fn tell(
         path: resolve_program(words[0].as_ref(), search_path, folder).map_err(|e| wrong(&e))?,
         args: words[1..].iter().map(Into::into).collect(),
         env: environment.variables.clone(),
-        cwd: folder.clone(),
+        cwd: folder.to_owned(),
         stdin: Stdin::Bytes(line.into_bytes().into()),
         stdout: Keep::Nothing.into(),
         stderr: Keep::Last(DIAGNOSTIC_BYTES).into(),
@@ -195,7 +198,8 @@ mod tests {
         let processes = Processes::start(Options::default()).expect("no keeper is asked for");
         let words = ["sleep", "600"].map(str::to_owned);
         let patience = Duration::from_millis(50);
-        let told = tell(&words, "a line\n".to_owned(), patience, &processes, &environment).await;
+        let (line, folder) = ("a line\n".to_owned(), &environment.working_folder);
+        let told = tell(&words, line, patience, &processes, folder, &environment).await;
         let failure = told.expect_err("it does not end by itself");
         assert_eq!(failure.complaints[0].message, "`sleep`: has not ended within 0.05 s");
         assert_eq!(processes.live(), [], "the program has ended");

@@ -66,7 +66,7 @@ pub(crate) fn prepare(
     let (layers, config) = within_open_files(layers, config, &agent, cx)?;
     let definition = config.agent(&agent);
     let folder = match definition.and_then(|agent| agent.cwd.as_ref()) {
-        Some(folder) => cx.absolute(&folder.value),
+        Some(folder) => cx.configured(&folder.value, &folder.origin),
         None => cx.environment.working_folder.clone(),
     };
     if !folder.is_dir() {

@@ -258,6 +258,39 @@ fn links_of_the_user_and_names_with_dots_are_no_attack() {
     assert_eq!(lines("p/heads"), 5);
 }
 
+#[test]
+fn a_project_names_its_files_from_its_own_folder() {
+    let place = Place::new();
+    let config = |heads: &str| {
+        let config = "[[agents.list]]\nid = \"main\"\ncwd = \"sub\"\n\
+                      command = [\"sh\", \"./run.sh\"]\n\n[runtimes.exec]\ncost = \"none\"\n\n\
+                      [audit]\nsign = \"key\"\n";
+        place.file("p/.offshoot/config.toml", format!("{config}heads = {heads}\n"));
+        place.run(&["trust", "p"]).expect_code(0);
+    };
+    for (folder, key, says) in [("p", KEY, "good"), ("p/vendor/x", "another key", "evil")] {
+        place.file(&format!("{folder}/key"), key);
+        place.file(&format!("{folder}/sub/run.sh"), format!("echo {says}\n"));
+        place.file(&format!("{folder}/heads.sh"), format!("cat >> {says}\n"));
+    }
+    place.file("p/key.pub", PUBLIC);
+    let below = |words: &[&str]| {
+        let mut command = place.command(words);
+        command.current_dir(place.path().join("p/vendor/x"));
+        place.outcome(command, &[]).expect_code(0)
+    };
+    for (heads, lines) in [("\"lines\"", "p/lines"), ("[\"sh\", \"./heads.sh\"]", "p/good")] {
+        config(heads);
+        let ran = below(&["run", "x"]);
+        assert_eq!((ran.stdout(), ran.stderr.as_str()), ("good\n", ""), "{heads}");
+        let trees = below(&["list", "--json"]).json();
+        let id = trees.as_array().and_then(|trees| trees.last()).expect("a tree")["runId"].clone();
+        let (lines, key) = (place.path().join(lines), place.path().join("p/key.pub"));
+        let [lines, key] = [&lines, &key].map(|path| path.to_str().expect("it is UTF-8"));
+        below(&["audit", id.as_str().expect("an id"), "--verify", lines, "--key", key]);
+    }
+}
+
 /// A key for this test alone; it opens nothing.
 const KEY: &str = "\
 -----BEGIN OPENSSH PRIVATE KEY-----
