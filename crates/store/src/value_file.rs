@@ -1,7 +1,8 @@
 //! A file into which whole values are copied: the kernel copies them, and another thread verifies the copies.
 
+use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -23,6 +24,8 @@ pub struct ValueFile(File);
 #[derive(Debug)]
 pub struct WholeCopies<'a> {
     file: &'a File,
+    /// The place behind the last byte that was written here: another program that has the same open file moves the file's own.
+    end: Cell<u64>,
     /// None where copies could not be read again: then none is made.
     made: Option<Sender<WholeCopy>>,
 }
@@ -47,11 +50,12 @@ impl ValueFile {
     /// # Errors
     ///
     /// Those of `write`. A copy that is not its value is an error ([`InvalidData`](io::ErrorKind::InvalidData)), and is cut off
-    /// the file again, with everything behind it.
+    /// the file again, with everything that was written behind it here. Nothing is cut off where another program has written
+    /// into the same open file meanwhile.
     pub fn fill(&self, write: impl FnOnce(&WholeCopies<'_>) -> io::Result<()>) -> io::Result<()> {
         let file = &self.0;
-        let plainly = WholeCopies { file, made: None };
-        let Some(verifier) = reopened(file) else { return write(&plainly) };
+        let plainly = WholeCopies { file, end: Cell::new(0), made: None };
+        let Some((verifier, end)) = reopened(file) else { return write(&plainly) };
         let (made, copies) = channel();
         thread::scope(|scope| {
             let thread = thread::Builder::new().name("offshoot-verify".to_owned());
@@ -59,14 +63,19 @@ impl ValueFile {
                 // Without a thread each value is verified before it is written.
                 return write(&plainly);
             };
-            let copies = WholeCopies { file, made: Some(made) };
+            let copies = WholeCopies { file, end: Cell::new(end), made: Some(made) };
             let written = write(&copies);
+            let end = copies.end.get();
             // The thread ends with the last copy.
             drop(copies);
             let wrong =
                 verifying.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             let Some(WholeCopy { value, at }) = wrong else { return written };
-            file.set_len(at)?;
+            let mut file = file;
+            if file.metadata()?.len() == end && file.stream_position()? == end {
+                file.set_len(at)?;
+                file.seek(SeekFrom::Start(at))?;
+            }
             Err(changed(format!("value {} has been changed", value.hash)))
         })
     }
@@ -75,7 +84,10 @@ impl ValueFile {
 impl WholeCopies<'_> {
     /// True if a value of this size is copied; else it has to be read and written.
     pub fn takes(&self, value: &VariableRef) -> bool {
-        self.made.is_some() && value.size >= WHOLE
+        let mut file = self.file;
+        self.made.is_some()
+            && value.size >= WHOLE
+            && file.stream_position().is_ok_and(|at| at == self.end.get())
     }
 
     /// Copies a value behind what was written. Its bytes are verified after that.
@@ -91,8 +103,12 @@ impl WholeCopies<'_> {
             let (hash, size) = (reference.hash, reference.size);
             return Err(changed(format!("value {hash} has {copied} bytes, {size} were recorded")));
         }
-        let end = file.stream_position()?;
-        let at = end.checked_sub(copied).ok_or_else(|| changed("the file has shrunk".into()))?;
+        let at = self.end.get();
+        if file.stream_position()? != at + copied {
+            let text = "another program has written into the same open file meanwhile";
+            return Err(changed(text.to_owned()));
+        }
+        self.end.set(at + copied);
         if let Some(made) = &self.made {
             // A thread that has found a wrong copy takes no further one: its finding is the error.
             let _ = made.send(WholeCopy { value: reference, at });
@@ -103,7 +119,9 @@ impl WholeCopies<'_> {
 
 impl Write for &WholeCopies<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        (&mut &*self.file).write(bytes)
+        let written = (&mut &*self.file).write(bytes)?;
+        self.end.set(self.end.get() + written as u64);
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -113,7 +131,9 @@ impl Write for &WholeCopies<'_> {
 
 /// Opens a regular file once more, for reading; none where it is no such file, or must not be read. Nor where bytes stand behind
 /// the place of writing, or other programs may append some: these would be cut off with a wrong copy.
-fn reopened(mut file: &File) -> Option<CopyVerifier> {
+///
+/// The second value is the place of writing.
+fn reopened(mut file: &File) -> Option<(CopyVerifier, u64)> {
     let length = file.metadata().ok().filter(|about| about.is_file())?.len();
     let appends = fcntl_getfl(file).ok()?.contains(OFlags::APPEND);
     if appends || file.stream_position().ok()? != length {
@@ -121,7 +141,7 @@ fn reopened(mut file: &File) -> Option<CopyVerifier> {
     }
     // By its descriptor: another file may have the name by now.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    File::open(path).ok().map(CopyVerifier::new)
+    File::open(path).ok().map(|file| (CopyVerifier::new(file), length))
 }
 
 /// Returns the first copy that is not its value, if there is one.
@@ -204,6 +224,45 @@ mod tests {
         });
         fill(std::os::fd::OwnedFd::from(writer).into(), &store, &values).unwrap();
         assert!(reading.join().unwrap().unwrap() == expected, "a pipe");
+    }
+
+    #[test]
+    fn what_another_program_writes_into_the_same_open_file_is_never_cut_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, values, paths) = setup(&folder.path().join("data"), &[WHOLE, WHOLE]);
+        let mut bytes = fs::read(&paths[1]).unwrap();
+        bytes[9] ^= 1;
+        fs::remove_file(&paths[1]).unwrap();
+        fs::write(&paths[1], bytes).unwrap();
+        let open = |value: usize| store.open(&values[value]).unwrap();
+        let path = folder.path().join("out");
+        // Between two copies it is seen before the second, which is then verified before it is written.
+        let mut file = File::create(&path).unwrap();
+        ValueFile::new(file.try_clone().unwrap())
+            .fill(|copies| {
+                copies.put(open(0))?;
+                file.write_all(b"others")?;
+                assert!(!copies.takes(&values[0]), "the place of writing is no longer its own");
+                Ok(())
+            })
+            .unwrap();
+        // Behind a wrong copy.
+        let mut file = File::create(&path).unwrap();
+        let error = ValueFile::new(file.try_clone().unwrap())
+            .fill(|copies| {
+                copies.put(open(1))?;
+                file.write_all(b"others")
+            })
+            .unwrap_err();
+        assert!(error.to_string().contains("has been changed"), "{error}");
+        assert!(fs::read(&path).unwrap().ends_with(b"others"));
+        // What is written behind the error stands behind what is left.
+        let mut file = File::create(&path).unwrap();
+        file.write_all(b"before").unwrap();
+        let shared = ValueFile::new(file.try_clone().unwrap());
+        shared.fill(|copies| copies.put(open(1))).unwrap_err();
+        file.write_all(b"after").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"beforeafter");
     }
 
     #[test]

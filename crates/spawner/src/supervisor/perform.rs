@@ -226,7 +226,8 @@ impl Supervisor {
         let id = self.machine.id(run);
         let session = self.machine.session(run).expect("a run that starts is live");
         let entry = self.runs.get_mut(run).expect("a run that starts was admitted");
-        let prepared = entry.launch.take().expect("an attempt was started twice");
+        assert!(entry.attempt.is_none(), "an attempt was started twice");
+        let prepared = entry.launch.take().expect("nothing is left to start the run with");
         entry.launch = session.may_retry.then(|| prepared.clone());
         if entry.stopped {
             // Asked to stop between its slot and its start: the machine knows why.
@@ -242,6 +243,9 @@ impl Supervisor {
         let host = self.host(run, session.agent.clone(), inline_bytes, watch.clone());
         let letters = LetterBox::default();
         let turns = Turns::new(host.clone(), letters.clone());
+        let entry = self.runs.get_mut(run).expect("the run vanished during its start");
+        // Before the task begins, so that its first look finds what was held for it.
+        entry.post.open(letters);
         let cx = RunContext { host, stop: signal, turns, usage: requests, cpu: watch.meter() };
         let task = Task {
             tree: Arc::clone(&self.tree),
@@ -254,7 +258,6 @@ impl Supervisor {
         let work = task.run(session, prepared, cx);
         let task = AgentTask::spawn(work.instrument(self.spans.attempt(id)));
         let entry = self.runs.get_mut(run).expect("the run vanished during its start");
-        entry.post.open(letters);
         entry.attempt = Some(Box::new(Attempt { stop, usage, watch, task: Some(task) }));
     }
 
