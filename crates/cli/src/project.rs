@@ -127,24 +127,31 @@ impl Reading {
     /// Returns the files of the project that these words name, as its files are named: programs, scripts and keys that act for
     /// the user as soon as the definitions that name them take effect. A relative name is one in the project's folder, or in one
     /// of these folders, in which agents work. A word may be a line for a shell, or an option with its value. One with a slash
-    /// may also name a file that does not exist yet.
+    /// may also name a file that does not exist yet, but for the value of a long option: that is where results are often written.
     pub(crate) fn named_files(&self, words: &[&str], folders: &[&str]) -> Vec<PathBuf> {
         let separates = |c: char| c.is_whitespace() || "=\"'`;|&()<>,".contains(c);
-        let names: BTreeSet<&str> = words
+        let before = std::iter::once(&"").chain(words);
+        let names: BTreeSet<(&str, bool)> = words
             .iter()
-            .flat_map(|word| word.split(separates).chain([*word]))
-            .filter(|name| !name.is_empty())
+            .zip(before)
+            .flat_map(|(word, before)| {
+                // `--name` takes the next word, `--name=value` has its value, and `--` ends the options.
+                let takes = before.len() > 2 && before.starts_with("--") && !before.contains('=');
+                let is_option = takes || word.starts_with("--");
+                let names = word.split(separates).chain([*word]);
+                names.filter(|name| !name.is_empty()).map(move |name| (name, !is_option))
+            })
             .collect();
         let folders: BTreeSet<PathBuf> =
             folders.iter().chain([&"."]).map(|folder| self.folder.join(folder)).collect();
-        let in_project = |(folder, name): (&PathBuf, &str)| {
+        let in_project = |(folder, (name, may_appear)): (&PathBuf, (&str, bool))| {
             let is_path = name.contains('/') && !name.ends_with('/');
-            let may_appear = is_path && !name.contains("://") && !name.contains(separates);
-            self.names_of(&folder.join(name), may_appear)
+            let is_name = is_path && !name.contains("://") && !name.contains(separates);
+            self.names_of(&folder.join(name), may_appear && is_name)
         };
         let files: BTreeSet<PathBuf> = folders
             .iter()
-            .flat_map(|folder| names.iter().map(move |name| (folder, *name)))
+            .flat_map(|folder| names.iter().map(move |&name| (folder, name)))
             .flat_map(in_project)
             .collect();
         files.into_iter().collect()

@@ -248,3 +248,23 @@ fn what_a_name_leads_to_is_trusted_however_it_leads_there() {
     place.file("p/bin/later", "evil");
     assert!(!is_trusted(), "a file has appeared that was named");
 }
+
+#[test]
+fn a_result_that_an_option_names_makes_no_other_project_of_it() {
+    let place = Place::new();
+    let config = "[[agents.list]]\nid = \"main\"\ncommand = [\"./run.sh\", \"--out\", \"out/a\", \"--log=out/b\"]\n";
+    place.file("p/.offshoot/config.toml", config);
+    place.file("p/run.sh", "run");
+    place.run(&["trust", "p"]).expect_code(0);
+    let is_trusted = || {
+        let mut command = place.command(&["agents", "show", "main", "--json"]);
+        command.current_dir(place.path().join("p"));
+        place.outcome(command, &[]).expect_code(0).stdout().contains("run.sh")
+    };
+    assert!(is_trusted());
+    place.file("p/out/a", "written");
+    place.file("p/out/b", "written");
+    assert!(is_trusted(), "they were not there when it was trusted");
+    place.file("p/run.sh", "evil");
+    assert!(!is_trusted());
+}
