@@ -21,7 +21,7 @@ use crate::setting::Setting;
 pub(crate) const ROW: Row =
     Row { name: "concatenate", what: "concatenate stored results of 1 MiB to a file", measure };
 
-/// What any program takes that copies and verifies on two processors.
+/// The floor: the time of a program that copies on one processor and hashes on the other.
 const FLOOR: &str = "cat, each file hashed meanwhile";
 
 fn measure(setting: &Setting) -> Result<Outcome> {

@@ -68,7 +68,7 @@ impl Payload {
     /// Serialises a value as JSON shows it.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// Fails as the serializer does.
     pub fn serialize_plain<S: Serializer>(
         data: &Option<Self>,
         serializer: S,

@@ -65,7 +65,7 @@ impl From<Timestamp> for u64 {
 /// Serialises a moment in RFC 3339, or null where there is none.
 ///
 /// # Errors
-/// Those of the serializer.
+/// Fails as the serializer does.
 pub fn rfc3339<S: Serializer>(
     at: &(impl Into<Option<Timestamp>> + Copy),
     serializer: S,

@@ -155,7 +155,7 @@ pub(crate) struct RunObject {
     executor: Handle,
     outcome: Known,
     stop: StopHandle,
-    /// None where nothing would read them.
+    /// The box for letters to the run; none where its runtime reads no letters.
     letters: Option<LetterBox>,
     /// None where it could not be started.
     task: Option<AbortHandle>,
@@ -222,7 +222,7 @@ impl Drop for RunObject {
 /// longer.
 struct End {
     outcome: Known,
-    /// None once it was called, or where there is none.
+    /// The function that is told of the end; taken when it is called.
     at_end: Option<AtEnd>,
     /// None until something could be told.
     link: Option<Arc<Link>>,

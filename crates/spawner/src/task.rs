@@ -32,7 +32,7 @@ pub(crate) struct Task {
     pub(crate) run: RunIndex,
     pub(crate) id: RunId,
     pub(crate) sender: mpsc::UnboundedSender<Message>,
-    /// None until the run is over.
+    /// The end of the run, once the run is over.
     pub(crate) outcome: Option<Box<Outcome>>,
     /// The watch over this attempt.
     pub(crate) watch: AttemptWatch,

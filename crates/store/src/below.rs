@@ -352,7 +352,7 @@ pub fn open_without_links(path: &Path) -> io::Result<File> {
 /// error, and so is a name that leads out of it. A pipe is not waited for.
 ///
 /// # Errors
-/// Where the name leads out of the folder, over a link or to something else than a regular file, or cannot be opened.
+/// Fails if the name leads out of the folder, over a link or to something else than a regular file, or cannot be opened.
 pub fn append_below(folder: &Path, name: &Path) -> io::Result<File> {
     let folder = openat(CWD, folder, STEP, Mode::empty())?;
     let below = Below { folder: folder.into(), path: Arc::new(name.to_owned()) };

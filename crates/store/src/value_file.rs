@@ -26,7 +26,7 @@ pub struct WholeCopies<'a> {
     file: &'a File,
     /// The place behind the last byte that was written here: another program that has the same open file moves the file's own.
     end: Cell<u64>,
-    /// None where copies could not be read again: then none is made.
+    /// The copies for the thread that verifies. Without it values are not copied, because the copies could not be read again.
     made: Option<Sender<WholeCopy>>,
 }
 
@@ -49,7 +49,7 @@ impl ValueFile {
     ///
     /// # Errors
     ///
-    /// Those of `write`. A copy that is not its value is an error ([`InvalidData`](io::ErrorKind::InvalidData)), and is cut off
+    /// Fails as `write` does. A copy that is not its value is an error ([`InvalidData`](io::ErrorKind::InvalidData)), and is cut off
     /// the file again, with everything that was written behind it here. Nothing is cut off where another program has written
     /// into the same open file meanwhile.
     pub fn fill(&self, write: impl FnOnce(&WholeCopies<'_>) -> io::Result<()>) -> io::Result<()> {

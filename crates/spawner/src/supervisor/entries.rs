@@ -41,7 +41,7 @@ pub(super) struct Attempt {
     pub(super) usage: UsageProbe,
     /// The watch over its activity.
     pub(super) watch: AttemptWatch,
-    /// None once it has said that it is over: until then its memory is held.
+    /// The task; none after it has told its end, so that its memory is free before the record is written.
     pub(super) task: Option<AgentTask>,
 }
 
